@@ -101,6 +101,10 @@ COMMANDS: Final[Table] = {
         "Explain how manifests are understood: gangs, minima, queues, schedulers.",
     ),
     "fits": ("tutti.fits.command:fits", "Report whether manifests would fit now, and where."),
+    "mcp": (
+        "tutti.mcp.command:mcp",
+        "Serve read-only tools to assistants (Model Context Protocol).",
+    ),
     "replay": (
         "tutti.forwarding_commands:replay",
         "Replay a planner's recording, with its configuration or another one.",

@@ -1,4 +1,4 @@
-"""`tutti queues`: the ledger of queues, from the standby planner over NATS."""
+"""`tutti queues`: what queues use, deserve and wait for."""
 
 from collections.abc import Sequence
 
@@ -9,11 +9,13 @@ from rich.table import Table
 from rich.text import Text
 
 from shared.contracts.questions import LedgerAmount, LedgerAnswer, LedgerQueue, LedgerTotal
+from shared.contracts.visibility_resources import QUEUES
 from shared.kube.quantities import format_quantity
 from tutti.api.failures import Refusal, run
-from tutti.api.flags import report_flag
-from tutti.api.output import print_report
-from tutti.service_bus import ServiceBus, read_ledger, service_options
+from tutti.api.flags import objects_flag
+from tutti.api.output import print_objects
+from tutti.service_access import QueueReport, reached, read_queues
+from tutti.service_bus import ServiceBus, service_options
 from tutti.terminal import plain_table
 
 _COLUMNS = ("USED", "WAITING", "PROMISED", "OWED", "DESERVED", "GUARANTEE", "LIMIT")
@@ -22,24 +24,31 @@ _COLUMNS = ("USED", "WAITING", "PROMISED", "OWED", "DESERVED", "GUARANTEE", "LIM
 @click.command()
 @click.argument("names", nargs=-1, metavar="[QUEUE]...")
 @service_options
-@report_flag
+@objects_flag
 def queues(*, names: tuple[str, ...], services: ServiceBus, output: str) -> None:
     """Show what each queue uses, deserves and has reserved, and why.
 
-    The standby planner answers. Exits with status 1 when none does, or a queue is unknown.
+    Tutti's API answers, or the standby planner over NATS. Exits with status 1 when neither does, or
+    a queue is unknown.
     """
     found = run(_read(services, names))
-    print_report(found, output, lambda: show(found, Console()))
+    print_objects(QUEUES, found.queues, output, lambda: show(found.ledger, Console()))
 
 
-async def _read(services: ServiceBus, names: tuple[str, ...]) -> LedgerAnswer:
-    async with services.connected("tutti-queues") as bus:
-        found = await read_ledger(bus)
-    unknown = sorted(set(names) - {one.name for one in found.queues})
+async def _read(services: ServiceBus, names: tuple[str, ...]) -> QueueReport:
+    async with reached(services, "tutti-queues", QUEUES) as way:
+        found = await read_queues(way)
+    unknown = sorted(set(names) - {one.name for one in found.ledger.queues})
     if unknown:
         raise Refusal(f"no queue {', '.join(unknown)}")
-    chosen = tuple(one for one in found.queues if not names or one.name in names)
-    return msgspec.structs.replace(found, queues=chosen)
+    if not names:
+        return found
+    ledger = found.ledger
+    chosen = tuple(one for one in ledger.queues if one.name in names)
+    return QueueReport(
+        queues=tuple(one for one in found.queues if one.metadata.name in names),
+        ledger=msgspec.structs.replace(ledger, queues=chosen),
+    )
 
 
 def show(ledger: LedgerAnswer, console: Console) -> None:

@@ -21,7 +21,7 @@ from shared.kube.credentials import load
 from shared.model.invariants import required
 from tutti.api.access import Access
 from tutti.api.failures import Refusal
-from tutti.api.flags import gathered
+from tutti.api.flags import gathered, remember_verbosity
 from tutti.up.options import default_data_dir
 from tutti.up.readiness import STATE_FILE, RunningFile
 
@@ -30,7 +30,7 @@ _CONNECT_S: Final = 3.0
 #: without the right to send the request.
 _API_S: Final = 1.0
 #: A standby answers between two reads of its streams.
-_LEDGER_S: Final = 3.0
+LEDGER_S: Final = 3.0
 
 T = TypeVar("T")
 
@@ -42,6 +42,13 @@ class NoStandby(Refusal):
         super().__init__("no standby planner answers")
 
 
+class NoTuttiUp(Refusal):
+    """No `tutti up` runs in a data folder."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(f"no tutti up runs in {folder}: give --nats or --data-dir")
+
+
 class ServiceBus(msgspec.Struct, frozen=True, kw_only=True):
     """The flags that select a running Tutti, and its NATS."""
 
@@ -51,11 +58,18 @@ class ServiceBus(msgspec.Struct, frozen=True, kw_only=True):
     data_dir: Path | None = None
     kubeconfig: str = ""
     context: str = ""
+    #: From 1 on, it is reported whether Tutti's API or NATS answered; from 4 on, every request.
+    verbosity: int = 0
+
+    @property
+    def names_nats(self) -> bool:
+        """Whether a flag chooses NATS."""
+        return bool(self.nats or self.nats_credentials or self.nats_ca or self.data_dir)
 
     @property
     def access(self) -> Access:
         """How to reach the API server of its cluster."""
-        return Access(kubeconfig=self.kubeconfig, context=self.context)
+        return Access(kubeconfig=self.kubeconfig, context=self.context, verbosity=self.verbosity)
 
     async def folder(self) -> Path | None:
         """The data folder of the selected `tutti up`; None where only a NATS was given. Raises
@@ -76,12 +90,14 @@ class ServiceBus(msgspec.Struct, frozen=True, kw_only=True):
         try:
             return msgspec.json.decode(path.read_bytes(), type=RunningFile)
         except (FileNotFoundError, msgspec.MsgspecError):
-            raise Refusal(f"no tutti up runs in {folder}: give --nats or --data-dir") from None
+            raise NoTuttiUp(folder) from None
 
     @asynccontextmanager
-    async def connected(self, name: str) -> AsyncIterator[Bus]:
-        """A connection, open until the block ends. Raises as `find` does, and BusError."""
-        found = await self.find()
+    async def connected(self, name: str, found: RunningFile | None = None) -> AsyncIterator[Bus]:
+        """A connection, open until the block ends; `found`: to the NATS that `find` returned.
+        Raises as `find` does, and BusError.
+        """
+        found = found or await self.find()
         credentials = self.nats_credentials or found.nats_credentials
         bus = await Bus.connect(
             found.nats_url,
@@ -124,7 +140,7 @@ async def ask_standby(
         raise NoStandby from None
 
 
-async def read_ledger(bus: Bus, *, timeout_s: float = _LEDGER_S) -> LedgerAnswer:
+async def read_ledger(bus: Bus, *, timeout_s: float = LEDGER_S) -> LedgerAnswer:
     """The used, deserved and reserved resources of each queue. Raises as `ask_standby` does."""
     question = LedgerRequest()
     decode = codec.decode_ledger_answer
@@ -135,7 +151,12 @@ async def read_ledger(bus: Bus, *, timeout_s: float = _LEDGER_S) -> LedgerAnswer
 service_options = gathered(
     ServiceBus,
     "services",
-    click.option("--nats", default="", metavar="URL", help="URL of Tutti's NATS."),
+    click.option(
+        "--nats",
+        default="",
+        metavar="URL",
+        help="Ask Tutti's NATS here, not its API: for operators.",
+    ),
     click.option(
         "--nats-credentials",
         default="",
@@ -150,4 +171,14 @@ service_options = gathered(
     ),
     click.option("--kubeconfig", default="", metavar="FILE", help="Kubeconfig of the cluster."),
     click.option("--context", default="", metavar="NAME", help="Context in the kubeconfig."),
+    click.option(
+        "--v",
+        "-v",
+        "verbosity",
+        type=int,
+        default=0,
+        callback=remember_verbosity,
+        metavar="LEVEL",
+        help="From 1 on, report whether Tutti's API or NATS answered; from 4 on, every request.",
+    ),
 )

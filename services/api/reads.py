@@ -28,7 +28,7 @@ from services.api.core.pod_shape_objects import (
     build_pod_shape,
     pod_shape_cells,
 )
-from services.api.core.queue_objects import QUEUE_COLUMNS, build_queue, queue_cells
+from services.api.core.queue_objects import QUEUE_COLUMNS, queue_cells
 from services.api.core.requests import ReadOptions, Target
 from services.api.errors import not_found
 from services.api.instance_questions import InstanceQuestions
@@ -38,6 +38,7 @@ from services.api.state import ApiState
 from shared.contracts.questions import LedgerQueue
 from shared.contracts.visibility import Decision, Instance, Node, ObjectMeta, PodShape, Queue
 from shared.model import objects as model
+from shared.visible_objects import build_queue
 
 _encode: Final = msgspec.json.Encoder().encode
 

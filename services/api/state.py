@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from services.api.core.cluster_state import ClusterState
 from services.api.core.decision_history import DecisionHistory
 from services.api.core.gang_book import GangBook, Place
-from shared.contracts.cluster import ClusterRecord, SnapshotPage
+from shared.contracts.cluster import ClusterRecord, PodChanges, SnapshotPage
 from shared.contracts.verdicts import Verdict
 
 
@@ -27,6 +27,8 @@ class ApiState:
 
     def apply_cluster(self, seq: int, record: ClusterRecord) -> set[Place]:
         """Apply the next record of CLUSTER."""
+        if isinstance(record, PodChanges):
+            self.decisions.take_changes(record)
         return self.gangs.put_cluster(seq, self.cluster.apply(seq, record))
 
     def take_verdict(self, seq: int, verdict: Verdict) -> set[Place]:

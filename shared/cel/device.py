@@ -10,7 +10,8 @@ from typing import Final, NamedTuple, TypeAlias
 
 from typing_extensions import override
 
-from shared.cel.expressions import Node, Scope, compile_expression
+from shared.cel.expressions import compile_expression
+from shared.cel.macros import Node, Scope
 from shared.cel.values import (
     Budget,
     CelError,

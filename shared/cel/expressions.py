@@ -7,16 +7,28 @@ that Kubernetes adds, and compares values of different types as older versions o
 `&&`, `||`, `all` and `exists` absorb errors as CEL does: `error && false` is false.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, TypeAlias
 
 from celpy.celparser import CELParseError, CELParser
 from lark import Token, Tree
 
-from shared.cel import functions
+from shared.cel import functions, optionals
 from shared.cel.literals import LiteralError, literal
-from shared.cel.values import Budget, CelError, CelType, Uint, Value, equal, is_number, type_name
+from shared.cel.macros import MACROS, Macro, Node, Scope, decide
+from shared.cel.values import (
+    ABSENT,
+    Budget,
+    CelError,
+    CelType,
+    OptionalValue,
+    Uint,
+    Value,
+    equal,
+    is_number,
+    type_name,
+)
 
 #: Kubernetes' limit of an expression, in characters.
 EXPRESSION_CHARACTERS_MAX: Final = 10 * 1024
@@ -30,25 +42,9 @@ class UnsupportedExpressionError(Exception):
     """
 
 
-class Scope:
-    """Variables of one evaluation, and its budget."""
-
-    __slots__ = ("budget", "variables")
-
-    def __init__(self, variables: Mapping[str, Value], budget: Budget) -> None:
-        self.variables = dict(variables)
-        self.budget = budget
-
-    def bound(self, name: str, value: Value) -> "Scope":
-        """The scope within, where a name has this value."""
-        return Scope({**self.variables, name: value}, self.budget)
-
-
-Node: TypeAlias = Callable[[Scope], Value]
 _Tree: TypeAlias = "Tree[Token]"
 _Branch: TypeAlias = "Tree[Token] | Token"
 
-_ABSENT: Final = object()
 _TYPES: Final = frozenset(
     {"bool", "int", "uint", "double", "string", "bytes", "list", "map", "null_type", "type"}
 )
@@ -77,18 +73,28 @@ def compile_expression(text: str, variables: frozenset[str]) -> Node:
     """
     if len(text) > EXPRESSION_CHARACTERS_MAX:
         raise UnsupportedExpressionError(f"it has more than {EXPRESSION_CHARACTERS_MAX} characters")
+    text, marks = optionals.hide_marks(text)
     try:
         tree = CELParser().parse(text)
     except CELParseError as error:
         where = f"{error.line}:{error.column}" if error.line and error.line > 0 else "its end"
         raise UnsupportedExpressionError(f"unexpected syntax at {where}") from error
-    return _Compiler(variables).node(tree, 0)
+    compiler = _Compiler(variables, text, marks)
+    node = compiler.node(tree, 0)
+    if compiler.marks:
+        at = min(compiler.marks)
+        where = f"{text.count(chr(10), 0, at) + 1}:{at - text.rfind(chr(10), 0, at)}"
+        raise UnsupportedExpressionError(f"an optional element is not supported at {where}")
+    return node
 
 
 class _Compiler:
-    def __init__(self, variables: frozenset[str]) -> None:
+    def __init__(self, variables: frozenset[str], text: str, marks: set[int]) -> None:
         #: Names in scope.
         self._names = set(variables)
+        self._text = text
+        #: Positions of hidden `?` that no selection has used yet.
+        self.marks = marks
 
     def node(self, branch: _Branch, depth: int) -> Node:
         tree = _ungrouped(branch)
@@ -123,7 +129,7 @@ class _Compiler:
         operands.append(left)
         nodes = [self.node(one, depth) for one in reversed(operands)]
         deciding = rule == "conditionalor"
-        return lambda scope: _decide(
+        return lambda scope: decide(
             scope,
             deciding,
             (partial(one, scope) for one in nodes),
@@ -188,22 +194,38 @@ class _Compiler:
 
     def select(self, tree: _Tree, depth: int) -> Node:
         value, name = self.node(tree.children[0], depth), str(tree.children[1])
+        optional = self._is_marked(tree.children[1])
 
         def evaluate(scope: Scope) -> Value:
             scope.budget.spend(1)
             found = value(scope)
+            if optional or isinstance(found, OptionalValue):
+                return optionals.select(found, name)
             if not isinstance(found, Mapping):
                 raise CelError(f"type {type_name(found)} does not support field selection")
             return _at(found, name)
 
         return evaluate
 
+    def _is_marked(self, branch: _Branch) -> bool:
+        """Whether a `?` is before the name or key of a selection."""
+        at = (_first_token(branch).start_pos or 0) - 1
+        while at >= 0 and self._text[at].isspace():
+            if at in self.marks:
+                self.marks.remove(at)
+                return True
+            at -= 1
+        return False
+
     def index(self, tree: _Tree, depth: int) -> Node:
+        optional = self._is_marked(tree.children[1])
         value, key = (self.node(one, depth) for one in tree.children)
 
         def evaluate(scope: Scope) -> Value:
             scope.budget.spend(1)
             found, at = value(scope), key(scope)
+            if optional or isinstance(found, OptionalValue):
+                return optionals.select(found, at)
             if isinstance(found, Mapping):
                 return _at(found, at)
             if isinstance(found, tuple) and isinstance(at, int) and not isinstance(at, bool):
@@ -256,7 +278,11 @@ class _Compiler:
                 return self._bind(token, arguments, depth)
             if qualified in functions.GLOBAL:
                 return self._applied(token, functions.GLOBAL[qualified], arguments, depth)
-        macro = _MACROS.get((name, len(arguments)))
+        if name in {"or", "orValue"} and len(arguments) == 1:
+            return self._or(name, receiver, arguments[0], depth)
+        if name in {"optMap", "optFlatMap"} and len(arguments) == 2:
+            return self._opt_map(name, receiver, arguments, depth)
+        macro = MACROS.get((name, len(arguments)))
         if macro is not None:
             return self._macro(macro, receiver, arguments, depth)
         return self._applied(token, functions.METHODS.get(name), [receiver, *arguments], depth)
@@ -283,16 +309,52 @@ class _Compiler:
 
     def _has(self, token: _Branch, arguments: Sequence[_Branch], depth: int) -> Node:
         field = _ungrouped(arguments[0]) if len(arguments) == 1 else token
-        if not isinstance(field, Tree) or field.data != "member_dot":
+        if (
+            not isinstance(field, Tree)
+            or field.data != "member_dot"
+            or self._is_marked(field.children[1])
+        ):
             raise _refusal(token, "has() takes one field selection")
         value, name = self.node(field.children[0], depth), str(field.children[1])
 
         def evaluate(scope: Scope) -> Value:
             scope.budget.spend(1)
             found = value(scope)
+            if isinstance(found, OptionalValue):
+                return optionals.select(found, name).is_present
             if not isinstance(found, Mapping):
                 raise CelError(f"type {type_name(found)} does not support field selection")
             return name in found
+
+        return evaluate
+
+    def _or(self, name: str, receiver: _Branch, argument: _Branch, depth: int) -> Node:
+        """`or` and `orValue`, whose argument is evaluated if there is no value."""
+        value, other = self.node(receiver, depth), self.node(argument, depth)
+
+        def evaluate(scope: Scope) -> Value:
+            scope.budget.spend(1)
+            found = optionals.of_value(value(scope), name)
+            if name == "orValue":
+                return found.content if found.is_present else other(scope)
+            return found if found.is_present else optionals.of_value(other(scope), name)
+
+        return evaluate
+
+    def _opt_map(
+        self, name: str, receiver: _Branch, arguments: Sequence[_Branch], depth: int
+    ) -> Node:
+        """`optMap` and `optFlatMap`, whose expression is evaluated if there is a value."""
+        value = self.node(receiver, depth)
+        variable, body = self._within(arguments[0], arguments[1], depth)
+
+        def evaluate(scope: Scope) -> Value:
+            scope.budget.spend(1)
+            found = optionals.of_value(value(scope), name)
+            if not found.is_present:
+                return found
+            result = body(scope.bound(variable, found.content))
+            return OptionalValue(result) if name == "optMap" else optionals.of_value(result, name)
 
         return evaluate
 
@@ -322,7 +384,7 @@ class _Compiler:
             self._names = before
 
     def _macro(
-        self, macro: "_Macro", receiver: _Branch, arguments: Sequence[_Branch], depth: int
+        self, macro: Macro, receiver: _Branch, arguments: Sequence[_Branch], depth: int
     ) -> Node:
         value = self.node(receiver, depth)
         bodies: list[Node] = []
@@ -342,80 +404,11 @@ class _Compiler:
         return evaluate
 
 
-_Macro: TypeAlias = Callable[[Scope, str, tuple[Value, ...], list[Node]], Value]
-
-
-def _of(scope: Scope, name: str, body: Node, item: Value) -> Value:
-    scope.budget.spend(1)
-    scope.variables[name] = item
-    return body(scope)
-
-
-def _truth(value: Value, name: str) -> bool:
-    if not isinstance(value, bool):
-        raise functions.overload(name, value)
-    return value
-
-
-def _all(scope: Scope, name: str, items: tuple[Value, ...], bodies: list[Node]) -> Value:
-    (body,) = bodies
-    return _decide(scope, False, (partial(_of, scope, name, body, one) for one in items), "all")
-
-
-def _exists(scope: Scope, name: str, items: tuple[Value, ...], bodies: list[Node]) -> Value:
-    (body,) = bodies
-    return _decide(scope, True, (partial(_of, scope, name, body, one) for one in items), "exists")
-
-
-def _exists_one(scope: Scope, name: str, items: tuple[Value, ...], bodies: list[Node]) -> Value:
-    (body,) = bodies
-    return sum(_truth(_of(scope, name, body, one), "exists_one") for one in items) == 1
-
-
-def _filter(scope: Scope, name: str, items: tuple[Value, ...], bodies: list[Node]) -> Value:
-    (body,) = bodies
-    return tuple(one for one in items if _truth(_of(scope, name, body, one), "filter"))
-
-
-def _map(scope: Scope, name: str, items: tuple[Value, ...], bodies: list[Node]) -> Value:
-    if len(bodies) == 2:
-        items = tuple(one for one in items if _truth(_of(scope, name, bodies[0], one), "map"))
-    return tuple(_of(scope, name, bodies[-1], one) for one in items)
-
-
-def _sort_by(scope: Scope, name: str, items: tuple[Value, ...], bodies: list[Node]) -> Value:
-    (body,) = bodies
-    keys = [_of(scope, name, body, one) for one in items]
-    order = functions.sorted_list(tuple(keys))
-    places = sorted(
-        range(len(items)),
-        key=lambda place: next(i for i, one in enumerate(order) if equal(one, keys[place])),
-    )
-    return tuple(items[place] for place in places)
-
-
-def _decide(
-    scope: Scope, deciding: bool, operands: Iterable[Callable[[], Value]], name: str
-) -> bool:
-    """The deciding value if an operand has it, else the other one, else the first error."""
-    failure: CelError | None = None
-    for operand in operands:
-        scope.budget.spend(1)
-        try:
-            if _truth(operand(), name) is deciding:
-                return deciding
-        except CelError as error:
-            failure = failure or error
-    if failure is not None:
-        raise failure
-    return not deciding
-
-
 def _at(found: Mapping[Value, Value], key: Value) -> Value:
     if isinstance(key, Mapping | tuple):
         raise functions.overload("_[_]", found, key)
-    value = found.get(key, _ABSENT)
-    if value is _ABSENT:
+    value = found.get(key, ABSENT)
+    if value is ABSENT:
         raise CelError(f"no such key: {key}")
     return value
 
@@ -438,11 +431,18 @@ def _arguments(children: Sequence[_Branch]) -> list[_Branch]:
     return list(children[0].children) if children and isinstance(children[0], Tree) else []
 
 
+def _first_token(branch: _Branch) -> Token:
+    """Its first token; an empty one without a position: it has none."""
+    while isinstance(branch, Tree):
+        if not branch.children:
+            return Token("", "")
+        branch = branch.children[0]
+    return branch
+
+
 def _refusal(branch: _Branch, text: str) -> UnsupportedExpressionError:
-    found: _Branch = branch
-    while isinstance(found, Tree) and found.children:
-        found = found.children[0]
-    if isinstance(found, Token):
+    found = _first_token(branch)
+    if found.line is not None:
         return UnsupportedExpressionError(f"{text} at {found.line}:{found.column}")
     return UnsupportedExpressionError(text)
 
@@ -498,8 +498,8 @@ _OPERATORS: Final[Mapping[str, functions.Function]] = {
     "relation_le": lambda _, left, right: functions.compare(left, right) <= 0,
     "relation_gt": lambda _, left, right: functions.compare(left, right) > 0,
     "relation_ge": lambda _, left, right: functions.compare(left, right) >= 0,
-    "relation_eq": lambda _, left, right: equal(left, right),
-    "relation_ne": lambda _, left, right: not equal(left, right),
+    "relation_eq": equal,
+    "relation_ne": lambda budget, left, right: not equal(budget, left, right),
     "relation_in": lambda budget, left, right: functions.contains(budget, right, left),
     "addition_add": _added,
     "addition_sub": lambda _, left, right: _calculated("_-_", lambda a, b: a - b, left, right),
@@ -508,16 +508,6 @@ _OPERATORS: Final[Mapping[str, functions.Function]] = {
     ),
     "multiplication_div": _divided,
     "multiplication_mod": _remainder,
-}
-_MACROS: Final[Mapping[tuple[str, int], _Macro]] = {
-    ("all", 2): _all,
-    ("exists", 2): _exists,
-    ("exists_one", 2): _exists_one,
-    ("existsOne", 2): _exists_one,
-    ("filter", 2): _filter,
-    ("map", 2): _map,
-    ("map", 3): _map,
-    ("sortBy", 2): _sort_by,
 }
 _RULES: Final[Mapping[str, Callable[[_Compiler, _Tree, int], Node]]] = {
     "expr": _Compiler.ternary,

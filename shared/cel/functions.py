@@ -14,12 +14,14 @@ from typing import Any, Final, TypeAlias, TypeVar
 
 import re2
 
+from shared.cel import optionals
 from shared.cel.values import (
     INT_MAX,
     UINT_MAX,
     Budget,
     CelError,
     CelType,
+    OptionalValue,
     Quantity,
     Semver,
     Uint,
@@ -36,6 +38,9 @@ _T = TypeVar("_T")
 _UNIT: Final = 10
 #: Longest pattern of a regular expression, in characters.
 _PATTERN_CHARACTERS_MAX: Final = 1024
+#: Memory of a compiled pattern, and what a refused one costs.
+_PROGRAM_BYTES_MAX: Final = 1 << 18
+_REFUSED_PATTERN_STEPS: Final = 1_000
 
 
 def overload(name: str, *arguments: Value) -> CelError:
@@ -123,8 +128,9 @@ def _uint(budget: Budget, value: Value) -> Uint:
     return to_uint(_int(budget, value)) if not isinstance(value, Uint) else value
 
 
-def _double(_budget: Budget, value: Value) -> float:
+def _double(budget: Budget, value: Value) -> float:
     if is_number(value) or isinstance(value, str):
+        charged(budget, len(value) if isinstance(value, str) else 0)
         given: Any = value
         try:
             return float(given)
@@ -133,10 +139,11 @@ def _double(_budget: Budget, value: Value) -> float:
     raise overload("double", value)
 
 
-def _string(_budget: Budget, value: Value) -> str:
+def _string(budget: Budget, value: Value) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, bytes):
+        charged(budget, len(value))
         try:
             return value.decode()
         except UnicodeDecodeError as error:
@@ -158,8 +165,11 @@ def _bool(_budget: Budget, value: Value) -> bool:
     raise overload("bool", value)
 
 
-def _bytes(_budget: Budget, value: Value) -> bytes:
-    return value if isinstance(value, bytes) else _text(value, "bytes").encode()
+def _bytes(budget: Budget, value: Value) -> bytes:
+    if isinstance(value, bytes):
+        return value
+    charged(budget, len(_text(value, "bytes")))
+    return _text(value, "bytes").encode()
 
 
 # ------------------------------------------------------------------------ quantities
@@ -204,7 +214,13 @@ def _ordering(holds: Callable[[int], Value]) -> Function:
     return ordering
 
 
-def _semver(_budget: Budget, text: Value, normalize: Value = False) -> Semver:
+def _quantity(_budget: Budget, text: Value) -> Quantity:
+    # Long texts are refused unread.
+    return Quantity.parse(_text(text, "quantity"))
+
+
+def _semver(budget: Budget, text: Value, normalize: Value = False) -> Semver:
+    charged(budget, len(_text(text, "semver")))
     return Semver.parse(_text(text, "semver"), normalize=_as(bool, normalize, "semver"))
 
 
@@ -229,6 +245,12 @@ def _on_text(name: str, function: Callable[..., Value]) -> Function:
     return method
 
 
+def _quote(budget: Budget, text: Value) -> str:
+    found = _text(text, "strings.quote")
+    charged(budget, 2 * len(found))
+    return f'"{found.translate(_ESCAPES)}"'
+
+
 def _char_at(text: str, index: Value) -> str:
     at = _as(int, index, "charAt")
     if not 0 <= at <= len(text):
@@ -246,7 +268,8 @@ def _substring(text: str, start: Value, end: Value = None) -> str:
 
 def _index_of(budget: Budget, where: Value, what: Value, start: Value = 0) -> int:
     if isinstance(where, tuple):
-        return next((i for i, one in enumerate(where) if equal(one, what)), -1)
+        budget.spend(len(where))
+        return next((i for i, one in enumerate(where) if equal(budget, one, what)), -1)
     text, first = _text(where, "indexOf"), _as(int, start, "indexOf")
     charged(budget, len(text))
     if not 0 <= first <= len(text):
@@ -256,7 +279,8 @@ def _index_of(budget: Budget, where: Value, what: Value, start: Value = 0) -> in
 
 def _last_index_of(budget: Budget, where: Value, what: Value, start: Value = None) -> int:
     if isinstance(where, tuple):
-        found = next((i for i, one in enumerate(reversed(where)) if equal(one, what)), None)
+        budget.spend(len(where))
+        found = next((i for i, one in enumerate(reversed(where)) if equal(budget, one, what)), None)
         return -1 if found is None else len(where) - 1 - found
     text, sought = _text(where, "lastIndexOf"), _text(what, "lastIndexOf")
     charged(budget, len(text))
@@ -295,6 +319,10 @@ def _join(budget: Budget, parts: Value, separator: Value = "") -> str:
 
 
 _UPPER: Final = {code: code - 32 for code in range(ord("a"), ord("z") + 1)}
+#: Of `strings.quote`.
+_ESCAPES: Final = {
+    ord(one): f"\\{name}" for one, name in zip('\a\b\f\n\r\t\v\\"', 'abfnrtv\\"', strict=True)
+}
 _LOWER: Final = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
 
 
@@ -307,6 +335,8 @@ def _pattern(value: Value) -> Any:
         raise CelError(f"regular expressions of more than {_PATTERN_CHARACTERS_MAX} characters")
     options = re2.Options()
     options.log_errors = False
+    # Bounds the time of compiling it to some milliseconds.
+    options.max_mem = _PROGRAM_BYTES_MAX
     try:
         return re2.compile(text, options)
     except re2.error as error:
@@ -315,9 +345,16 @@ def _pattern(value: Value) -> Any:
 
 def _searched(budget: Budget, text: Value, pattern: Value) -> tuple[str, Any]:
     whole = _text(text, "matches")
-    # RE2's time is linear in both.
-    budget.spend(len(whole) * (1 + len(_text(pattern, "matches"))) // 100 + _UNIT)
-    return whole, _pattern(pattern)
+    budget.spend(_UNIT)
+    try:
+        compiled = _pattern(pattern)
+    except CelError:
+        # It may have been refused after much work.
+        budget.spend(_REFUSED_PATTERN_STEPS)
+        raise
+    # RE2's time is linear in both. A repetition makes a program much larger than its pattern.
+    budget.spend(compiled.programsize // _UNIT + len(whole) * compiled.programsize // 500)
+    return whole, compiled
 
 
 def _matches(budget: Budget, text: Value, pattern: Value) -> bool:
@@ -341,8 +378,14 @@ def _find_all(budget: Budget, text: Value, pattern: Value, limit: Value = -1) ->
 # ----------------------------------------------------------------------------- lists
 
 
-def sorted_list(values: tuple[Value, ...]) -> tuple[Value, ...]:
-    """Sorted by `compare`. Raises CelError: they have no order."""
+def charge_sort(budget: Budget, number: int) -> None:
+    """Charge the comparisons of sorting so many values."""
+    budget.spend(number * number.bit_length())
+
+
+def _sort(budget: Budget, value: Value) -> tuple[Value, ...]:
+    values = _list(value, "sort")
+    charge_sort(budget, len(values))
     return tuple(sorted(values, key=cmp_to_key(compare)))
 
 
@@ -399,8 +442,8 @@ def _slice(values: tuple[Value, ...], start: Value, end: Value) -> Value:
 def _distinct(budget: Budget, value: Value) -> tuple[Value, ...]:
     found: list[Value] = []
     for one in _list(value, "distinct"):
-        budget.spend(1 + len(found) // _UNIT)
-        if not any(equal(one, other) for other in found):
+        budget.spend(1 + len(found))
+        if not any(equal(budget, one, other) for other in found):
             found.append(one)
     return tuple(found)
 
@@ -431,14 +474,14 @@ def contains(budget: Budget, where: Value, what: Value) -> bool:
         return not isinstance(what, Mapping | tuple) and what in where
     values = _list(where, "in")
     charged(budget, _UNIT * len(values))
-    return any(equal(one, what) for one in values)
+    return any(equal(budget, one, what) for one in values)
 
 
 def _includes(budget: Budget, where: Value, what: Value) -> bool:
     """An attribute that is one value includes that value (Kubernetes 1.37)."""
     if isinstance(where, tuple):
         return contains(budget, where, what)
-    return equal(where, what)
+    return equal(budget, where, what)
 
 
 def _sets_contain(budget: Budget, left: Value, right: Value) -> bool:
@@ -466,14 +509,18 @@ GLOBAL: Final[Mapping[str, tuple[Function, range]]] = {
     "dyn": (lambda _, value: value, range(1, 2)),
     "type": (lambda _, value: CelType(type_name(value)), range(1, 2)),
     "matches": (_matches, range(2, 3)),
-    "quantity": (lambda _, text: Quantity.parse(_text(text, "quantity")), range(1, 2)),
-    "isQuantity": (
-        lambda _, text: _is_parsed(lambda: Quantity.parse(_text(text, "isQuantity"))),
-        range(1, 2),
-    ),
+    "quantity": (_quantity, range(1, 2)),
+    "isQuantity": (lambda budget, text: _is_parsed(lambda: _quantity(budget, text)), range(1, 2)),
     "semver": (_semver, range(1, 3)),
-    "isSemver": (lambda _, *given: _is_parsed(lambda: _semver(_, *given)), range(1, 3)),
+    "isSemver": (
+        lambda budget, *given: _is_parsed(lambda: _semver(budget, *given)),
+        range(1, 3),
+    ),
     "lists.range": (_range, range(1, 2)),
+    "optional.of": (lambda _, value: OptionalValue(value), range(1, 2)),
+    "optional.none": (lambda _: OptionalValue(), range(1)),
+    "optional.ofNonZeroValue": (lambda _, value: optionals.of_non_zero(value), range(1, 2)),
+    "strings.quote": (_quote, range(1, 2)),
     "sets.contains": (_sets_contain, range(2, 3)),
     "sets.intersects": (_sets_intersect, range(2, 3)),
     "sets.equivalent": (
@@ -514,7 +561,7 @@ METHODS: Final[Mapping[str, tuple[Function, range]]] = {
     "min": (_on_list("min", _extreme("min", -1)), range(1, 2)),
     "max": (_on_list("max", _extreme("max", 1)), range(1, 2)),
     "slice": (_on_list("slice", _slice), range(3, 4)),
-    "sort": (_on_list("sort", sorted_list), range(1, 2)),
+    "sort": (_sort, range(1, 2)),
     "distinct": (_distinct, range(1, 2)),
     "flatten": (_flatten, range(1, 3)),
     "includes": (_includes, range(2, 3)),
@@ -522,6 +569,11 @@ METHODS: Final[Mapping[str, tuple[Function, range]]] = {
         lambda _, value: compare(_as(Quantity, value, "sign"), Quantity.parse("0")),
         range(1, 2),
     ),
+    "hasValue": (
+        lambda _, value: optionals.of_value(value, "hasValue").is_present,
+        range(1, 2),
+    ),
+    "value": (lambda _, value: optionals.content_of(value), range(1, 2)),
     "isInteger": (lambda _, value: _whole(value) is not None, range(1, 2)),
     "asInteger": (_as_integer, range(1, 2)),
     "asApproximateFloat": (

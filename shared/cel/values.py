@@ -44,6 +44,24 @@ class Budget:
             raise CostExceededError
 
 
+ABSENT: Final = object()
+"""Stands for no value."""
+
+
+class OptionalValue:
+    """A value, or none."""
+
+    __slots__ = ("content",)
+
+    def __init__(self, content: Value = ABSENT) -> None:
+        self.content = content
+
+    @property
+    def is_present(self) -> bool:
+        """Whether it has a value."""
+        return self.content is not ABSENT
+
+
 class Uint(int):
     """An unsigned integer; every other int is signed."""
 
@@ -159,6 +177,7 @@ _NAMES: Final[tuple[tuple[type, str], ...]] = (
     (type(None), "null_type"),
     (Quantity, "kubernetes.Quantity"),
     (Semver, "kubernetes.Semver"),
+    (OptionalValue, "optional_type"),
 )
 
 
@@ -166,14 +185,22 @@ def is_number(value: Value) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def equal(left: Value, right: Value) -> bool:
-    """CEL's equality: numbers compare by value, values of different types are unequal."""
+def equal(budget: Budget, left: Value, right: Value) -> bool:
+    """CEL's equality: numbers compare by value, values of different types are unequal. Each element
+    of a list or map is a step: a list may have itself in many places.
+    """
     if is_number(left) and is_number(right):
         return left == right
     if isinstance(left, tuple) and isinstance(right, tuple):
-        return len(left) == len(right) and all(map(equal, left, right))
-    if isinstance(left, Mapping) and isinstance(right, Mapping):
+        budget.spend(len(left))
         return len(left) == len(right) and all(
-            key in right and equal(one, right[key]) for key, one in left.items()
+            equal(budget, one, other) for one, other in zip(left, right, strict=True)
         )
+    if isinstance(left, Mapping) and isinstance(right, Mapping):
+        budget.spend(len(left))
+        return len(left) == len(right) and all(
+            key in right and equal(budget, one, right[key]) for key, one in left.items()
+        )
+    if isinstance(left, OptionalValue) and isinstance(right, OptionalValue):
+        return equal(budget, left.content, right.content)
     return type_name(left) == type_name(right) and left == right

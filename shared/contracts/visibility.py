@@ -356,6 +356,10 @@ class DecidedPod(_Api, frozen=True, kw_only=True):
     name: str
     uid: str
     node: str = ""
+    #: When a bound pod ended or was deleted, and its phase or Deleted. Left out: it has not, or
+    #: that was before the answering service started.
+    ended: datetime | None = None
+    end: str = ""
 
 
 class DecisionStatus(_Api, frozen=True, kw_only=True):

@@ -41,7 +41,8 @@ FEATURES: Final = (
         "`exactly.count`, `selectors`",
         "DynamicResourceAllocation",
         "GA 1.34",
-        "yes; [functions of CEL](adr/0077-device-selectors-are-evaluated-in-the-planner.md)",
+        "yes; [functions of CEL](adr/0082-optional-values-are-read-by-hiding-their-marks-from-the-"
+        "parser.md#consequences)",
         (
             f"{_SELECTORS}::test_members_get_devices_that_class_and_request_select",
             f"{_WORLDS}::_exactly",
@@ -96,7 +97,7 @@ FEATURES: Final = (
         "`firstAvailable`",
         "DRAPrioritizedList",
         "alpha 1.33, beta 1.34, GA 1.36",
-        "yes; nodes are not preferred by it",
+        "yes; nodes on which earlier alternatives are available are preferred",
         (f"{_PLANNER}::TestFirstAvailable", f"{_WORLDS}::_request"),
     ),
     DeviceFeature(

@@ -6,9 +6,10 @@ again when gangs that wait for an outcome began to count as demand of their queu
 10, 13, 16, 18, 19 and 21 to 24 again when nodes that are not ready began to announce losses
 (ADR 0098): the holds of their members reserve capacity that counts for their queues, so some gangs
 are placed later or elsewhere; seeds 1, 13, 17 and 21 again when capacity that victims have not
-left yet began to count once, which lowers what their queues deserve. Verdicts were taken again when
-numbers of waiting gangs began to be examined at other instants, and members that differ only in
-their claims got one report.
+left yet began to count once, which lowers what their queues deserve; seeds 7 and 17 again when a
+gang with claims that found no room began to be tried with those members first that fit on the
+fewest nodes. Verdicts were taken again when numbers of waiting gangs began to be examined at other
+instants, and members that differ only in their claims got one report.
 """
 
 from pathlib import Path

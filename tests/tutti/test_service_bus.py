@@ -91,4 +91,5 @@ def test_a_command_gets_all_that_was_typed_as_one_argument() -> None:
         "data_dir": Path("there"),
         "kubeconfig": "",
         "context": "",
+        "verbosity": 0,
     }

@@ -181,10 +181,20 @@ def output_flag(*formats: str) -> Flag:
 report_flag = click.option(
     "--output",
     "-o",
-    type=click.Choice(["text", "json"]),
+    type=click.Choice(["text", "json", "yaml"]),
     default="text",
     show_default=True,
     help="Format of the report.",
+)
+
+#: `--output` of commands that print objects of Tutti's API.
+objects_flag = click.option(
+    "--output",
+    "-o",
+    type=click.Choice(["text", "json", "yaml", "name"]),
+    default="text",
+    show_default=True,
+    help="Output format; json and yaml as in the API.",
 )
 
 

@@ -6,13 +6,16 @@ would touch its neighbour there, the column grows instead.
 
 import os
 from collections.abc import Callable, Iterable, Sequence
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, Protocol, TypeAlias, get_args
 
 import click
 import msgspec
 
+from shared.contracts.visibility import API_VERSION, GROUP, ObjectMeta
+from shared.contracts.visibility_resources import ServedResource
 from shared.kube.resources import Resource
 from tutti.api.objects import Object, name_of, without_managed_fields
+from tutti.api.report_data import report_data
 
 Format: TypeAlias = Literal["table", "wide", "name", "json", "yaml"]
 FORMATS: tuple[str, ...] = get_args(Format)
@@ -28,6 +31,13 @@ _COLOURS = {
     **dict.fromkeys(("Terminated", "Failed", "Unknown", "Error"), "red"),
     **dict.fromkeys(("CrashLoopBackOff", "ImagePullBackOff", "ErrImagePull"), "red"),
 }
+
+
+class ApiObject(Protocol):
+    """An object of Tutti's API."""
+
+    @property
+    def metadata(self) -> ObjectMeta: ...
 
 
 class Column(msgspec.Struct, frozen=True, kw_only=True):
@@ -151,17 +161,42 @@ def as_json(document: Object) -> str:
     return msgspec.json.format(msgspec.json.encode(document), indent=4).decode()
 
 
+def print_report(found: object, output: str, show: Callable[[], None]) -> None:
+    """Print the result of a command with `report_flag`: as data, or as `show` does."""
+    match output:
+        case "json":
+            echo_json(found)
+        case "yaml":
+            click.echo(as_yaml(report_data(found)))
+        case _:
+            show()
+
+
 def echo_json(found: object) -> None:
     """Print a result of a command with `--output json`."""
-    click.echo(msgspec.json.format(msgspec.json.encode(found)).decode())
+    click.echo(msgspec.json.format(msgspec.json.encode(report_data(found))).decode())
 
 
-def print_report(found: object, output: str, show: Callable[[], None]) -> None:
-    """Print the result of a command with `report_flag`: as JSON, or as `show` does."""
-    if output == "json":
-        echo_json(found)
-    else:
-        show()
+def print_objects(
+    resource: ServedResource,
+    objects: Sequence[ApiObject],
+    output: str,
+    show: Callable[[], None],
+) -> None:
+    """Print objects of Tutti's API of one kind with `objects_flag`: as a list, by name, or as
+    `show` does.
+    """
+    if output == "name":
+        for one in objects:
+            click.echo(f"{resource.singular}.{GROUP}/{one.metadata.name}")
+        return
+    found = {
+        "apiVersion": API_VERSION,
+        "kind": f"{resource.kind}List",
+        "metadata": {},
+        "items": objects,
+    }
+    print_report(found, output, show)
 
 
 def as_yaml(document: Object) -> str:

@@ -14,7 +14,7 @@ from shared.explanation.understanding import understand
 from tutti.api.access import Access, open_namespace
 from tutti.api.failures import Refusal, run
 from tutti.api.flags import access_flags, report_flag, scheduler_names_flag
-from tutti.api.output import echo_json
+from tutti.api.output import print_report
 from tutti.explain.live_objects import (
     read_groups,
     read_namespace,
@@ -79,10 +79,7 @@ def explain_dialect(
         report = understand(
             documents, namespace=namespace or "default", scheduler_names=scheduler_names
         )
-    if output == "json":
-        echo_json(report)
-    else:
-        show(report, Console())
+    print_report(report, output, lambda: show(report, Console()))
     sys.exit(0 if report.complete else 1)
 
 

@@ -1,34 +1,47 @@
 """`tutti fits`: whether the gangs of manifests would fit now."""
 
 import sys
-from collections.abc import Sequence
-from typing import IO, Any, Final
+from collections.abc import Iterable, Iterator, Sequence
+from typing import IO, Any, Final, TypeAlias
 
 import click
-import msgspec
 import yaml
 from rich.console import Console
 from rich.text import Text
 
+from shared.bus.connection import Bus
 from shared.bus.errors import MessageTooLarge
 from shared.contracts import codec, subjects
 from shared.contracts.fit_rules import broken_rule
-from shared.contracts.questions import FitAnswer, FitRequest
+from shared.contracts.visibility import (
+    API_VERSION,
+    Displacement,
+    Fit,
+    FitStatus,
+    GangFit,
+    ManifestsSpec,
+    ObjectMeta,
+)
+from shared.contracts.visibility_resources import QUEUES
 from shared.dialects.manifests import InvalidManifest, expand, flattened
 from shared.kube.errors import CredentialsError, TransportError
+from shared.visible_objects import build_gang_fit
 from tutti.api.access import open_client
 from tutti.api.failures import Refusal, run
 from tutti.api.flags import files_flag, report_flag, scheduler_names_flag
 from tutti.api.output import print_report
+from tutti.client.asynchronous import AsyncClient
 from tutti.fits.admission import Admitted, admit
+from tutti.service_access import reached
 from tutti.service_bus import ServiceBus, ask_standby, service_options
+
+Json: TypeAlias = dict[str, Any]
 
 #: A standby answers between two reads of its streams; a large gang takes it a while.
 _ANSWER_S: Final = 10.0
 #: Exit status when there is no answer.
 _NO_ANSWER: Final = 2
 _NODES_SHOWN_MAX: Final = 5
-_GANGS_SHOWN_MAX: Final = 10
 
 
 class Rejected(Refusal):
@@ -36,14 +49,6 @@ class Rejected(Refusal):
 
     def __init__(self, errors: Sequence[str]) -> None:
         super().__init__("\n  ".join(["admission would refuse this:", *errors]))
-
-
-class Fit(msgspec.Struct, frozen=True, kw_only=True):
-    """The planner's answer for one gang."""
-
-    gang: str
-    members: int
-    answer: FitAnswer
 
 
 @click.command()
@@ -70,34 +75,43 @@ def fits(
     would refuse one, with the list of errors, or when there is no answer.
     """
     found = run(_fits(services, files, namespace, scheduler_names), status=_NO_ANSWER)
-    print_report(found, output, lambda: show(found, Console()))
-    sys.exit(0 if all(one.answer.fits for one in found) else 1)
+    whole = found[0] if len(found) == 1 else {"apiVersion": "v1", "kind": "List", "items": found}
+    print_report(whole, output, lambda: show(found, Console()))
+    sys.exit(0 if all(one.fits for _, one in answers(found)) else 1)
 
 
-def show(found: Sequence[Fit], console: Console) -> None:
-    for one in found:
-        answer = one.answer
-        if answer.fits:
-            console.print(Text(f"{one.gang}: would fit now", "green"))
-            named = [f"{count} on {node}" for node, count in answer.where[:_NODES_SHOWN_MAX]]
-            more = len(answer.where) - len(named)
+def answers(found: Iterable[Fit]) -> Iterator[tuple[str, GangFit]]:
+    """Each gang's namespace, and the answer for it."""
+    for fit in found:
+        namespace = fit.metadata.namespace if fit.metadata is not None else ""
+        for one in fit.status.gangs if fit.status is not None else ():
+            yield namespace, one
+
+
+def show(found: Iterable[Fit], console: Console) -> None:
+    for namespace, one in answers(found):
+        gang = f"{namespace}/{one.name}"
+        if one.fits:
+            console.print(Text(f"{gang}: would fit now", "green"))
+            named = [f"{each.members} on {each.node}" for each in one.placement[:_NODES_SHOWN_MAX]]
+            more = len(one.placement) - len(named)
             if named:
                 others = f" and more on {more} other nodes" if more > 0 else ""
                 console.print(Text(f"  {', '.join(named)}{others}"))
-        elif answer.ever:
-            console.print(Text(f"{one.gang}: would have to wait: {answer.sentence}", "yellow"))
-            if answer.displaces:
-                console.print(Text(f"  {_displaced(answer)}", "yellow"))
+        elif one.ever:
+            console.print(Text(f"{gang}: would have to wait: {one.message}", "yellow"))
+            if one.displaces is not None:
+                console.print(Text(f"  {_displaced(one.displaces)}", "yellow"))
         else:
-            console.print(Text(f"{one.gang}: can never run here: {answer.sentence}", "red"))
+            console.print(Text(f"{gang}: can never run here: {one.message}", "red"))
 
 
-def _displaced(answer: FitAnswer) -> str:
-    named = [f"{count} of {gang}" for gang, count in answer.displaces[:_GANGS_SHOWN_MAX]]
-    more = len(answer.displaces) - len(named)
-    others = f" and some of {more} other gangs" if more else ""
-    verb = "preempted" if answer.displaces_by == "preempt" else "reclaimed from other queues"
-    return f"once created, pods would be {verb} for it: {', '.join(named)}{others}"
+def _displaced(found: Displacement) -> str:
+    more = found.gangs.count - len(found.gangs.names)
+    named = [*found.gangs.names, *([f"{more} other gangs"] if more > 0 else [])]
+    verb = "preempted" if found.action == "preempt" else "reclaimed from other queues"
+    pods = f"{found.members} pod{'' if found.members == 1 else 's'}"
+    return f"once created, {pods} would be {verb} for it, of {', '.join(named)}"
 
 
 async def _fits(
@@ -106,7 +120,7 @@ async def _fits(
     namespace: str,
     scheduler_names: Sequence[str],
 ) -> list[Fit]:
-    """Validate the manifests, expand them to gangs, ask the standby planner."""
+    """Validate the manifests, and ask whether their gangs would fit: a Fit per namespace."""
     try:
         documents = [one for file in files for one in yaml.safe_load_all(file.read())]
     except yaml.YAMLError as error:
@@ -121,12 +135,12 @@ async def _fits(
     if admitted.errors:
         raise Rejected(admitted.errors)
     objects = [one for _, one in admitted.documents]
-    try:
-        questions = expand(objects, namespace=namespace, scheduler_names=scheduler_names)
-    except InvalidManifest as error:
-        raise Refusal(str(error)) from None
-    found = await _ask(services, questions)
-    refused = [f"{one.gang}: {one.answer.sentence}" for one in found if one.answer.refused]
+    async with reached(services, "tutti-fits", QUEUES) as way:
+        if isinstance(way, AsyncClient):
+            found = await _by_api(way, objects, namespace)
+        else:
+            found = await _by_nats(way, objects, namespace, scheduler_names)
+    refused = [f"{place}/{one.name}: {one.message}" for place, one in answers(found) if one.refused]
     if refused:
         raise Rejected(refused)
     return found
@@ -134,7 +148,7 @@ async def _fits(
 
 async def _admitted(
     services: ServiceBus,
-    documents: Sequence[tuple[str, dict[str, Any]]],
+    documents: Sequence[tuple[str, Json]],
     namespace: str,
     scheduler_names: Sequence[str],
 ) -> Admitted:
@@ -146,20 +160,59 @@ async def _admitted(
         return await admit(None, documents, namespace=namespace, scheduler_names=names)
 
 
-async def _ask(services: ServiceBus, questions: Sequence[FitRequest]) -> list[Fit]:
-    found: list[Fit] = []
+async def _by_api(client: AsyncClient, objects: Sequence[Json], namespace: str) -> list[Fit]:
+    """A Fit per namespace."""
+    placed: dict[str, list[Json]] = {}
+    for one in objects:
+        place = (one.get("metadata") or {}).get("namespace") or namespace
+        placed.setdefault(place, []).append(one)
+    return [
+        _fit(place, found, await client.fits(found, namespace=place))
+        for place, found in placed.items()
+    ]
+
+
+async def _by_nats(
+    bus: Bus, objects: Sequence[Json], namespace: str, scheduler_names: Sequence[str]
+) -> list[Fit]:
+    """The same, with a question per gang."""
+    try:
+        questions = expand(objects, namespace=namespace, scheduler_names=scheduler_names)
+    except InvalidManifest as error:
+        raise Refusal(str(error)) from None
     decode = codec.decode_fit_answer
-    async with services.connected("tutti-fits") as bus:
-        for one in questions:
-            gang = f"{one.group.namespace}/{one.group.name}"
-            broken = broken_rule(one)
-            if broken:
-                raise Refusal(f"{gang}: {broken}")
-            try:
-                answer = await ask_standby(bus, subjects.ASK_FIT, one, decode, timeout_s=_ANSWER_S)
-            except MessageTooLarge as error:
-                raise Refusal(f"{gang}: its pods are too large: {error}") from None
-            if answer.failure is not None:
-                raise Refusal(f"{gang}: {answer.sentence}")
-            found.append(Fit(gang=gang, members=len(one.pods), answer=answer))
-    return found
+    gangs: dict[str, list[GangFit]] = {}
+    for one in questions:
+        gang = f"{one.group.namespace}/{one.group.name}"
+        broken = broken_rule(one)
+        if broken:
+            raise Refusal(f"{gang}: {broken}")
+        try:
+            answer = await ask_standby(bus, subjects.ASK_FIT, one, decode, timeout_s=_ANSWER_S)
+        except MessageTooLarge as error:
+            raise Refusal(f"{gang}: its pods are too large: {error}") from None
+        if answer.failure is not None:
+            raise Refusal(f"{gang}: {answer.sentence}")
+        gangs.setdefault(one.group.namespace, []).append(build_gang_fit(one, answer, None))
+    return [
+        _fit(
+            place,
+            [
+                one
+                for one in objects
+                if ((one.get("metadata") or {}).get("namespace") or namespace) == place
+            ],
+            FitStatus(fits=all(one.fits for one in found), gangs=tuple(found)),
+        )
+        for place, found in gangs.items()
+    ]
+
+
+def _fit(namespace: str, manifests: Sequence[Json], status: FitStatus) -> Fit:
+    return Fit(
+        api_version=API_VERSION,
+        kind="Fit",
+        metadata=ObjectMeta(name="question", namespace=namespace),
+        spec=ManifestsSpec(manifests=tuple(manifests)),
+        status=status,
+    )

@@ -14,7 +14,7 @@ from shared.contracts import codec, subjects
 from shared.contracts.observing import Observation, ObservationRequest
 from tutti.api.failures import Refusal, run
 from tutti.api.flags import report_flag
-from tutti.api.output import echo_json
+from tutti.api.output import print_report
 from tutti.observe.view import Summary, show, summarize
 from tutti.service_bus import ServiceBus, service_options
 from tutti.terminal import report_console
@@ -51,10 +51,8 @@ def report(*, services: ServiceBus, path: Path | None, output: str) -> None:
     bound in part.
     """
     found = run(_read_file(path) if path is not None else _ask(services))
-    if output == "json":
-        echo_json(_Report(summary=summarize(found), observation=found))
-    else:
-        show(found, report_console())
+    data = _Report(summary=summarize(found), observation=found)
+    print_report(data, output, lambda: show(found, report_console()))
 
 
 async def _read_file(path: Path) -> Observation:

@@ -5,7 +5,7 @@ import sys
 import time
 from collections.abc import AsyncIterator, Sequence
 from datetime import UTC, datetime
-from typing import Final, NoReturn
+from typing import Final, NoReturn, TypeAlias
 
 import click
 import msgspec
@@ -18,19 +18,28 @@ from shared.bus.questions import ask_all
 from shared.contracts.codec import decode_status
 from shared.contracts.questions import LedgerAnswer, ServiceStatus, StatusRequest
 from shared.contracts.subjects import ASK_STATUS, CLUSTER, DECISIONS, OUTCOMES, VERDICTS
+from shared.contracts.visibility_resources import INSTANCES
+from shared.kube.errors import ApiError
 from shared.model.invariants import InvariantViolation
 from tutti.api.failures import run
 from tutti.api.flags import report_flag
-from tutti.api.output import print_report
+from tutti.api.output import as_yaml, print_report
+from tutti.api.report_data import report_data
+from tutti.client.asynchronous import AsyncClient
 from tutti.nats_store import NoHealth, store_problem
-from tutti.service_bus import NoStandby, ServiceBus, read_ledger, service_options
+from tutti.service_access import Reached, is_passing, reached, read_queues
+from tutti.service_bus import NoStandby, ServiceBus, service_options
 from tutti.status.live import StatusScreen
-from tutti.status.report import Report, StreamLine, report
+from tutti.status.report import Report, StreamLine, report, report_of_api
 from tutti.terminal import plain_table, redraw
 
 #: Services answer within milliseconds; a busy planner answers between two cycles.
 _ANSWERS_S: Final = 0.5
 _STREAMS: Final = (CLUSTER, DECISIONS, OUTCOMES, VERDICTS)
+
+Round: TypeAlias = tuple[Report, LedgerAnswer | None, float]
+"""A report, the ledger of queues (None: no planner answers), and the seconds since the previous
+round."""
 
 
 @click.command()
@@ -48,12 +57,14 @@ _STREAMS: Final = (CLUSTER, DECISIONS, OUTCOMES, VERDICTS)
     "--watch",
     "-w",
     is_flag=True,
-    help="Refresh on one screen until Ctrl-C; with -o json print one line per interval.",
+    help="Refresh on one screen until Ctrl-C; with -o json or yaml print one per interval.",
 )
 def status(*, services: ServiceBus, interval_s: float, output: str, watch: bool) -> None:
     """Show services, gangs by phase and decisions per second.
 
-    Exits with status 1 when a required service is missing or not ready.
+    Tutti's API answers, with the gangs that the user may see; or all services over NATS, with
+    rates, streams and remarks for operators, too. Exits with status 1 when a required service is
+    missing or not ready.
     """
     if watch:
         run(_watch(services, interval_s, output), interrupted=0)
@@ -63,42 +74,65 @@ def status(*, services: ServiceBus, interval_s: float, output: str, watch: bool)
 
 
 async def _collect(services: ServiceBus, interval_s: float) -> Report:
-    async with services.connected("tutti-status") as bus:
+    async with reached(services, "tutti-status", INSTANCES) as way:
+        if isinstance(way, AsyncClient):
+            return await _read_api(way)
         started_s = time.monotonic()
-        first = await _ask(bus)
+        first = await _ask(way)
         await asyncio.sleep(max(0.0, interval_s - (time.monotonic() - started_s)))
         seconds = time.monotonic() - started_s
-        second = await _ask(bus)
-        streams = [await _stream(bus, name) for name in _STREAMS]
+        second = await _ask(way)
+        streams = [await _stream(way, name) for name in _STREAMS]
     return report(first, second, seconds, streams, await _store_problem(services))
+
+
+async def _read_api(client: AsyncClient) -> Report:
+    instances, gangs = await asyncio.gather(client.instances(), client.gangs(all_namespaces=True))
+    return report_of_api(instances, gangs)
 
 
 async def _watch(services: ServiceBus, interval_s: float, output: str) -> NoReturn:
     """Show a report per interval until interrupted."""
-    async with services.connected("tutti-status") as bus:
-        if output == "json":
-            async for found, _, _ in _rounds(bus, services, interval_s):
-                click.echo(msgspec.json.encode(found))
+    async with reached(services, "tutti-status", INSTANCES) as way:
+        if isinstance(way, AsyncClient):
+            rounds = _api_rounds(way, interval_s)
         else:
-            await redraw(_screens(bus, services, interval_s), Console())
+            rounds = _rounds(way, services, interval_s)
+        if output == "text":
+            await redraw(_screens(rounds), Console())
+        else:
+            async for found, _, _ in rounds:
+                _print_data(found, output)
     raise InvariantViolation("rounds of questions", "must not end by themselves")
 
 
-async def _screens(
-    bus: Bus, services: ServiceBus, interval_s: float
-) -> AsyncIterator[RenderableType]:
+def _print_data(found: Report, output: str) -> None:
+    """One line of JSON, or one document of YAML."""
+    data = report_data(found)
+    if output == "yaml":
+        click.echo(f"---\n{as_yaml(data)}")
+    else:
+        click.echo(msgspec.json.encode(data))
+
+
+async def _screens(rounds: AsyncIterator[Round]) -> AsyncIterator[RenderableType]:
     screen = StatusScreen()
-    async for found, ledger, seconds in _rounds(bus, services, interval_s):
+    async for found, ledger, seconds in rounds:
         screen.take(found, ledger, seconds)
         yield screen.draw(datetime.now(UTC))
 
 
-async def _rounds(
-    bus: Bus, services: ServiceBus, interval_s: float
-) -> AsyncIterator[tuple[Report, LedgerAnswer | None, float]]:
-    """Without end: a report, the ledger of queues (None: no standby answers), and the seconds
-    since the previous round.
-    """
+async def _api_rounds(client: AsyncClient, interval_s: float) -> AsyncIterator[Round]:
+    """As `_rounds`, from Tutti's API."""
+    while True:
+        began_s = time.monotonic()
+        found = await _read_api(client)
+        yield found, await _ledger(client), interval_s
+        await asyncio.sleep(max(0.0, interval_s - (time.monotonic() - began_s)))
+
+
+async def _rounds(bus: Bus, services: ServiceBus, interval_s: float) -> AsyncIterator[Round]:
+    """Rounds without end."""
     before: Sequence[ServiceStatus] = ()
     asked_s = time.monotonic()
     while True:
@@ -113,10 +147,12 @@ async def _rounds(
         await asyncio.sleep(max(0.0, interval_s - (time.monotonic() - began_s)))
 
 
-async def _ledger(bus: Bus) -> LedgerAnswer | None:
+async def _ledger(way: Reached) -> LedgerAnswer | None:
     try:
-        return await read_ledger(bus, timeout_s=_ANSWERS_S)
-    except NoStandby:
+        return (await read_queues(way, timeout_s=_ANSWERS_S)).ledger
+    except (NoStandby, ApiError) as error:
+        if not is_passing(error):
+            raise
         return None
 
 
@@ -149,25 +185,31 @@ def show(found: Report, console: Console, now: datetime) -> None:
         console.print(
             Text(f"holds: capacity for {found.holds} lost members is reserved or missing")
         )
-    console.print(
-        Text(
-            f"decisions: {found.decisions_per_s:g} per second; "
-            f"pods bound: {found.pods_bound_per_s:g} per second"
+    if found.decisions_per_s is not None and found.pods_bound_per_s is not None:
+        console.print(
+            Text(
+                f"decisions: {found.decisions_per_s:g} per second; "
+                f"pods bound: {found.pods_bound_per_s:g} per second"
+            )
         )
-    )
     if found.webhook_registered is not None:
         console.print(Text(f"webhook: {'' if found.webhook_registered else 'not '}registered"))
     for service in found.services:
         for topic, text in service.notes.items():
             console.print(Text(f"{service.instance}: {topic}: {text}"))
-    streams = plain_table("STREAM", "RECORDS", "LAST", right=("RECORDS", "LAST"))
-    for line in found.streams:
-        streams.add_row(line.stream, str(line.messages), str(line.last_seq))
-    console.print(streams)
+    if found.streams:
+        streams = plain_table("STREAM", "RECORDS", "LAST", right=("RECORDS", "LAST"))
+        for line in found.streams:
+            streams.add_row(line.stream, str(line.messages), str(line.last_seq))
+        console.print(streams)
 
 
 def _services(found: Report, now: datetime) -> Table:
-    table = plain_table("SERVICE", "INSTANCE", "ROLE", "READY", "PID", "SINCE", "HTTP")
+    # What only NATS has is left out where it is not known.
+    known = any(line.pid is not None for line in found.services)
+    table = plain_table(
+        "SERVICE", "INSTANCE", "ROLE", "READY", "SINCE", *(("PID", "HTTP") if known else ())
+    )
     for line in found.services:
         since = datetime.fromtimestamp(line.started_ms / 1000, UTC)
         table.add_row(
@@ -175,8 +217,7 @@ def _services(found: Report, now: datetime) -> Table:
             line.instance,
             "active" if line.active else "standby",
             Text("yes", "green") if line.ready else Text(", ".join(line.not_ready) or "no", "red"),
-            str(line.pid),
             f"{int((now - since).total_seconds())} s",
-            str(line.http_port),
+            *((str(line.pid), str(line.http_port)) if known else ()),
         )
     return table

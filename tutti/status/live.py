@@ -44,8 +44,12 @@ class StatusScreen:
     def take(self, found: Report, ledger: LedgerAnswer | None, seconds: float) -> None:
         """Add a round, `seconds` after the previous one; `ledger` None: no planner answers."""
         self.found, self.ledger = found, ledger
-        self._decisions.append(found.decisions_per_s)
-        self._bound.append(found.pods_bound_per_s)
+        for kept, rate in (
+            (self._decisions, found.decisions_per_s),
+            (self._bound, found.pods_bound_per_s),
+        ):
+            if rate is not None:
+                kept.append(rate)
         for line in found.streams:
             before, _ = self._streams.get(line.stream, (line.last_seq, 0.0))
             gained = max(0, line.last_seq - before)
@@ -64,7 +68,8 @@ class StatusScreen:
         if self.ledger is not None and self.ledger.queues:
             queues = _queues(self.ledger)
             parts.append(Panel(queues, title="queues", title_align="left", box=ROUNDED))
-        parts.append(self._draw_streams(found.streams))
+        if found.streams:
+            parts.append(self._draw_streams(found.streams))
         return Group(*parts)
 
     def _gangs(self, found: Report) -> RenderableType:
@@ -81,8 +86,9 @@ class StatusScreen:
         if found.holds:
             table.add_row(Text("reserved", "magenta"), str(found.holds), "")
         for title, values in (("decisions/s", self._decisions), ("pods bound/s", self._bound)):
-            last = values[-1] if values else 0.0
-            table.add_row(Text(title, "bold"), f"{last:g}", Text(sparkline(values), "cyan"))
+            if values:
+                line = Text(sparkline(values), "cyan")
+                table.add_row(Text(title, "bold"), f"{values[-1]:g}", line)
         return table
 
     def _draw_streams(self, streams: tuple[StreamLine, ...]) -> RenderableType:

@@ -1,20 +1,26 @@
 """`tutti timeline`: when gangs waited, and on which nodes they ran."""
 
+import asyncio
 import re
 import time
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import click
 from rich.console import Console
 from rich.text import Text
 from typing_extensions import override
 
+from shared.contracts.visibility_resources import DECISIONS
 from tutti.api.failures import run
 from tutti.api.flags import report_flag
-from tutti.api.output import echo_json
+from tutti.api.output import print_report
+from tutti.client.asynchronous import AsyncClient
+from tutti.service_access import reached
 from tutti.service_bus import ServiceBus, service_options
-from tutti.timeline.history import History, Logs, build_history, trimmed
+from tutti.timeline.api_history import api_history
+from tutti.timeline.history import History, build_history, trimmed
 from tutti.timeline.log_reader import read_logs
 from tutti.timeline.strips import by_gang, by_node
 from tutti.timeline.svg import draw_svg
@@ -68,29 +74,54 @@ def timeline(
 ) -> None:
     """Draw when gangs waited, and on which nodes they ran.
 
-    The data comes from the logs in NATS: decisions, their outcomes, and the ends of pods. The logs
-    keep about an hour; anything that began earlier is left out.
+    Tutti's API has the newest decisions, and the ends of pods since its service started. The logs
+    in NATS, for operators, have decisions, their outcomes and the ends of pods of about an hour.
+    Anything that began earlier is left out.
     """
-    found, history = run(_collect(services, since_ms, namespace))
-    for stream in found.cut:
-        click.echo(f"tutti: {stream} has more records than are read; try --since 2m", err=True)
+    found = run(_collect(services, since_ms, namespace))
+    for remark in found.remarks:
+        click.echo(f"tutti: {remark}", err=True)
+    history = found.history
     if svg is not None:
         svg.write_text(draw_svg(history, "Gangs on nodes"), encoding="utf-8")
         click.echo(
             f"tutti: {svg}: {len(history.gangs)} gangs on {len(history.nodes)} nodes", err=True
         )
-    elif output == "json":
-        echo_json(history)
     else:
-        _print(history, by)
+        print_report(history, output, lambda: _print(history, by))
 
 
-async def _collect(services: ServiceBus, since_ms: int, namespace: str) -> tuple[Logs, History]:
+class _Collected(NamedTuple):
+    history: History
+    #: What it does not contain, and why.
+    remarks: Sequence[str] = ()
+
+
+async def _collect(services: ServiceBus, since_ms: int, namespace: str) -> _Collected:
     to_ms = time.time_ns() // 1_000_000
-    async with services.connected("tutti-timeline") as bus:
-        found = await read_logs(bus, to_ms - since_ms)
-    history = build_history(found, from_ms=to_ms - since_ms, to_ms=to_ms, namespace=namespace)
-    return found, trimmed(history)
+    from_ms = to_ms - since_ms
+    async with reached(services, "tutti-timeline", DECISIONS) as way:
+        if isinstance(way, AsyncClient):
+            return await _from_api(way, namespace, from_ms, to_ms)
+        logs = await read_logs(way, from_ms)
+    history = build_history(logs, from_ms=from_ms, to_ms=to_ms, namespace=namespace)
+    return _Collected(
+        trimmed(history),
+        [f"{stream} has more records than are read; try --since 2m" for stream in logs.cut],
+    )
+
+
+async def _from_api(client: AsyncClient, namespace: str, from_ms: int, to_ms: int) -> _Collected:
+    everywhere = not namespace
+    decisions, gangs = await asyncio.gather(
+        client.decisions(namespace=namespace, all_namespaces=everywhere),
+        client.gangs(namespace=namespace, all_namespaces=everywhere),
+    )
+    found = api_history(decisions, gangs, from_ms=from_ms, to_ms=to_ms)
+    remarks = []
+    if found.left_out:
+        remarks.append(f"{found.left_out} stays on nodes are left out: their end is not known")
+    return _Collected(trimmed(found.history), remarks)
 
 
 def _print(history: History, by: str) -> None:

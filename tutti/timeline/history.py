@@ -20,7 +20,7 @@ End = Literal["there", "done", "failed", "evicted", "gone"]
 _ENDS: Final[dict[str, End]] = {"Succeeded": "done", "Failed": "failed"}
 _WAITING: Final = frozenset({"Pending", "Inqueue"})
 #: The end of a stay whose pods ended differently: the first of these.
-_WORST: Final[tuple[End, ...]] = ("there", "evicted", "failed", "gone", "done")
+WORST_FIRST: Final[tuple[End, ...]] = ("there", "evicted", "failed", "gone", "done")
 
 
 class Wait(msgspec.Struct, frozen=True, kw_only=True):
@@ -94,17 +94,24 @@ def build_history(logs: Logs, *, from_ms: int, to_ms: int, namespace: str = "") 
         if one.attempt == 1 and one.quorum
     ]
     waits += _waiting(logs.verdicts, stays, namespace)
-    waits.sort(key=lambda one: (one.began_ms, one.gang))
-    stays.sort(key=lambda one: (one.began_ms, one.gang, _natural(one.node)))
+    return history_of(waits, stays, from_ms=from_ms, to_ms=to_ms)
+
+
+def history_of(
+    waits: Iterable[Wait], stays: Iterable[Stay], *, from_ms: int, to_ms: int
+) -> History:
+    """What was between two instants, ordered by its start."""
 
     def is_within(one: Wait | Stay) -> bool:
         return one.began_ms <= to_ms and (not one.ended_ms or one.ended_ms >= from_ms)
 
+    by_start = sorted(waits, key=lambda one: (one.began_ms, one.gang))
+    by_node = sorted(stays, key=lambda one: (one.began_ms, one.gang, _natural(one.node)))
     return History(
         from_ms=from_ms,
         to_ms=to_ms,
-        waits=tuple(filter(is_within, waits)),
-        stays=tuple(filter(is_within, stays)),
+        waits=tuple(filter(is_within, by_start)),
+        stays=tuple(filter(is_within, by_node)),
     )
 
 
@@ -168,7 +175,7 @@ def _stays(decided: dict[int, GangDecision], logs: Logs) -> list[Stay]:
                     pods=len(uids),
                     began_ms=outcome.last_bound_ms,
                     ended_ms=max(at_ms for at_ms, _ in ended) if over else 0,
-                    end=next(end for end in _WORST if end in kinds) if over else "there",
+                    end=next(end for end in WORST_FIRST if end in kinds) if over else "there",
                 )
             )
     return found

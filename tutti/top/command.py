@@ -9,15 +9,18 @@ import click
 from rich.console import Console, RenderableType
 from rich.text import Text
 
+from shared.contracts.visibility_resources import QUEUES
 from shared.kube import objects
 from shared.kube.client import KubeClient
+from shared.kube.errors import ApiError
 from shared.kube.resources import NODES, PODS
 from tutti.api.access import Access, open_client
-from tutti.api.failures import run
+from tutti.api.failures import explained, run
 from tutti.api.fetches import list_typed
-from tutti.api.flags import access_flags, report_flag
-from tutti.api.output import echo_json
-from tutti.service_bus import NoStandby, ServiceBus, read_ledger, service_options
+from tutti.api.flags import access_flags, objects_flag, report_flag
+from tutti.api.output import print_objects, print_report
+from tutti.service_access import QueueReport, is_passing, reached, read_queues
+from tutti.service_bus import NoStandby, ServiceBus, service_options
 from tutti.terminal import redraw
 from tutti.top.tables import NodeUse, by_share, of_nodes, of_queues, uses
 
@@ -43,18 +46,24 @@ def top() -> None:
 @service_options
 @_watch
 @_interval
-@report_flag
+@objects_flag
 def queues(*, services: ServiceBus, watch: bool, interval_s: float, output: str) -> None:
     """Show queues, those that use the largest part of their share first.
 
-    The share is what a queue deserves while other queues want theirs, otherwise its limit. The
-    standby planner answers.
+    The share is what a queue deserves while other queues want theirs, otherwise its limit. Tutti's
+    API answers, or the standby planner over NATS.
     """
 
+    def print_data(found: QueueReport) -> None:
+        print_objects(QUEUES, found.queues, output, lambda: None)
+
+    def draw(found: QueueReport, width: int) -> RenderableType:
+        return of_queues(found.ledger, width)
+
     async def show() -> None:
-        async with services.connected("tutti-top") as bus:
-            read = partial(read_ledger, bus)
-            await _show(read, of_queues, output, interval_s if watch else None)
+        async with reached(services, "tutti-top", QUEUES) as way:
+            data = print_data if output != "text" else None
+            await _show(partial(read_queues, way), draw, data, interval_s if watch else None)
 
     run(show(), interrupted=0)
 
@@ -77,10 +86,14 @@ def nodes(*, access: Access, sort_by: str, watch: bool, interval_s: float, outpu
     Needs the right to list nodes and pods.
     """
 
+    def print_data(found: list[NodeUse]) -> None:
+        print_report(found, output, lambda: None)
+
     async def show() -> None:
         async with open_client(access) as client:
             read = partial(_uses, client, sort_by)
-            await _show(read, of_nodes, output, interval_s if watch else None)
+            data = print_data if output != "text" else None
+            await _show(read, of_nodes, data, interval_s if watch else None)
 
     run(show())
 
@@ -88,12 +101,12 @@ def nodes(*, access: Access, sort_by: str, watch: bool, interval_s: float, outpu
 async def _show(
     read: Callable[[], Awaitable[T]],
     draw: Callable[[T, int], RenderableType],
-    output: str,
+    print_data: Callable[[T], None] | None,
     interval_s: float | None,
 ) -> None:
-    """Print a table or JSON once, or show a table per interval without end."""
-    if interval_s is None and output == "json":
-        echo_json(await read())
+    """Print a table or data once, or show a table per interval without end."""
+    if interval_s is None and print_data is not None:
+        print_data(await read())
     else:
         console = Console()
         await redraw(_frames(read, draw, console.width, interval_s), console)
@@ -108,10 +121,10 @@ async def _frames(
     while True:
         try:
             yield draw(await read(), width)
-        except NoStandby as error:
-            if interval_s is None:
+        except (NoStandby, ApiError) as error:
+            if interval_s is None or not is_passing(error):
                 raise
-            yield Text(str(error), "yellow")
+            yield Text(explained(error), "yellow")
         if interval_s is None:
             return
         await asyncio.sleep(interval_s)

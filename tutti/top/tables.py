@@ -49,7 +49,7 @@ class NodeUse(msgspec.Struct, frozen=True, kw_only=True):
     #: "Ready", "NotReady", and ",cordoned" behind it.
     state: str
     #: cpu and memory, then devices by name, then pods.
-    resources: tuple[ResourceUse, ...] = msgspec.field(name="rooms")
+    resources: tuple[ResourceUse, ...]
     #: "namespace/name" of the groups with pods on it, those with most pods first.
     gangs: tuple[str, ...] = ()
 

@@ -8,14 +8,18 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from shared.contracts.visibility_resources import DECISIONS
 from tutti.api.failures import run
 from tutti.api.flags import report_flag
 from tutti.api.output import print_report
+from tutti.client.asynchronous import AsyncClient
+from tutti.service_access import reached
 from tutti.service_bus import ServiceBus, service_options
 from tutti.trace import jaeger
+from tutti.trace.api_timeline import api_timeline
 from tutti.trace.jaeger import JaegerError
 from tutti.trace.records import Wanted, read_gang, read_reference
-from tutti.trace.timeline import Line, Timeline, timeline, traces
+from tutti.trace.timeline import Line, Timeline, timeline, with_lines
 
 
 @click.command()
@@ -35,16 +39,23 @@ def trace(*, gang: str, namespace: str, services: ServiceBus, address: str, outp
     """Show what happened to a gang, and when.
 
     GANG is the name of a PodGroup or of a Volcano Job, NAMESPACE/NAME, or a gang's id: the UID of
-    a PodGroup. Exits with status 1 when no such gang is known.
+    a PodGroup. Tutti's API has decisions and conditions; the records in NATS, for operators, also
+    have what binders did, and when. Exits with status 1 when no such gang is known.
     """
     found = run(_read(services, read_reference(gang, namespace), address))
     print_report(found, output, lambda: show(found, Console(), address))
 
 
 async def _read(services: ServiceBus, wanted: Wanted, address: str) -> Timeline:
-    async with services.connected("tutti-trace") as bus:
-        records = await read_gang(bus, wanted)
-    return timeline(records, await _exported(address, traces(records)))
+    async with reached(services, "tutti-trace", DECISIONS) as way:
+        if isinstance(way, AsyncClient):
+            namespace = wanted.namespace
+            gangs = await way.gangs(namespace=namespace)
+            found = api_timeline(wanted, gangs, await way.decisions(namespace=namespace))
+        else:
+            found = timeline(await read_gang(way, wanted))
+    exported = await _exported(address, found.traces)
+    return with_lines(found, exported)
 
 
 async def _exported(address: str, trace_ids: Sequence[str]) -> list[Line]:

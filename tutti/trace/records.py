@@ -28,7 +28,11 @@ class Wanted(NamedTuple):
 
     def names(self, verdict: Verdict) -> bool:
         """Whether it refers to this gang, by its name or by the name of the Job that owns it."""
-        return verdict.namespace == self.namespace and is_named(verdict.name, self.name)
+        return verdict.namespace == self.namespace and self.is_named(verdict.name)
+
+    def is_named(self, gang: str) -> bool:
+        """Whether a gang of this name, in its namespace, is meant."""
+        return is_named(gang, self.name)
 
 
 def read_reference(reference: str, namespace: str) -> Wanted:

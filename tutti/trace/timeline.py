@@ -51,19 +51,26 @@ class Timeline(msgspec.Struct, frozen=True, kw_only=True):
 def timeline(records: GangRecords, exported: Iterable[Line] = ()) -> Timeline:
     """The gang's timeline, with lines from other sources, ordered by time."""
     verdict = records.verdict
-    lines = [*exported, *_first(records), *_last(verdict)]
+    lines = [*_first(records), *_last(verdict)]
     for seq, record in records.records:
         lines += _of_record(record)
         outcome = records.outcomes.get(seq)
         if isinstance(record, GangDecision | EvictionDecision) and outcome is not None:
             lines += _of_outcome(record, outcome)
-    return Timeline(
+    found = Timeline(
         gang=f"{verdict.namespace}/{verdict.name}",
         gang_id=verdict.gang_id,
         phase=verdict.phase,
-        lines=tuple(sorted(lines, key=lambda line: line.at_ms)),
+        lines=tuple(lines),
         traces=traces(records),
     )
+    return with_lines(found, exported)
+
+
+def with_lines(found: Timeline, exported: Iterable[Line]) -> Timeline:
+    """A timeline with lines from other sources, ordered by time."""
+    lines = sorted([*exported, *found.lines], key=lambda line: line.at_ms)
+    return msgspec.structs.replace(found, lines=tuple(lines))
 
 
 def traces(records: GangRecords) -> tuple[str, ...]:
@@ -97,7 +104,7 @@ def _last(verdict: Verdict) -> Iterator[Line]:
 def _of_record(record: DecisionRecord) -> Iterator[Line]:
     match record:
         case GangDecision():
-            words = [f"attempt {record.attempt}: {_count(len(record.bindings), 'binding')}"]
+            words = [f"attempt {record.attempt}: {count(len(record.bindings), 'binding')}"]
             words += [record.why] if record.why else []
             words += [f"in {record.domain}"] if record.domain else []
             yield Line(at_ms=record.cycle.now_ms, what="decided", detail=", ".join(words))
@@ -106,7 +113,7 @@ def _of_record(record: DecisionRecord) -> Iterator[Line]:
             yield Line(
                 at_ms=record.cycle.now_ms,
                 what=what,
-                detail=_detail(_count(len(record.victims), "pod"), record.reason, record.why),
+                detail=_detail(count(len(record.victims), "pod"), record.reason, record.why),
                 failed=record.via == "delete",
             )
         case GangStarted():
@@ -152,7 +159,7 @@ def _of_outcome(record: GangDecision | EvictionDecision, outcome: Outcome) -> It
                 at_ms=outcome.last_bound_ms or outcome.received_ms,
                 what="removed",
                 detail=_detail(
-                    f"{outcome.evicted} of {_count(len(names), 'pod')} by {outcome.binder}",
+                    f"{outcome.evicted} of {count(len(names), 'pod')} by {outcome.binder}",
                     outcome.reason,
                     _members(outcome, names),
                 ),
@@ -165,7 +172,7 @@ def _of_outcome(record: GangDecision | EvictionDecision, outcome: Outcome) -> It
 def _wave(bindings: int, outcome: Outcome, names: Mapping[str, str]) -> Line:
     begun_ms = outcome.preflight_ms or outcome.received_ms
     end_ms = outcome.last_bound_ms or begun_ms
-    done = f"{outcome.bound} of {_count(bindings, 'pod')} by {outcome.binder}"
+    done = f"{outcome.bound} of {count(bindings, 'pod')} by {outcome.binder}"
     return Line(
         at_ms=end_ms,
         what="bound" if outcome.bound else "not bound",
@@ -192,5 +199,6 @@ def _detail(first: str, reason: str, words: str) -> str:
     return ", ".join(part for part in (first, ": ".join(x for x in (reason, words) if x)) if part)
 
 
-def _count(number: int, noun: str) -> str:
+def count(number: int, noun: str) -> str:
+    """`1 pod`, `2 pods`."""
     return f"{number} {noun}{'' if number == 1 else 's'}"

@@ -1,13 +1,14 @@
 """The newest decisions, bounded, as objects; and what a user may see of each."""
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Final
 
 import msgspec
 
 from services.api.core.tables import Column, age, columns
+from shared.contracts.cluster import PodChanges
 from shared.contracts.decisions import Act, GangDecision
 from shared.contracts.visibility import (
     API_VERSION,
@@ -22,6 +23,8 @@ DECISIONS_MAX: Final = 10_000
 #: Pods in all of them, about 50 MiB, and in one.
 PODS_MAX: Final = 200_000
 _PODS_MAX: Final = 1_000
+#: Phases in which a pod has ended.
+_ENDS: Final = frozenset({"Succeeded", "Failed"})
 
 DECISION_COLUMNS: tuple[Column, ...] = columns(
     ("Name", "string", "Sequence of the decision in the log, 12 digits.", 0),
@@ -35,6 +38,13 @@ DECISION_COLUMNS: tuple[Column, ...] = columns(
 )
 
 
+class _Kept(msgspec.Struct, eq=False, kw_only=True):
+    """A decision, and ends of its pods that it does not have yet: when and how, by UID."""
+
+    decision: Decision
+    ends: dict[str, tuple[datetime, str]] = {}
+
+
 class DecisionHistory:
     """The newest `DECISIONS_MAX` decisions, with `PODS_MAX` pods in all, in the order of the
     log.
@@ -44,8 +54,10 @@ class DecisionHistory:
         #: Sequence of the newest one.
         self.seq = 0
         self._decisions_max = decisions_max
-        self._kept: deque[Decision] = deque()
+        self._kept: deque[_Kept] = deque()
         self._pods = 0
+        #: The decision that bound each pod that has not ended, by UID.
+        self._bound: dict[str, _Kept] = {}
 
     def __len__(self) -> int:
         return len(self._kept)
@@ -53,15 +65,57 @@ class DecisionHistory:
     def take(self, seq: int, decision: Act) -> None:
         """The next decision of the log."""
         self.seq = seq
-        made = build_decision(seq, decision)
+        made = _Kept(decision=build_decision(seq, decision))
         self._kept.append(made)
-        self._pods += len(made.status.pods)
+        status = made.decision.status
+        self._pods += len(status.pods)
+        if status.action == "Bind":
+            self._bound.update((pod.uid, made) for pod in status.pods)
         while len(self._kept) > self._decisions_max or self._pods > PODS_MAX:
-            self._pods -= len(self._kept.popleft().status.pods)
+            self._forget(self._kept.popleft())
+
+    def take_changes(self, record: PodChanges) -> None:
+        """The next changes of pods: those that end are marked in their decisions."""
+        for pod in record.changed:
+            if pod.phase in _ENDS:
+                self._note_end(pod.uid, record.at_ms, pod.phase)
+        for gone in record.removed:
+            self._note_end(gone.uid, record.at_ms, "Deleted")
 
     def oldest_first(self) -> Iterator[Decision]:
         """All that are kept."""
-        return iter(self._kept)
+        for one in self._kept:
+            if one.ends:
+                one.decision = _with_ends(one.decision, one.ends)
+                one.ends = {}
+            yield one.decision
+
+    def _note_end(self, uid: str, at_ms: int, end: str) -> None:
+        # The first end counts: a pod that has succeeded is deleted later.
+        bound_by = self._bound.pop(uid, None)
+        if bound_by is not None:
+            bound_by.ends[uid] = datetime.fromtimestamp(at_ms / 1000, UTC), end
+
+    def _forget(self, one: _Kept) -> None:
+        pods = one.decision.status.pods
+        self._pods -= len(pods)
+        for pod in pods:
+            if self._bound.get(pod.uid) is one:
+                del self._bound[pod.uid]
+
+
+def _with_ends(decision: Decision, ends: Mapping[str, tuple[datetime, str]]) -> Decision:
+    def ended(pod: DecidedPod) -> DecidedPod:
+        found = ends.get(pod.uid)
+        if found is None:
+            return pod
+        at, end = found
+        return msgspec.structs.replace(pod, ended=at, end=end)
+
+    pods = tuple(map(ended, decision.status.pods))
+    return msgspec.structs.replace(
+        decision, status=msgspec.structs.replace(decision.status, pods=pods)
+    )
 
 
 def build_decision(seq: int, decision: Act) -> Decision:

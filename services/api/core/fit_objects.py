@@ -5,14 +5,13 @@ from typing import Final
 
 import msgspec
 
-from services.api.core.gang_objects import NODES_MAX
-from services.api.core.queue_objects import visible_gangs
 from services.api.core.requests import read_body
 from services.api.errors import RequestFailed
 from shared.contracts.fit_rules import broken_rule
 from shared.contracts.questions import FitAnswer, FitRequest
-from shared.contracts.visibility import Displacement, Fit, FitStatus, GangFit, NodePlacement
+from shared.contracts.visibility import Fit, FitStatus
 from shared.dialects.manifests import InvalidManifest, expand
+from shared.visible_objects import build_gang_fit
 
 #: Gangs in one Fit: each is a question of its own.
 GANGS_MAX: Final = 50
@@ -61,34 +60,8 @@ def answered(
 ) -> Fit:
     """The Fit with its status; gangs of `visible` namespaces are named (None: all)."""
     gangs = tuple(
-        _gang(question, answer, visible)
+        build_gang_fit(question, answer, visible)
         for question, answer in zip(questions, answers, strict=True)
     )
     status = FitStatus(fits=all(one.fits for one in gangs), gangs=gangs)
     return msgspec.structs.replace(fit, status=status)
-
-
-def _gang(question: FitRequest, answer: FitAnswer, visible: frozenset[str] | None) -> GangFit:
-    return GangFit(
-        name=question.group.name,
-        members=len(question.pods),
-        fits=answer.fits,
-        ever=answer.ever,
-        refused=answer.refused,
-        message=answer.sentence,
-        placement=tuple(
-            NodePlacement(node=node, members=count) for node, count in answer.where[:NODES_MAX]
-        ),
-        displaces=_displaced(answer, visible),
-    )
-
-
-def _displaced(answer: FitAnswer, visible: frozenset[str] | None) -> Displacement | None:
-    named = visible_gangs(tuple(gang for gang, _ in answer.displaces), visible)
-    if named is None:
-        return None
-    return Displacement(
-        action="preempt" if answer.displaces_by == "preempt" else "reclaim",
-        members=sum(count for _, count in answer.displaces),
-        gangs=named,
-    )

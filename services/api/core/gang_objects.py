@@ -20,7 +20,6 @@ from shared.contracts.visibility import (
     GangCondition,
     GangStatus,
     MemberCounts,
-    NamedGangs,
     NodePlacement,
     ObjectMeta,
     PendingStatus,
@@ -30,10 +29,7 @@ from shared.contracts.visibility import (
 )
 from shared.kube.quantities import format_quantity
 from shared.model.objects import Pod
-
-#: Nodes in one gang's placement, and names in one list.
-NODES_MAX: Final = 1_000
-_NAMES_MAX: Final = 10
+from shared.visible_objects import NODES_MAX, named_gangs
 
 
 def build_gang(
@@ -89,19 +85,6 @@ def build_gang(
 def instant(at_ms: int) -> datetime | None:
     """An instant in milliseconds since the epoch; 0: none."""
     return datetime.fromtimestamp(at_ms / 1000, UTC) if at_ms else None
-
-
-def named_gangs(names: Iterable[str], count: int, namespace: str | None) -> NamedGangs | None:
-    """Gangs ("namespace/name") of which there are `count`, or as many as names; with names of
-    `namespace` only, or of all (None). None: there are none.
-    """
-    known = tuple(names)
-    whole = max(count, len(known))
-    if not whole:
-        return None
-    if namespace is not None:
-        known = tuple(one for one in known if one.startswith(f"{namespace}/"))
-    return NamedGangs(count=whole, names=known[:_NAMES_MAX])
 
 
 def _counted(members: Iterable[Pod]) -> tuple[tuple[RoleStatus, ...], tuple[NodePlacement, ...]]:

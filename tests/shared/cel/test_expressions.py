@@ -2,7 +2,8 @@
 
 import pytest
 
-from shared.cel.expressions import Scope, UnsupportedExpressionError, compile_expression
+from shared.cel.expressions import UnsupportedExpressionError, compile_expression
+from shared.cel.macros import Scope
 from shared.cel.values import Budget, CelError, CostExceededError, Value
 
 
@@ -55,6 +56,20 @@ def evaluated(text: str, steps: int = 20_000) -> Value:
         "'a b c'.split(' ') == ['a', 'b', 'c'] && 'a b c'.split(' ', 2) == ['a', 'b c']",
         "'hello'.substring(1) == 'ello' && 'hello'.substring(1, 3) == 'el'",
         "' a '.trim() == 'a' && ['a', 'b'].join('-') == 'a-b'",
+        "strings.quote('a\"b\\\\\\n') == r'\"a\\\"b\\\\\\n\"'",
+        # Optional values.
+        "{'a': 1}.?a == optional.of(1) && {'a': 1}.?b == optional.none()",
+        "{'a': 1}[?'a'].value() == 1 && !{'a': 1}[? 'b'].hasValue()",
+        "[1, 2][?1] == optional.of(2) && ![1][?1].hasValue() && ![1][?-1].hasValue()",
+        "{'a': {'b': 1}}.?a.b.orValue(2) == 1 && {'a': {'b': 1}}.?x.b.orValue(2) == 2",
+        "{'a': {'b': 1}}.?a.c.orValue(2) == 2 && {'a': {'b': 1}}.?a['b'].orValue(2) == 1",
+        "has({'a': {'b': 1}}.?a.b) && !has({'a': {'b': 1}}.?x.b)",
+        "{'a': 1}.?a.orValue(1 / 0) == 1 && {'a': 1}.?b.or(optional.of(3)) == optional.of(3)",
+        "{'a': 2}.?a.optMap(x, x * 2).value() == 4 && !{}.?a.optMap(x, 1 / 0).hasValue()",
+        "{'a': {'b': 1}}.?a.optFlatMap(x, x.?b).value() == 1",
+        "optional.ofNonZeroValue('') == optional.none() && optional.ofNonZeroValue([0]).hasValue()",
+        "'a.?b' + \"[?'x']\" == 'a.?b[?\\'x\\']' && '''.?''' == r'.?' // .?",
+        "(true ? [1] : [2]) == [1] && (false ?[1]:[2]) == [2]",
         # Regular expressions.
         "'NVIDIA H100 80GB'.matches('H[0-9]+') && !'abc'.matches('^b')",
         "'abc 123'.find('[0-9]+') == '123' && 'abc'.find('[0-9]') == ''",
@@ -121,7 +136,10 @@ def test_an_evaluation_fails_with_its_cause(text: str, cause: str) -> None:
         ("1 +\n * 2", "unexpected syntax at 2:2"),
         ("devise.driver == ''", "undeclared reference to 'devise' at 1:1"),
         ("true && duration('1s') == duration('1s')", "function duration is not supported at 1:9"),
-        ("{'a': 1}[?'a'] == 1", "unexpected syntax at 1:10"),
+        ("[1, ?optional.of(1)].size() == 1", "unexpected syntax at 1:5"),
+        ("1 == 1 &&\n  [?optional.of(1)].size() == 1", "optional element is not supported at 2:4"),
+        ("{'a': 1}[?('a')] == 1", "an optional element is not supported at 1:10"),
+        ("has({'a': 1}.?a)", "has() takes one field selection at 1:1"),
         ("has(true)", "has() takes one field selection"),
         ("99999999999999999999 > 1", "out of range"),
         ("[1].map(x, y)", "undeclared reference to 'y'"),
@@ -140,6 +158,20 @@ def test_what_is_not_supported_is_named_with_its_position(text: str, message: st
     "text",
     [
         "lists.range(1000000).all(x, true)",
+        # A list that contains the same list many times is compared element by element.
+        "cel.bind(a, [1,1,1,1,1,1,1,1,1,1], cel.bind(b, [a,a,a,a,a,a,a,a,a,a], "
+        "cel.bind(c, [b,b,b,b,b,b,b,b,b,b], cel.bind(d, [c,c,c,c,c,c,c,c,c,c], "
+        "cel.bind(e, [d,d,d,d,d,d,d,d,d,d], cel.bind(f, [e,e,e,e,e,e,e,e,e,e], f == f))))))",
+        "cel.bind(a, lists.range(200), a == a && a == a && a == a && a == a)",
+        "lists.range(50).distinct().size() > 0",
+        "lists.range(200).sortBy(x, -x).size() > 0 && lists.range(100).sort().size() > 0",
+        "cel.bind(a, lists.range(100), a.all(x, a.indexOf(x) + a.lastIndexOf(x) >= 0))",
+        # A pattern that is too large is refused only after much work, and a failure ends nothing.
+        r"lists.range(9).all(x, 'a'.matches('(\\pL{30}){30}'))",
+        "lists.range(9).exists(x, 'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa'"
+        ".matches('((a{30}){30})'))",
+        "cel.bind(a, 'xxxxxxxxxx'.replace('', 'xxxxxxxxxxxxxxxxxxxxxxxx'), lists.range(60).all(x, "
+        "!isSemver(a) && size(bytes(a)) > 0))",
         "lists.range(99).all(x, lists.range(99).all(y, lists.range(99).all(z, true)))",
         "cel.bind(a, 'xxxxxxxxxx', cel.bind(b, a.replace('', a), cel.bind(c, b.replace('', b), "
         "c.replace('', c).size() > 0)))",

@@ -76,7 +76,7 @@ async def test_a_pod_is_understood_with_the_group_that_it_names(kubeconfig: Path
     assert [one["place"] for one in found["objects"]] == ["pod/pair-0", "podgroup/pair"]
     (gang,) = found["gangs"]
     assert (gang["minimum"], gang["queue"]) == (2, "research")
-    assert gang["declared_by"] == "a group object of the dialect volcano"
+    assert gang["declaredBy"] == "a group object of the dialect volcano"
 
 
 async def test_a_namespace_that_has_opted_in_is_read(kubeconfig: Path) -> None:

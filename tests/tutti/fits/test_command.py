@@ -3,18 +3,31 @@
 import asyncio
 import io
 import pathlib
+from typing import Literal
 
 import click.testing
 import msgspec
 import pytest
 from rich.console import Console
 
+from services.api.core.openapi import openapi_document
 from shared.bus.connection import Bus
 from shared.bus.questions import serve
 from shared.contracts import codec, subjects
 from shared.contracts.questions import FitAnswer, FitRequest
+from shared.contracts.visibility import (
+    API_VERSION,
+    Displacement,
+    Fit,
+    FitStatus,
+    GangFit,
+    ManifestsSpec,
+    NamedGangs,
+    ObjectMeta,
+)
+from tests.services.api.conformity import violations
 from tests.services.gang_planner.core.scene import Scene, make_node
-from tutti.fits.command import Fit, fits, show
+from tutti.fits.command import fits, show
 from tutti.nats_server import NatsServer
 
 JOB = """
@@ -54,9 +67,12 @@ async def test_a_gang_that_fits_is_reported_with_its_nodes_and_another_with_the_
         )
         done = await asked(3, "-o", "json")
         assert done.exit_code == 1
-        (found,) = msgspec.json.decode(done.stdout)
+        fit = msgspec.json.decode(done.stdout)
+        assert violations(openapi_document(), "Fit", fit) == []
+        assert fit["metadata"]["namespace"] == "team"
+        (found,) = fit["status"]["gangs"]
         assert found["members"] == 3
-        assert "2 of 3 pods fit" in found["answer"]["sentence"]
+        assert "2 of 3 pods fit" in found["message"]
     finally:
         await bus.close()
     done = await asked(1)
@@ -65,25 +81,40 @@ async def test_a_gang_that_fits_is_reported_with_its_nodes_and_another_with_the_
 
 
 @pytest.mark.parametrize(
-    ("displaces", "by", "words"),
+    ("action", "gangs", "words"),
     [
-        ((("team/a", 3), ("x/b", 1)), "preempt", "preempted for it: 3 of team/a, 1 of x/b"),
-        ((("team/a", 3),), "reclaim", "reclaimed from other queues for it: 3 of team/a"),
         (
-            tuple((f"team/g{index:02}", 1) for index in range(12)),
             "preempt",
-            "1 of team/g09 and some of 2 other gangs",
+            NamedGangs(count=2, names=("team/a", "x/b")),
+            "once created, 4 pods would be preempted for it, of team/a, x/b",
+        ),
+        (
+            "reclaim",
+            NamedGangs(count=3, names=("team/a",)),
+            "4 pods would be reclaimed from other queues for it, of team/a, 2 other gangs",
         ),
     ],
 )
 def test_gangs_whose_pods_would_be_evicted_are_reported(
-    displaces: tuple[tuple[str, int], ...], by: str, words: str
+    action: Literal["preempt", "reclaim"], gangs: NamedGangs, words: str
 ) -> None:
-    answer = FitAnswer(
-        fits=False, ever=True, sentence="no room", displaces=displaces, displaces_by=by
+    one = GangFit(
+        name="train",
+        members=2,
+        fits=False,
+        ever=True,
+        message="no room",
+        displaces=Displacement(action=action, members=4, gangs=gangs),
+    )
+    fit = Fit(
+        api_version=API_VERSION,
+        kind="Fit",
+        metadata=ObjectMeta(name="question", namespace="team"),
+        spec=ManifestsSpec(manifests=()),
+        status=FitStatus(fits=False, gangs=(one,)),
     )
     console = Console(file=io.StringIO(), width=1_000)
-    show([Fit(gang="team/train", members=2, answer=answer)], console)
+    show([fit], console)
     assert isinstance(console.file, io.StringIO)
     first, second = console.file.getvalue().splitlines()
     assert first == "team/train: would have to wait: no room"

@@ -72,7 +72,7 @@ def test_a_file_is_shown_as_a_table_and_as_json(tmp_path: Path) -> None:
         *("still", "partial"),
     ]
     reported = json.loads(CliRunner().invoke(observe, ["report", f"-f{path}", "-ojson"]).output)
-    assert reported["summary"]["partial_now"] == 1
+    assert reported["summary"]["partialNow"] == 1
     assert len(reported["observation"]["gangs"]) == 6
 
 

@@ -6,10 +6,12 @@ import json
 import pytest
 from click.testing import CliRunner, Result
 
+from services.api.core.openapi import openapi_document
 from shared.bus.connection import Bus
 from shared.bus.questions import serve
 from shared.contracts import codec, subjects
 from shared.contracts.questions import LedgerAmount, LedgerAnswer, LedgerQueue, LedgerRequest
+from tests.services.api.conformity import violations
 from tutti.nats_server import NatsServer
 from tutti.queues_command import queues
 
@@ -48,7 +50,13 @@ async def test_what_the_standby_answers_is_shown_as_a_table_and_as_json(
     assert "b: its gangs wait for capacity" in table.output
     one = await typed(nats_server, "-o", "json", "a")
     assert one.exit_code == 0, one.output
-    assert [queue["name"] for queue in json.loads(one.output)["queues"]] == ["a"]
+    found = json.loads(one.output)
+    assert violations(openapi_document(), "QueueList", found) == []
+    assert [queue["metadata"]["name"] for queue in found["items"]] == ["a"]
+    assert found["items"][0]["status"]["resources"][0]["used"] == "4"
+    loud = await typed(nats_server, "-v", "1", "-o", "name")
+    assert loud.stderr == "tutti: asks NATS, as a flag chooses it\n"
+    assert loud.stdout.splitlines() == [f"queue.visibility.tutti.dev/{name}" for name in "ab"]
 
 
 async def test_a_queue_that_is_unknown_and_a_standby_that_is_away_end_with_status_1(

@@ -17,7 +17,7 @@ from services.gang_planner.core.constraints.inter_pod.rules import Switches
 from services.gang_planner.core.framework.eviction_rules import Kind, VictimRules, combined
 from services.gang_planner.core.framework.node_preferences import Place
 from services.gang_planner.core.framework.policy import GroupKey, Policy, QueueKey, QueueShare
-from services.gang_planner.core.scoring import NodeScore, ScoredNodes
+from services.gang_planner.core.scoring import ClaimScore, NodeScore, ScoredNodes
 from services.gang_planner.core.state.columns import Bools, Ints
 from services.gang_planner.core.state.gang_settings import WITHOUT_ROOM
 from services.gang_planner.core.state.gangs import Gang, OrderKey
@@ -82,12 +82,14 @@ class PolicySet:
             affinity_weight=sum(one.pairwise.affinity_weight for one in self.policies),
             spread_weight=sum(one.pairwise.spread_weight for one in self.policies),
         )
-        self._scores: list[tuple[int, NodeScore]] = [
+        scores: list[tuple[int, NodeScore]] = [
             (weight, made)
             for one in self.policies
             for weight, score in one.scores
             for made in _made((score,), state)
         ]
+        self._scores = [one for one in scores if not isinstance(one[1], ClaimScore)]
+        self._claim_scores = [one for one in scores if isinstance(one[1], ClaimScore)]
         masks = [one.queue_mask for one in self.policies if one.queue_mask is not None]
         points = [one.place_points for one in self.policies if one.place_points is not None]
         self._queue_masks = [made(state) for made in masks] if state is not None else []
@@ -203,6 +205,14 @@ class PolicySet:
             if part is not None:
                 slope = weight * part if slope is None else slope + weight * part
         return score, slope
+
+    def claim_points(self, shape: ShapeEntry, node_capacity: NodeCapacity, slots: Ints) -> Ints:
+        """Points for the claims of a shape, on each of the slots that hold one more pod of it."""
+        nodes = ScoredNodes(shape, node_capacity, slots)
+        points: Ints = np.zeros(len(slots), dtype=np.int64)
+        for weight, one in self._claim_scores:
+            points += weight * one.score(nodes)
+        return points
 
 
 def _by_level(share: QueueShare) -> QueueKey:

@@ -6,8 +6,8 @@ that it can hold; one step is a maximum over patterns of shifted arrays. The res
 because fewer members always fit where more do. The work is patterns times cells; beyond `WORK_MAX`
 the search ends without an answer (`budget_exceeded`).
 
-Only amounts are searched. Shapes with host ports, claims or terms about other pods are left to the
-greedy search.
+Only amounts of resources and numbers of devices are searched (`plain_devices`). Shapes with host
+ports, other claims or terms about other pods are left to the greedy search.
 """
 
 import math
@@ -18,7 +18,9 @@ from typing import Final, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from services.gang_planner.core.placement.parts import Group
 from services.gang_planner.core.state.columns import Ints
+from services.gang_planner.core.state.devices.plain_devices import JointLimit
 from services.gang_planner.core.state.node_capacity import NodeCapacity
 from services.gang_planner.core.state.pod_shapes import ShapeEntry
 from shared.model.invariants import InvariantViolation
@@ -60,18 +62,23 @@ class FoundCounts:
     work: int = 0
 
 
-def searchable(shapes: Sequence[ShapeEntry]) -> bool:
-    """Whether these shapes compete for nothing but amounts of resources."""
-    return len(shapes) > 1 and all(
-        not (one.shape.host_ports or one.attached)
-        and one.shape.pod_affinity is None
-        and not one.shape.spread
-        for one in shapes
+def searchable(groups: Sequence[Group]) -> bool:
+    """Whether these groups compete for nothing but amounts of resources and numbers of devices."""
+    return len(groups) > 1 and all(
+        group.needs is not None
+        and not group.shape.shape.host_ports
+        and group.shape.shape.pod_affinity is None
+        and not group.shape.shape.spread
+        for group in groups
     )
 
 
 def search(
-    node_capacity: NodeCapacity, request: GroupRequest, counts: Sequence[Ints], slots: Ints
+    node_capacity: NodeCapacity,
+    request: GroupRequest,
+    counts: Sequence[Ints],
+    slots: Ints,
+    devices: Sequence[JointLimit] = (),
 ) -> FoundCounts:
     """Find counts per node that hold the quorum and all minima.
 
@@ -80,6 +87,7 @@ def search(
         request: The members to place.
         counts: How many of each shape the nodes in `slots` can hold alone.
         slots: The nodes that may be used.
+        devices: What limits members of several shapes on one node, beside amounts.
     """
     caps = [min(most, request.quorum) for most in request.wanted]
     size = tuple(cap + 1 for cap in caps[:-1])
@@ -90,18 +98,18 @@ def search(
     steps: list[tuple[int, Ints, Table]] = []
     useful = sum(np.minimum(one, cap) for one, cap in zip(counts, caps, strict=True))
     order = np.argsort(-np.asarray(useful), kind="stable")
-    rows = sorted({row for shape in request.shapes for row in shape.by_row})
-    free = node_capacity.free.cells[rows]
+    limits = [*_amounts(node_capacity, request.shapes, slots), *devices]
+    free = np.array([one.free for one in limits]).reshape(len(limits), len(slots))
     patterns_of: dict[tuple[int, ...], Ints | None] = {}
     for at in order.tolist():
         here = [min(int(one[at]), cap) for one, cap in zip(counts, caps, strict=True)]
         if not any(here):
             break
-        amounts: list[int] = free[:, slots[at]].tolist()
+        amounts: list[int] = free[:, at].tolist()
         # Nodes with equal keys are alike for the search.
         key = (*here, *amounts)
         if key not in patterns_of:
-            patterns_of[key] = _patterns(request, rows, amounts, here)
+            patterns_of[key] = _patterns(limits, amounts, here)
         patterns = patterns_of[key]
         if patterns is not None:
             found.work += (best.size + _PATTERN_WORK) * len(patterns)
@@ -186,25 +194,34 @@ def _trace(
     ]
 
 
-def _patterns(
-    request: GroupRequest, rows: Sequence[int], amounts: Sequence[int], here: list[int]
-) -> Ints | None:
-    """All combinations of the first shapes that a node with these free amounts holds, each with the
-    most of the last one; None: too many.
+def _amounts(
+    node_capacity: NodeCapacity, shapes: Sequence[ShapeEntry], slots: Ints
+) -> list[JointLimit]:
+    """The amounts of resources that the shapes request, and those that are free on these nodes."""
+    rows = sorted({row for shape in shapes for row in shape.by_row})
+    cells = node_capacity.free.cells
+    return [
+        JointLimit([shape.by_row.get(row, 0) for shape in shapes], cells[row, slots])
+        for row in rows
+    ]
+
+
+def _patterns(limits: Sequence[JointLimit], amounts: Sequence[int], here: list[int]) -> Ints | None:
+    """All combinations of the first shapes that a node with these free amounts of each limit holds,
+    each with the most of the last one; None: too many.
     """
     if math.prod(count + 1 for count in here[:-1]) > _PATTERNS_MAX:
         return None
     grid = np.indices([count + 1 for count in here[:-1]]).reshape(len(here) - 1, -1)
-    last = request.shapes[-1]
     most = np.full(grid.shape[1], here[-1], dtype=np.int64)
     fits = np.ones(grid.shape[1], dtype=np.bool_)
-    for row, amount_free in zip(rows, amounts, strict=True):
+    for limit, amount_free in zip(limits, amounts, strict=True):
         free = np.full(grid.shape[1], amount_free, dtype=np.int64)
-        for axis, shape in enumerate(request.shapes[:-1]):
-            free -= shape.by_row.get(row, 0) * grid[axis]
+        *first, last = limit.taken
+        for axis, amount in enumerate(first):
+            free -= amount * grid[axis]
         fits &= free >= 0
-        amount = last.by_row.get(row, 0)
-        if amount:
-            most = np.minimum(most, free // amount)
+        if last:
+            most = np.minimum(most, free // last)
     combined: Ints = np.vstack([grid, most]).T[fits]
     return combined

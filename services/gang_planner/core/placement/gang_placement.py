@@ -21,7 +21,7 @@ from services.gang_planner.core.placement.parts import Group, Part, placed_of, s
 from services.gang_planner.core.placement.session import Session
 from services.gang_planner.core.placement.sub_gang_placement import SubGangPlacement, largest_first
 from services.gang_planner.core.state.columns import Bools, Ints
-from services.gang_planner.core.state.devices.demand import Key, claim_keys
+from services.gang_planner.core.state.devices.demand import ClaimNeed, Key
 from services.gang_planner.core.state.needs import NOTHING_SAID, Need, Structure, Wanted
 from services.gang_planner.core.state.pod_shapes import ShapeEntry, stand_in
 from services.gang_planner.core.state.queues import QueueEntry
@@ -283,13 +283,16 @@ def _groups(
     shapes = session.shapes.entries
     found: dict[Hashable, list[ShapeEntry]] = {}
     counts: dict[Hashable, tuple[str, int, int]] = {}
+    needs: dict[Hashable, tuple[ClaimNeed, ...]] = {}
     for at, (role, shape_id, count) in enumerate(wanted):
         shape = shapes[shape_id]
         rank = ranks[at] if ranks else 0
         key: Hashable = at
-        if count == 1 and shape.attached and shared.isdisjoint(claim_keys(shape.shape)):
+        if count == 1 and shape.devices_only and shared.isdisjoint(shape.device_keys):
             alike = session.node_capacity.alike(shape)
-            key = at if alike is None else (role, rank, alike)
+            if alike is not None:
+                key = role, rank, alike
+                needs[key] = alike[1]
         found.setdefault(key, []).append(shape)
         counts[key] = role, rank, counts.get(key, (role, rank, 0))[2] + count
     groups: list[Group] = []
@@ -299,7 +302,16 @@ def _groups(
         if len(same) > 1:
             same.sort(key=lambda one: one.order)
             shape = stand_in(same, key)
-        groups.append(Group(role, shape, count, min(count, session.total(shape)), rank=rank))
+        groups.append(
+            Group(
+                role,
+                shape,
+                count,
+                min(count, session.total(shape)),
+                rank=rank,
+                needs=needs.get(key) if shape.attached else (),
+            )
+        )
     return groups
 
 
@@ -308,6 +320,6 @@ def _shared_claims(session: Session, need: Need) -> set[Key]:
     seen: set[Key] = set()
     shared: set[Key] = set()
     for _, shape_id, _ in need.wanted if need.attached else ():
-        for key in claim_keys(session.shapes.entries[shape_id].shape):
+        for key in session.shapes.entries[shape_id].device_keys:
             (shared if key in seen else seen).add(key)
     return shared

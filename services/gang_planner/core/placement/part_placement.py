@@ -7,7 +7,7 @@ filled up one after the other, which leaves more nodes to the next shape; then a
 a budget is made (`exact_search`). One group is placed exactly whenever it fits.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -100,7 +100,7 @@ class PartPlacement:
             if len(part.groups) == 1:
                 return False
         part.packed = False
-        return self._search(part, within)
+        return self._search(part, within) or self._place_by_nodes(part, within)
 
     def place_extras(self, part: Part, within: Bools | None, most: int) -> None:
         """Place up to `most` members above the quorum, those of higher rank first."""
@@ -132,12 +132,33 @@ class PartPlacement:
         for group in groups:
             group.placed = group.target = 0
 
-    def _place_greedily(self, part: Part, within: Bools | None) -> bool:
+    def _place_by_nodes(self, part: Part, within: Bools | None) -> bool:
+        """Place a part's quorum greedily, the groups that fit on the fewest nodes first, where
+        claims are beyond the exact search.
+        """
+        if all(group.needs is not None for group in part.groups):
+            return False
+        mark = self._statement.checkpoint()
+        counts = [self._session.fits.counts(group.shape) > 0 for group in part.groups]
+        nodes = [int(np.count_nonzero(one if within is None else one & within)) for one in counts]
+        pairs = zip(nodes, part.groups, strict=True)
+        ordered = sorted(pairs, key=lambda one: (one[1].turn, one[0], *one[1].plenty))
+        if self._place_greedily(part, within, [group for _, group in ordered]):
+            return True
+        self.undo(mark, part.groups)
+        return False
+
+    def _place_greedily(
+        self, part: Part, within: Bools | None, ordered: Sequence[Group] = ()
+    ) -> bool:
+        """Place a part's quorum; `ordered`: its groups in the order in which they are placed; ():
+        the scarcest first.
+        """
         groups = part.groups
         for role, count in part.minima:
             _aim([group for group in groups if group.role == role], count)
         _aim(groups, part.quorum - sum(group.target for group in groups))
-        for group in scarcest_first(groups):
+        for group in ordered or scarcest_first(groups):
             group.put_last_first(group.target)
             self.place(part, group, group.target, within)
         for role, count in part.minima:
@@ -160,9 +181,9 @@ class PartPlacement:
         session = self._session
         # The table has an axis for each group but the last, which may be as large as it likes.
         groups = sorted(part.groups, key=lambda group: group.wanted)
-        shapes = [group.shape for group in groups]
-        if not searchable(shapes):
+        if not searchable(groups):
             return False
+        shapes = [group.shape for group in groups]
         counts = [session.fits.counts(shape) for shape in shapes]
         slots = np.flatnonzero(sum(counts) if within is None else sum(counts) * within)
         slots = slots[~np.isin(slots, self._avoid)]
@@ -173,8 +194,14 @@ class PartPlacement:
             part.quorum,
             part.minima,
         )
-        found = search(session.node_capacity, request, [one[slots] for one in counts], slots)
-        session.work_left -= found.work // _CELLS_PER_COLUMN
+        devices = session.node_capacity.devices
+        limits = devices.joint_limits([group.needs or () for group in groups], slots)
+        if limits is None:
+            return False
+        found = search(
+            session.node_capacity, request, [one[slots] for one in counts], slots, limits
+        )
+        session.work_left -= found.work // _CELLS_PER_COLUMN + len(limits) * len(slots)
         if found.budget_exceeded:
             self._budget.exceeded = True
             self._budget.failures_left -= _EXCEEDED_COST
@@ -185,10 +212,13 @@ class PartPlacement:
                 self.undo(mark, part.groups)
                 return False
             if total:
-                self._statement.allocate(
-                    Allocation(group.role, group.shape, where, taken, part.name)
-                )
+                shape = group.first(total)
+                self._statement.allocate(Allocation(group.role, shape, where, taken, part.name))
                 group.placed = total
+                if group.needs and not all(map(devices.is_served, shape.alike or (shape,))):
+                    # Claims of pods of other schedulers may have the devices.
+                    self.undo(mark, part.groups)
+                    return False
         return bool(found.places)
 
     def _exceeds_free(self, part: Part, within: Bools | None) -> bool:

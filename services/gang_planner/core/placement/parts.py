@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from services.gang_planner.core.placement.domains import Space
 from services.gang_planner.core.state.columns import Bools
+from services.gang_planner.core.state.devices.demand import ClaimNeed
 from services.gang_planner.core.state.needs import NO_SUB_GANG
 from services.gang_planner.core.state.pod_shapes import ShapeEntry, stand_in
 from shared.model.objects import NetworkTopology
@@ -25,6 +26,9 @@ class Group:
     rank: int = 0
     #: Its turn by the gang's own order of roles.
     turn: int = 0
+    #: The needs of each member's own ResourceClaims, if numbers of devices decide them; (): it has
+    #: no claims; None: more than numbers decides.
+    needs: tuple[ClaimNeed, ...] | None = ()
 
     @property
     def shapes(self) -> tuple[ShapeEntry, ...]:
@@ -39,6 +43,12 @@ class Group:
         alike = sorted(self.shape.alike, key=lambda one: one.order)
         if count < len(alike):
             self.shape = stand_in([*alike[-count:], *alike[:-count]], self.shape.counted)
+
+    def first(self, count: int) -> ShapeEntry:
+        """The shape of its first members, so many."""
+        if count >= len(self.shape.alike):
+            return self.shape
+        return stand_in(self.shape.alike[:count], self.shape.counted)
 
     @property
     def next_shape(self) -> ShapeEntry:

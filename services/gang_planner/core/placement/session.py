@@ -374,7 +374,10 @@ class Session:
         # Without a slope nodes are filled up, which leaves the most nodes to other shapes.
         slope = None if packed or slope is None else slope[slots]
         rank = self.node_capacity.nodes.rank()[slots]
-        return CandidateNodes(slots, counts[slots], score[slots], slope, rank)
+        points = score[slots]
+        if shape.device_keys:
+            points = points + self.policies.claim_points(shape, self.node_capacity, slots)
+        return CandidateNodes(slots, counts[slots], points, slope, rank)
 
 
 def _look(shape: ShapeEntry) -> int:

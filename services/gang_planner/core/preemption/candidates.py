@@ -16,7 +16,7 @@ from services.gang_planner.core.preemption.units import (
     in_order,
     units_of,
 )
-from services.gang_planner.core.state.devices.demand import Key, claim_keys
+from services.gang_planner.core.state.devices.demand import Key
 from services.gang_planner.core.state.gang_settings import minimum_run_ms
 from services.gang_planner.core.state.gangs import Gang, Member
 from services.gang_planner.core.state.member_states import (
@@ -257,7 +257,7 @@ def claims_of(shapes: ShapeTable, need: Need) -> frozenset[Key] | None:
     """The ResourceClaims of a gang's waiting members; None: they have none."""
     if not need.attached:
         return None
-    found = (claim_keys(shapes.entries[shape_id].shape) for _, shape_id, _ in need.wanted)
+    found = (shapes.entries[shape_id].device_keys for _, shape_id, _ in need.wanted)
     return frozenset(key for keys in found for key in keys) or None
 
 

@@ -9,7 +9,7 @@ from services.gang_planner.core.state import sub_gangs
 from services.gang_planner.core.state.claim_choices import choice_bytes
 from services.gang_planner.core.state.gang_history import ANY_NODE
 from services.gang_planner.core.state.gang_settings import reserve_ms
-from services.gang_planner.core.state.gangs import Gang, Member
+from services.gang_planner.core.state.gangs import Gang
 from services.gang_planner.core.state.member_states import task_priority
 from services.gang_planner.core.state.needs import (
     ALWAYS_FIT,
@@ -221,15 +221,12 @@ def members_max(state: State, gang: Gang, need: Need) -> int:
 def _binding_sizes(state: State, gang: Gang) -> list[int]:
     """Upper bound per waiting member of its bytes in a decision."""
     node_bytes = state.nodes.name_bytes_max
-    return [
-        _binding_bytes(state, member, node_bytes)
-        for members in gang.waiting.values()
-        for member in members.values()
+    waiting = [one for members in gang.waiting.values() for one in members.values()]
+    each = _BINDING_OVERHEAD_BYTES + node_bytes
+    sizes = [
+        each + len(one.pod.uid) + len(one.pod.namespace) + len(one.pod.name) for one in waiting
     ]
-
-
-def _binding_bytes(state: State, member: Member, node_bytes: int) -> int:
-    pod = member.pod
-    named = len(pod.uid) + len(pod.namespace) + len(pod.name) + node_bytes
-    claims = choice_bytes(state.node_capacity, member, node_bytes) if member.shape.attached else 0
-    return _BINDING_OVERHEAD_BYTES + named + claims
+    if not any(one.shape.attached for one in waiting):
+        return sizes
+    claims = choice_bytes(state.node_capacity, waiting, node_bytes)
+    return [size + more for size, more in zip(sizes, claims, strict=True)]

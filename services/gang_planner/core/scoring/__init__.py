@@ -85,6 +85,12 @@ class FlatScore:
         """As in `NodeScore`."""
 
 
+class ClaimScore(FlatScore):
+    """A score that depends on the pod's claims, and on all candidates together. It is not cached,
+    and computed for shapes with claims only.
+    """
+
+
 class ScoringRule(NamedTuple):
     """A score as its file registers it: the module constant `RULE`."""
 

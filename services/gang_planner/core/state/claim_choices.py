@@ -11,7 +11,6 @@ import msgspec
 from services.gang_planner.core.state.devices.allocation_search import Pick
 from services.gang_planner.core.state.devices.capacity import quantity_text
 from services.gang_planner.core.state.devices.demand import DEVICES_MAX, Alternative, ClaimNeed
-from services.gang_planner.core.state.devices.demand import claim_keys as device_keys
 from services.gang_planner.core.state.devices.extended import claim_name, name_of_pod
 from services.gang_planner.core.state.devices.grants import Grant
 from services.gang_planner.core.state.gangs import Member
@@ -63,30 +62,36 @@ def choices_of(state: State, assignments: Assignments) -> Choices:
     attached = [one for one in assignments.pairs() if one[0].shape.attached]
     classes = state.reference_objects.device_classes.values()
     configured = frozenset([one.name for one in classes if one.configured])
-    return Choices(
-        tuple(one for member, slot in attached for one in _volumes(state, member, slot)),
-        tuple(
-            [one for member, slot in attached for one in _devices(state, member, slot, configured)]
-        ),
-    )
+    volumes: list[VolumeChoice] = []
+    devices: list[DeviceChoice] = []
+    for member, slot in attached:
+        if member.shape.shape.claims:
+            volumes += _volumes(state, member, slot)
+        if member.shape.device_keys:
+            devices += _devices(state, member, slot, configured)
+    return Choices(tuple(volumes), tuple(devices))
 
 
-def choice_bytes(node_capacity: NodeCapacity, member: Member, node_bytes: int) -> int:
-    """Upper bound of the bytes that a member's claims add. `node_bytes`: the longest node name."""
-    shape = member.shape.shape
-    pod = member.pod
-    each = len(pod.uid) + len(pod.namespace) + node_bytes + _UID_BYTES + _CHOICE_OVERHEAD_BYTES
-    # The volume and its name are not known yet.
-    volumes = sum(len(name) + each + _UID_BYTES + _NAME_BYTES_MAX for name in shape.claims)
-    grants = sum(
-        _extended_bytes(one) + each if isinstance(one, PodDevices) else len(one) + each
-        for one in shape.device_claims
-    )
-    conditional = node_capacity.devices.inventory().table.conditional
-    each_device = _CONDITIONS_BYTES_MAX if conditional else 0
-    for _, need in node_capacity.devices.demand(member.shape).open:
-        grants += _need_bytes(need, each_device)
-    return volumes + grants
+def choice_bytes(
+    node_capacity: NodeCapacity, members: Iterable[Member], node_bytes: int
+) -> Iterator[int]:
+    """Upper bound of the bytes that the claims of each member add. `node_bytes`: the longest node
+    name.
+    """
+    devices = node_capacity.devices
+    each_device = _CONDITIONS_BYTES_MAX if devices.inventory().table.conditional else 0
+    for member in members:
+        shape, pod = member.shape.shape, member.pod
+        each = len(pod.uid) + len(pod.namespace) + node_bytes + _UID_BYTES + _CHOICE_OVERHEAD_BYTES
+        total = 0
+        for name in shape.claims:
+            # The volume and its name are not known yet.
+            total += len(name) + each + _UID_BYTES + _NAME_BYTES_MAX
+        for one in shape.device_claims:
+            total += each + (_extended_bytes(one) if isinstance(one, PodDevices) else len(one))
+        for need in devices.demand(member.shape).needs if shape.device_claims else ():
+            total += _need_bytes(need, each_device)
+        yield total
 
 
 @lru_cache(maxsize=1_024)
@@ -162,7 +167,7 @@ def contradiction(node_capacity: NodeCapacity, loads: Iterable[tuple[int, ShapeE
         for key in claim_keys(shape.shape):
             users = volumes.setdefault(key, {})
             users[slot] = users.get(slot, 0) + 1
-        for key in device_keys(shape.shape):
+        for key in shape.device_keys:
             claims[key] = claims.get(key, 0) + 1
     if volumes != node_capacity.storage.uses:
         return f"{node_capacity.storage.uses} are in use, pods and reservations use {volumes}"
@@ -202,7 +207,7 @@ def _devices(
     `configured`: device classes that have configuration.
     """
     found: list[DeviceChoice] = []
-    keys = device_keys(member.shape.shape)
+    keys = member.shape.device_keys
     for one, key in zip(member.shape.shape.device_claims, keys, strict=True):
         if isinstance(one, PodDevices):
             choice = _extended(state, member, slot, one, key, configured)
@@ -283,31 +288,43 @@ def _choice(
         claim_uid=claim.uid,
         node=state.nodes.names[slot],
         devices=tuple([(one.request, *one.device) for one in picks]),
-        shares=tuple(
+        shares=_shares(picks),
+        admin=tuple(sorted({one.request for one in picks if one.admin})),
+        conditions=_conditions(state, picks),
+        node_affinity=grant.node_affinity if grant is not None else None,
+        classes=classes,
+    )
+
+
+def _shares(picks: Sequence[Pick]) -> tuple[DeviceShare, ...]:
+    return tuple(
+        [
             DeviceShare(
                 index=index,
                 capacity=tuple((name, quantity_text(amount)) for name, amount in consumed),
             )
             for index, one in enumerate(picks)
             if (consumed := one.consumed) is not None
-        ),
-        admin=tuple(sorted({one.request for one in picks if one.admin})),
-        conditions=tuple(_conditions(state, picks)),
-        node_affinity=grant.node_affinity if grant is not None else None,
-        classes=classes,
+        ]
     )
 
 
-def _conditions(state: State, picks: Sequence[Pick]) -> Iterator[DeviceConditions]:
-    entries = state.node_capacity.devices.inventory().table.entries
-    for index, one in enumerate(picks):
-        found = entries.get(one.device)
-        if found is not None and found.details.binding_conditions:
-            yield DeviceConditions(
+def _conditions(state: State, picks: Sequence[Pick]) -> tuple[DeviceConditions, ...]:
+    table = state.node_capacity.devices.inventory().table
+    if not table.conditional:
+        return ()
+    return tuple(
+        [
+            DeviceConditions(
                 index=index,
                 binding=found.details.binding_conditions,
                 failure=found.details.binding_failure_conditions,
             )
+            for index, one in enumerate(picks)
+            if (found := table.entries.get(one.device)) is not None
+            and found.details.binding_conditions
+        ]
+    )
 
 
 def _key_of(choice: DeviceChoice) -> Key:

@@ -6,12 +6,12 @@ capacity, or a changed node. A gang that was refused at a count is not tried aga
 changes.
 """
 
-from collections.abc import Hashable
 from typing import Final
 
 import numpy as np
 
 from services.gang_planner.core.state.columns import Bools, ChangeLog, Grid, Ints
+from services.gang_planner.core.state.devices.allocation_search import Problem
 from services.gang_planner.core.state.devices.ledger import Devices
 from services.gang_planner.core.state.host_ports import PortTable
 from services.gang_planner.core.state.inter_pod.counts import DomainTable, PairCounts
@@ -109,15 +109,13 @@ class NodeCapacity:
         self.changes.extend(slots)
         self.freed += bool(slots)
 
-    def alike(self, shape: ShapeEntry) -> Hashable:
+    def alike(self, shape: ShapeEntry) -> tuple[bytes, Problem] | None:
         """Equal for shapes that differ only in the names of their claims, so that each node serves
-        one pod like the next until it is full; None: the shape is unlike any other.
+        one pod like the next until it is full: the shape without claims, and their needs. None: the
+        shape is unlike any other.
         """
-        of = shape.shape
-        if not of.device_claims or of.claims or of.disks or of.host_ports or shape.pairwise:
-            return None
-        needs = self.devices.plain_needs(shape)
-        return None if needs is None else (shape.rated, tuple(map(id, needs)))
+        needs = self.devices.plain_needs(shape) if shape.devices_only else None
+        return None if needs is None else (shape.rated, needs)
 
     def one_by_one(self, shape: ShapeEntry) -> bool:
         """Whether one placed pod of the shape changes the nodes of the next: a claim has no volume

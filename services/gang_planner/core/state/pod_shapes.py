@@ -14,6 +14,7 @@ import msgspec
 import numpy as np
 
 from services.gang_planner.core.state.columns import Ints, ResourceIndex, requested
+from services.gang_planner.core.state.devices.demand import Key, claim_keys
 from services.gang_planner.core.state.inter_pod.terms import Profile, ShapeTerms, Terms
 from shared.model.objects import Shape
 
@@ -48,6 +49,8 @@ class ShapeEntry:
         self.column: Ints = self.amounts.reshape(-1, 1)
         #: Whether it has claims to volumes or devices, or disks without a claim.
         self.attached: bool = bool(shape.claims or shape.device_claims or shape.disks)
+        #: Its ResourceClaims.
+        self.device_keys: tuple[Key, ...] = tuple(claim_keys(shape))
         #: Shape without claims, as the key of cached scores: members with a claim each share it.
         self.rated: bytes = encoded
         if self.attached:
@@ -75,6 +78,10 @@ class ShapeEntry:
         self.beyond_amounts = bool(shape.host_ports or self.attached or self.tallies)
         #: Whether inter-pod rules may apply to it.
         self.pairwise: bool = terms is not None or bool(profile)
+        #: Whether it takes nothing of a node beside amounts and devices of ResourceClaims.
+        self.devices_only: bool = bool(shape.device_claims) and not (
+            shape.claims or shape.disks or shape.host_ports or self.pairwise
+        )
 
 
 def stand_in(shapes: Sequence[ShapeEntry], counted: Hashable) -> ShapeEntry:

@@ -9,7 +9,7 @@ from collections.abc import Container
 from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING
 
-from services.gang_planner.core.state.devices.demand import Key, claim_key, claim_keys
+from services.gang_planner.core.state.devices.demand import Key, claim_key
 from services.gang_planner.core.state.devices.vacated import ClaimConsumers
 from services.gang_planner.core.state.member_states import TERMINAL
 from shared.model.devices import ResourceClaim
@@ -39,7 +39,7 @@ def vacated_for(
     `pods`: UIDs of the preemptor's pods. `victims`: UIDs of pods whose evictions are in flight.
     """
     own = [tables.members.get(uid) for uid in pods]
-    kept = {key for member in own if member is not None for key in claim_keys(member.shape.shape)}
+    kept = {key for member in own if member is not None for key in member.shape.device_keys}
     consumers = consumers_of(tables, kept)
     found = list(consumers.unused)
     leaving: Counter[Key] = Counter()
@@ -49,7 +49,7 @@ def vacated_for(
             continue
         if member.pod.deleting or uid in victims:
             found += consumers.leave(uid)
-            leaving.update(claim_keys(member.shape.shape))
+            leaving.update(member.shape.device_keys)
     uses = tables.node_capacity.devices.uses
     keys = {claim.uid: claim_key(claim) for claim in found}
     return [claim for claim in found if uses.get(keys[claim.uid], 0) <= leaving[keys[claim.uid]]]

@@ -214,6 +214,22 @@ class TestFirstAvailable:
             "two",
         ]
 
+    @pytest.mark.parametrize(("weight", "node"), [("", "n1"), ("0", "n0")])
+    def test_nodes_on_which_an_earlier_alternative_is_available_are_preferred(
+        self, weight: str, node: str
+    ) -> None:
+        """n0 is the first by name, and only its second alternative is available."""
+        arguments = f", arguments: {{dynamicresources.weight: {weight}}}" if weight else ""
+        scene = Scene(
+            [make_node("n0"), make_node("n1")],
+            conf=f"tiers: [{{plugins: [{{name: gang}}, {{name: nodeorder{arguments}}}]}}]",
+        )
+        scene.put(make_device_class(), make_slice("n0", 1), make_slice("n1", 2))
+        either = DeviceRequest(name="many", alternatives=(request("two", count=2), request("one")))
+        scene.put(wants("c", either))
+        (choice,) = submit(scene, "g", ("c",))
+        assert (choice.node, len(choice.devices)) == (node, 2 if node == "n1" else 1)
+
 
 class TestTaints:
     def test_only_requests_that_tolerate_its_taints_get_a_device(self) -> None:

@@ -24,6 +24,8 @@ CLASSES = {
         f"device.attributes['{CHANNEL}'].id == 0"
     ),
 }
+ABSENT = f"device.attributes['{GPU}'].?index.orValue(7)"
+MIG = f"device.attributes['{GPU}'][?'type'].orValue('') == 'mig'"
 LARGE = f"device.capacity['{GPU}'].memory.compareTo(quantity('40Gi')) >= 0"
 
 
@@ -74,6 +76,10 @@ def placed(scene: Scene) -> dict[str, list[tuple[str, str]]]:
     ("claims", "devices"),
     [
         ([request(of="mig.nvidia.com")], {("n1", "gpu-2")}),
+        (
+            [request("r", "mig.nvidia.com", f"{ABSENT} == 7 && {MIG}")],
+            {("n1", "gpu-2")},
+        ),
         ([request(of="compute-domain-default-channel.nvidia.com")], {("n2", "gpu-0")}),
         (
             [request("r", GPU, LARGE)] * 3,
@@ -84,7 +90,13 @@ def placed(scene: Scene) -> dict[str, list[tuple[str, str]]]:
             {("n1", "gpu-0")},
         ),
     ],
-    ids=["a MIG slice", "a channel", "GPUs with enough memory", "a product"],
+    ids=[
+        "a MIG slice",
+        "a device without an attribute",
+        "a channel",
+        "GPUs with enough memory",
+        "a product",
+    ],
 )
 def test_members_get_devices_that_class_and_request_select(
     claims: list[DeviceRequest], devices: set[tuple[str, str]]
@@ -145,14 +157,14 @@ def test_a_selector_that_fails_on_a_device_does_not_match_it_and_is_quoted() -> 
 
 def test_a_selector_that_is_not_supported_is_refused_with_its_position() -> None:
     scene = stage()
-    selector = f"device.attributes['{GPU}'][?'type'].orValue('') == 'gpu'"
+    selector = f"[?device.attributes['{GPU}'].?type] == ['gpu']"
     scene.put(wants("c", request("odd", GPU, selector)))
     scene.put(make_group("g", 1), *members("g", [("c",)]))
     assert not scene.settle()
     reason, sentence = condition(scene, "g")
     assert reason == "UnsupportedDevice"
     assert selector in sentence
-    assert "unexpected syntax at 1:" in sentence
+    assert "an optional element is not supported at 1:2" in sentence
 
 
 def test_a_device_whose_attributes_change_is_selected_by_the_new_ones() -> None:

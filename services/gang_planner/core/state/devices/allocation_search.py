@@ -22,6 +22,9 @@ from shared.model.devices import DeviceTaint, DeviceToleration
 #: Devices that are tried in one search. An ordinary claim takes as many as it requests.
 STEPS_MAX: Final = 2_000
 
+#: Alternatives of a request; Kubernetes allows no more.
+ALTERNATIVES_MAX: Final = 8
+
 Problem: TypeAlias = tuple[ClaimNeed, ...]
 
 
@@ -77,6 +80,26 @@ def search(problem: Problem, node: NodeDevices, steps_max: int = STEPS_MAX) -> F
     if plain is not None:
         return _assigned(problem, plain)
     return _Search(problem, node, steps_max).run()
+
+
+def preference_of(problem: Problem, found: Found) -> int:
+    """kube-scheduler's points for the alternatives that serve a problem: for each request that has
+    several, 8 for the first one, 7 for the second, and so on. 0: nothing was found.
+
+    `found`: the last picks are for the problem.
+    """
+    points = 0
+    for need, picks in zip(problem, (found.picks or ())[-len(problem) :], strict=False):
+        if need.has_alternatives:
+            served = {one.request for one in picks}
+            points += sum(
+                ALTERNATIVES_MAX - index
+                for request in need.requests
+                if len(request.alternatives) > 1
+                for index, one in enumerate(request.alternatives)
+                if one.name in served
+            )
+    return points
 
 
 def blocking_taint(

@@ -1,8 +1,12 @@
 """The needs of a shape's ResourceClaims, from the current tables."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from typing import Final, NamedTuple, TypeAlias
+
+from typing_extensions import override
 
 from services.gang_planner.core.state.devices.extended import (
     ClassesOfResources,
@@ -62,23 +66,38 @@ class RequestNeed(NamedTuple):
     resource: str = ""
 
 
-class ClaimNeed(NamedTuple):
+@dataclass(frozen=True)
+class ClaimNeed:
     """The requests of a claim without devices. Claims with equal needs are interchangeable."""
 
     requests: tuple[RequestNeed, ...]
     constraints: tuple[DeviceConstraint, ...] = ()
 
-    @property
+    @override
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        # Every pod looks up results for its claims' needs.
+        return hash((self.requests, self.constraints))
+
+    @cached_property
     def extended(self) -> bool:
         """Whether it is the need of a pod with extended resources."""
         return any(one.resource for one in self.requests)
+
+    @cached_property
+    def has_alternatives(self) -> bool:
+        """Whether a request has several alternatives."""
+        return any(len(one.alternatives) > 1 for one in self.requests)
 
     def without(self, is_served: Callable[[str], bool]) -> "ClaimNeed":
         """The need without the extended resources for which this is true."""
         if not self.extended:
             return self
         requests = [one for one in self.requests if not (one.resource and is_served(one.resource))]
-        return self._replace(requests=tuple(requests))
+        return replace(self, requests=tuple(requests))
 
 
 class DeviceDemand(NamedTuple):
@@ -92,6 +111,11 @@ class DeviceDemand(NamedTuple):
     allocated: tuple[ResourceClaim, ...] = ()
     #: Claims without allocated devices, with their needs.
     open: tuple[tuple[ResourceClaim, ClaimNeed], ...] = ()
+
+    @property
+    def needs(self) -> tuple[ClaimNeed, ...]:
+        """The needs of the claims without allocated devices."""
+        return tuple([need for _, need in self.open])
 
 
 def claim_keys(shape: Shape) -> list[Key]:
@@ -110,6 +134,7 @@ def claim_key(claim: ResourceClaim) -> Key:
 
 def demand_of(
     shape: Shape,
+    keys: Sequence[Key],
     tables: ReferenceObjects,
     classes: ClassesOfResources,
     selection: Selection,
@@ -117,12 +142,12 @@ def demand_of(
 ) -> DeviceDemand:
     """Read the shape's claims. The first claim that cannot be satisfied determines the refusal.
 
-    `known`: needs read before from the same tables, to which new ones are added. Claims with equal
-    contents then have the same object.
+    `keys`: `claim_keys` of the shape. `known`: needs read before from the same tables, to which new
+    ones are added.
     """
     allocated: list[ResourceClaim] = []
     waiting: list[tuple[ResourceClaim, ClaimNeed]] = []
-    for one, key in zip(shape.device_claims, claim_keys(shape), strict=True):
+    for one, key in zip(shape.device_claims, keys, strict=True):
         name = key[1]
         if isinstance(one, PodDevices):
             claims = tables.resource_claims.of_pod(one.pod_uid)

@@ -43,17 +43,25 @@ class Demands:
         self._needs: dict[Content, ClaimNeed] = {}
 
     def of(self, shape: "ShapeEntry") -> DeviceDemand:
-        changes = sum([table.changes for table in self._read])
+        # Written out, because it is called several times for every pod with claims.
+        claims, slices, rules, classes, namespaces = self._read
+        changes = (
+            claims.changes + slices.changes + rules.changes + classes.changes + namespaces.changes
+        )
         if self.version != changes:
             self.version = changes
             self._demands.clear()
             self._needs.clear()
         elif len(self._demands) >= _DEMANDS_MAX:
-            # Not the needs: `NodeCapacity.alike` identifies them until the version changes.
             self._demands.clear()
         found = self._demands.get(shape.encoded)
         if found is None:
             found = self._demands[shape.encoded] = demand_of(
-                shape.shape, self._tables, self._classes, self._selection, self._needs
+                shape.shape,
+                shape.device_keys,
+                self._tables,
+                self._classes,
+                self._selection,
+                self._needs,
             )
         return found

@@ -29,12 +29,16 @@ class Grant(NamedTuple):
     allocations: int = 0
 
 
-def exists(claims: ResourceClaims, key: Key, claim_uid: str) -> bool:
-    """Whether there is the claim for which devices were chosen, or it will be made for them."""
+def is_current(claims: ResourceClaims, key: Key, grant: Grant) -> bool:
+    """Whether there is the claim for which devices were chosen, or it will be made for them, and it
+    has had no devices since.
+    """
     if pod_uid_of(key[1]) is not None:
-        return True
+        return not was_allocated(claims, key, grant)
     claim = claims.by_name.get(key)
-    return claim is not None and claim.uid == claim_uid
+    if claim is None or claim.uid != grant.claim_uid or claim.is_allocated:
+        return False
+    return claims.allocations.get(claim.uid, 0) <= grant.allocations
 
 
 def allocations(claims: ResourceClaims, key: Key, claim_uid: str) -> int:

@@ -27,7 +27,6 @@ from services.gang_planner.core.state.devices.demand import (
     ClaimNeed,
     DeviceDemand,
     Key,
-    claim_keys,
 )
 from services.gang_planner.core.state.devices.demands import Demands
 from services.gang_planner.core.state.devices.extended import (
@@ -37,16 +36,19 @@ from services.gang_planner.core.state.devices.extended import (
 from services.gang_planner.core.state.devices.grants import (
     Grant,
     allocations,
-    exists,
+    is_current,
     was_allocated,
 )
 from services.gang_planner.core.state.devices.inventory import Inventory
 from services.gang_planner.core.state.devices.masks import SolutionMask, SolutionMasks
 from services.gang_planner.core.state.devices.node_devices import ChosenDevices, DevicesOfNode
 from services.gang_planner.core.state.devices.plain_devices import (
+    JointLimit,
+    PlainProblem,
     PlainProblems,
     SelectedDevices,
     Taken,
+    joint_limits,
 )
 from services.gang_planner.core.state.devices.reach import within_all
 from services.gang_planner.core.state.devices.selection import Device
@@ -139,7 +141,7 @@ class Devices:
             # No pod uses its claims.
             return (self._demands.version, self._chosen.wide_changes)
         # Each by itself: a forgotten turn and a later one might have an earlier sum.
-        turns = (self._turns.get(key, 0) for key in claim_keys(shape.shape))
+        turns = (self._turns.get(key, 0) for key in shape.device_keys)
         return (self._demands.version, self._chosen.wide_changes, *turns)
 
     def demand(self, shape: ShapeEntry) -> DeviceDemand:
@@ -150,37 +152,31 @@ class Devices:
         self._refresh()
         return self._inventory
 
-    def plain_needs(self, shape: ShapeEntry) -> tuple[ClaimNeed, ...] | None:
+    def plain_needs(self, shape: ShapeEntry) -> Problem | None:
         """The needs of the shape's claims, if they are a plain problem and no pod uses a claim;
         None: nodes may serve another pod with equal needs differently.
-
-        Equal needs are the same objects until classes, slices or claims change.
         """
         demand = self.demand(shape)
         if demand.allocated or not demand.open:
             return None
-        known = self.uses, self._pins, self._grants
-        if any(key in one for key in claim_keys(shape.shape) for one in known):
-            return None
-        if any(claim.extended for claim, _ in demand.open):
-            # Nodes with a device plugin serve it without devices.
-            return None
-        needs = tuple([need for _, need in demand.open])
+        for key in shape.device_keys:
+            if key in self.uses or key in self._pins or key in self._grants:
+                return None
+        needs = demand.needs
         self._refresh()
         return needs if self._plain.find(needs) is not None else None
 
     def grant(self, key: Key) -> Grant | None:
         """The devices chosen for the claim; None: none, or it has had allocated devices since."""
         found = self._grants.get(key)
-        claims = self._tables.resource_claims
-        if found is None or was_allocated(claims, key, found):
+        if found is None or not is_current(self._tables.resource_claims, key, found):
             return None
-        return found if exists(claims, key, found.claim_uid) else None
+        return found
 
     def awaits_devices(self, shape: ShapeEntry) -> bool:
         """Whether claims in the cluster still have devices that are chosen for the shape's."""
         self._refresh()
-        grants = [self.grant(key) for key in claim_keys(shape.shape)]
+        grants = [self.grant(key) for key in shape.device_keys]
         return any(
             pick.device in self._inventory.allocated
             for grant in grants
@@ -215,9 +211,18 @@ class Devices:
         """How many pods with these plain needs each of these slots serves, with claims of their
         own. It is a lower bound on nodes where members of a gang may exchange devices.
         """
-        mask = self._mask(tuple([need for _, need in demand.open]))
+        mask = self._mask(demand.needs)
         found: Ints = np.maximum(mask.times, mask.flags)[slots]
         return found
+
+    def points_of_alternatives(self, shape: ShapeEntry, slots: Ints) -> Ints | None:
+        """How early in their lists the alternatives are that would serve the shape on each of these
+        slots (`preference_of`); None: its claims without devices have no alternatives.
+        """
+        problem = self.unsolved(self.demand(shape))
+        if not any(need.has_alternatives for need in problem):
+            return None
+        return self._mask(problem).points[slots]
 
     def unsolved(self, demand: DeviceDemand) -> Problem:
         """The needs of the claims for which no devices are chosen."""
@@ -240,6 +245,19 @@ class Devices:
         self._refresh()
         plain = self._plain.find(self.unsolved(self.demand(shape)))
         return plain.selections if plain is not None else ()
+
+    def joint_limits(self, problems: Sequence[Problem], slots: Ints) -> Sequence[JointLimit] | None:
+        """What decides how many pods with these needs each of these slots serves together, in the
+        order of the slots; None: more than a few limits would. Without needs a pod has no claims.
+        """
+        self._refresh()
+        plain = [self._plain.find(one) if one else PlainProblem((), ()) for one in problems]
+        names: list[str] = [self._nodes.names[slot] for slot in slots.tolist()]
+        return joint_limits([one for one in plain if one is not None], names, self._taken)
+
+    def is_served(self, shape: ShapeEntry) -> bool:
+        """Whether each claim of the shape has devices, or some are chosen for it."""
+        return not self.unsolved(self.demand(shape))
 
     def by_slot(self, selected: SelectedDevices) -> Iterator[tuple[int, Sequence[Device]]]:
         """Selected devices on each node, whether free or not."""
@@ -284,7 +302,7 @@ class Devices:
         if missing and not self._choose(missing, slot):
             for one in missing if len(missing) > 1 else ():
                 self._choose([one], slot)
-        for key in claim_keys(shape.shape):
+        for key in shape.device_keys:
             self.uses[key] = self.uses.get(key, 0) + count
             self._moved(key)
 
@@ -293,29 +311,31 @@ class Devices:
         needs, and their claims are not in use.
         """
         self._refresh()
-        plain = self._plain.find(tuple([need for _, need in self.demand(shapes[0]).open]))
-        picks: dict[int, Iterator[tuple[tuple[Pick, ...], ...]]] = {}
+        plain = self._plain.find(self.demand(shapes[0]).needs)
+        picks: dict[int, Iterator[Sequence[tuple[Pick, ...]]]] = {}
+        names, times_allocated = self._nodes.names, self._tables.resource_claims.allocations
         for slot, shape in zip(slots, shapes, strict=True):
             if plain is not None and slot not in picks:
-                picks[slot] = plain.picks(self._nodes.names[slot], self._taken)
+                picks[slot] = plain.picks(names[slot], self._taken)
             found = next(picks[slot], None) if plain is not None else None
             if found is None:
                 # Members of the gang exchange devices, which those listed do not show.
                 self.take(slot, shape)
                 picks.pop(slot, None)
                 continue
-            for (claim, need), each in zip(self.demand(shape).open, found, strict=True):
-                key = claim.namespace, claim.name
-                # The devices are on one node.
-                seen = allocations(self._tables.resource_claims, key, claim.uid)
-                self._grants[key] = Grant(self._nodes.names[slot], claim.uid, each, None, seen)
+            # All claims are open, and their devices are on one node.
+            for key, (claim, need), each in zip(
+                shape.device_keys, self.demand(shape).open, found, strict=True
+            ):
+                seen = times_allocated.get(claim.uid, 0)
+                self._grants[key] = Grant(names[slot], claim.uid, each, None, seen)
                 self._chosen.hold_on(slot, key, each)
                 self._movable[key] = slot, need
                 self.uses[key] = 1
                 self._moved(key)
 
     def give(self, shape: ShapeEntry, count: int = 1) -> None:
-        for key in claim_keys(shape.shape):
+        for key in shape.device_keys:
             self.uses[key] -= count
             self._moved(key)
             if not self.uses[key]:
@@ -339,9 +359,7 @@ class Devices:
         The binder allocates devices before it binds the pod. If CLUSTER shows the end of the pod
         first, the devices look free although the claim still has them.
         """
-        self._kept |= {
-            key: version for key in claim_keys(shape.shape) if self.grant(key) is not None
-        }
+        self._kept |= {key: version for key in shape.device_keys if self.grant(key) is not None}
 
     def claims_known_up_to(self, version: int) -> list[int]:
         """Release kept devices for extended resources whose claim CLUSTER would show by now: it may
@@ -508,7 +526,7 @@ class Devices:
         search_on = partial(self._search, problem)
         plain = self._plain.find(problem)
         if plain is None:
-            mask.search_on(slots, search_on)
+            mask.search_on(problem, slots, search_on)
             return mask
         names, taken = self._nodes.names, self._taken
         movable = {slot for slot, need in self._movable.values() if need not in problem}

@@ -6,7 +6,12 @@ from typing import Final
 import numpy as np
 
 from services.gang_planner.core.state.columns import Bools, Ints
-from services.gang_planner.core.state.devices.allocation_search import STEPS_MAX, Found, Problem
+from services.gang_planner.core.state.devices.allocation_search import (
+    STEPS_MAX,
+    Found,
+    Problem,
+    preference_of,
+)
 from services.gang_planner.core.state.devices.inventory import Inventory
 from services.gang_planner.core.state.devices.node_devices import ChosenDevices
 
@@ -26,6 +31,8 @@ class SolutionMask:
         #: How often the free devices of each node serve the problem; not counted unless it is
         #: plain.
         self.times: Ints = np.zeros(0, dtype=np.int64)
+        #: How early the alternatives are that serve the problem; 0 without alternatives.
+        self.points: Ints = np.zeros(0, dtype=np.int64)
         #: Slots of nodes whose search ended before everything was tried.
         self.exhausted: set[int] = set()
         #: Versions of the input.
@@ -33,13 +40,14 @@ class SolutionMask:
         self.allocated_position = 0
         self.wide: tuple[int, int] = (-1, -1)
 
-    def search_on(self, slots: Ints, search: Callable[[int, int], Found]) -> None:
+    def search_on(self, problem: Problem, slots: Ints, search: Callable[[int, int], Found]) -> None:
         """Search on each of these slots; `search` gets the slot and the limit of its steps."""
         left = _STEPS_AT_FIRST + _STEPS_PER_NODE * len(slots)
         for slot in slots.tolist():
             found = search(slot, min(left, STEPS_MAX))
             left -= found.steps
             self.flags[slot] = found.picks is not None
+            self.points[slot] = preference_of(problem, found)
             self.exhausted.discard(slot)
             if found.exhausted:
                 self.exhausted.add(slot)
@@ -90,6 +98,7 @@ class SolutionMasks:
             changed = np.arange(size)
             mask.flags = np.zeros(size, dtype=np.bool_)
             mask.times = np.zeros(size, dtype=np.int64)
+            mask.points = np.zeros(size, dtype=np.int64)
             mask.exhausted.clear()
         mask.wide = wide
         mask.position, mask.allocated_position = chosen.changes.position, inventory.changes.position

@@ -1,5 +1,7 @@
 """Why a node has no devices for a shape's claims, as a phrase for verdicts."""
 
+from dataclasses import replace
+
 from services.gang_planner.core.state.devices.allocation_search import (
     STEPS_MAX,
     blocking_taint,
@@ -56,9 +58,9 @@ def _of_claim(need: ClaimNeed, node: DevicesOfNode, *, exhausted: bool) -> str:
         return _NOT_SEARCHED
     for constraint in need.constraints:
         rest = tuple(one for one in need.constraints if one is not constraint)
-        if search((need._replace(constraints=rest),), node).picks is not None:
+        if search((replace(need, constraints=rest),), node).picks is not None:
             return f"no devices satisfy {_named(constraint)}"
-    if need.constraints and search((need._replace(constraints=()),), node).picks is not None:
+    if need.constraints and search((replace(need, constraints=()),), node).picks is not None:
         return f"no devices satisfy {' and '.join(map(_named, need.constraints))}"
     return "too few free devices for all of them together"
 

@@ -1,0 +1,154 @@
+"""Objects of the API `visibility.tutti.dev` from answers of the planner: the API service sends
+them, and commands that ask the planner over NATS print them.
+"""
+
+from collections.abc import Iterable
+from typing import Final
+
+from shared.contracts.questions import FitAnswer, FitRequest, LedgerAmount, LedgerQueue
+from shared.contracts.visibility import (
+    API_VERSION,
+    Displacement,
+    GangFit,
+    NamedGangs,
+    NodePlacement,
+    ObjectMeta,
+    Queue,
+    QueueAmounts,
+    QueueGangs,
+    QueueStatus,
+)
+from shared.kube.quantities import amount, format_quantity
+
+#: Nodes in one gang's placement, and names in one list.
+NODES_MAX: Final = 1_000
+_NAMES_MAX: Final = 10
+
+
+def build_queue(queue: LedgerQueue, visible: frozenset[str] | None) -> Queue:
+    """The object of a queue; gangs of `visible` namespaces are named (None: all)."""
+    return Queue(
+        api_version=API_VERSION,
+        kind="Queue",
+        metadata=ObjectMeta(name=queue.name),
+        status=QueueStatus(
+            exists=queue.exists,
+            state=queue.state,
+            parent=queue.parent,
+            weight=queue.weight,
+            priority=queue.priority,
+            strict=queue.strict,
+            reclaimable=queue.reclaimable,
+            gangs=QueueGangs(
+                running=queue.running, waiting=queue.waiting, not_admitted=queue.outside
+            ),
+            resources=tuple(_amounts(one) for one in queue.amounts),
+            holders=visible_gangs(queue.holders, visible),
+            message=queue.why,
+        ),
+    )
+
+
+def _amounts(one: LedgerAmount) -> QueueAmounts:
+    def text(amount: int | None) -> str:
+        return "" if amount is None else format_quantity(one.resource, amount)
+
+    return QueueAmounts(
+        resource=one.resource,
+        used=text(one.used),
+        wanted=text(one.wanted),
+        promised=text(one.promised),
+        reserved=text(one.owed),
+        guarantee=text(one.guarantee),
+        deserved=text(one.deserved),
+        limit=text(one.ceiling),
+    )
+
+
+def read_queue(queue: Queue) -> LedgerQueue:
+    """The planner's answer from which a queue's object was made, as far as the object has it.
+
+    Raises:
+        QuantityError: An amount is no quantity.
+    """
+    status = queue.status
+    return LedgerQueue(
+        name=queue.metadata.name,
+        exists=status.exists,
+        parent=status.parent,
+        state=status.state,
+        weight=status.weight,
+        priority=status.priority,
+        strict=status.strict,
+        reclaimable=status.reclaimable,
+        running=status.gangs.running,
+        waiting=status.gangs.waiting,
+        outside=status.gangs.not_admitted,
+        amounts=tuple(_read_amounts(one) for one in status.resources),
+        holders=status.holders.names if status.holders is not None else (),
+        why=status.message,
+    )
+
+
+def _read_amounts(one: QueueAmounts) -> LedgerAmount:
+    def read(text: str) -> int | None:
+        return amount(one.resource, text) if text else None
+
+    return LedgerAmount(
+        resource=one.resource,
+        used=read(one.used) or 0,
+        wanted=read(one.wanted) or 0,
+        promised=read(one.promised) or 0,
+        owed=read(one.reserved) or 0,
+        deserved=read(one.deserved),
+        guarantee=read(one.guarantee) or 0,
+        ceiling=read(one.limit),
+    )
+
+
+def build_gang_fit(
+    question: FitRequest, answer: FitAnswer, visible: frozenset[str] | None
+) -> GangFit:
+    """The answer for one gang; other gangs of `visible` namespaces are named (None: all)."""
+    return GangFit(
+        name=question.group.name,
+        members=len(question.pods),
+        fits=answer.fits,
+        ever=answer.ever,
+        refused=answer.refused,
+        message=answer.sentence,
+        placement=tuple(
+            NodePlacement(node=node, members=count) for node, count in answer.where[:NODES_MAX]
+        ),
+        displaces=_displaced(answer, visible),
+    )
+
+
+def _displaced(answer: FitAnswer, visible: frozenset[str] | None) -> Displacement | None:
+    named = visible_gangs(tuple(gang for gang, _ in answer.displaces), visible)
+    if named is None:
+        return None
+    return Displacement(
+        action="preempt" if answer.displaces_by == "preempt" else "reclaim",
+        members=sum(count for _, count in answer.displaces),
+        gangs=named,
+    )
+
+
+def visible_gangs(names: tuple[str, ...], visible: frozenset[str] | None) -> NamedGangs | None:
+    """Gangs ("namespace/name") with the names of those in `visible` namespaces; None: none."""
+    seen = [one for one in names if visible is None or one.partition("/")[0] in visible]
+    return named_gangs(seen, len(names), None)
+
+
+def named_gangs(names: Iterable[str], count: int, namespace: str | None) -> NamedGangs | None:
+    """Gangs ("namespace/name") of which there are `count`, or as many as names; with names of
+    `namespace` only, or of all (None). None: there are none.
+    """
+    known = tuple(names)
+    whole = max(count, len(known))
+    if not whole:
+        return None
+    if namespace is not None:
+        known = tuple(one for one in known if one.startswith(f"{namespace}/"))
+    return NamedGangs(count=whole, names=known[:_NAMES_MAX])

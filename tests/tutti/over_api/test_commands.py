@@ -1,0 +1,197 @@
+"""What commands print over Tutti's API, as text and as data that the OpenAPI document describes."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from services.api.core.openapi import openapi_document
+from shared.contracts.decisions import Cycle, EvictionDecision, Victim
+from shared.contracts.questions import FitAnswer, LedgerAmount, LedgerAnswer, LedgerQueue
+from shared.contracts.visibility import API_VERSION
+from tests.services.api.conformity import violations
+from tests.services.api.scene import FIRST_SEEN_MS
+from tests.services.api.serving import Serving
+from tests.tutti.over_api.conftest import Typed
+from tests.tutti.status.test_report import answer
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(120)]
+
+JOB = """
+apiVersion: batch.volcano.sh/v1alpha1
+kind: Job
+metadata: {name: train, namespace: NAMESPACE}
+spec:
+  schedulerName: tutti
+  minAvailable: 2
+  tasks:
+    - name: worker
+      replicas: 2
+      template:
+        spec: {containers: [{name: c, image: i, resources: {requests: {cpu: "3"}}}]}
+"""
+
+
+def conforms(kind: str, found: Any) -> None:
+    """The OpenAPI document that the service serves describes it."""
+    assert violations(openapi_document(), kind, found) == []
+
+
+async def test_queues_are_objects_of_the_api_in_every_format(
+    typed: Typed, serving: Serving
+) -> None:
+    amounts = (LedgerAmount(resource="cpu", used=4500, wanted=1000, deserved=6000),)
+    serving.planner.queues = LedgerAnswer(
+        queues=(
+            LedgerQueue(name="a", exists=True, amounts=amounts, running=1, waiting=2),
+            LedgerQueue(name="b", exists=True, why="its gangs wait for capacity"),
+        )
+    )
+    text = await typed("queues", "-v", "1")
+    assert text.exit_code == 0, text.output
+    assert text.stderr.startswith("tutti: asks the API, from http://127.0.0.1:")
+    lines = [" ".join(line.split()) for line in text.stdout.splitlines()]
+    assert lines == [
+        "QUEUE GANGS RESOURCE USED WAITING DESERVED",
+        "a 1 run, 2 wait cpu 4500m 1 6",
+        "b 0 run, 0 wait",
+        "b: its gangs wait for capacity",
+    ]
+    assert (await typed("queues")).stderr == ""
+    for words in (("queues",), ("top", "queues")):
+        found = json.loads((await typed(*words, "-o", "json")).stdout)
+        conforms("QueueList", found)
+        assert found["items"][0]["status"]["gangs"]["notAdmitted"] == 0
+        assert yaml.safe_load((await typed(*words, "-o", "yaml")).stdout) == found
+        names = await typed(*words, "-o", "name")
+        assert names.stdout == "queue.visibility.tutti.dev/a\nqueue.visibility.tutti.dev/b\n"
+    one = json.loads((await typed("queues", "b", "-o", "json")).stdout)
+    assert [each["metadata"]["name"] for each in one["items"]] == ["b"]
+    assert "75% 4500m 6" in " ".join((await typed("top", "queues")).stdout.split())
+    unknown = await typed("queues", "c")
+    assert (unknown.exit_code, unknown.stderr) == (1, "tutti: no queue c\n")
+
+
+async def test_fits_asks_a_question_per_namespace(
+    typed: Typed, serving: Serving, tmp_path: Path
+) -> None:
+    path = tmp_path / "jobs.yaml"
+    path.write_text(
+        "---".join([JOB.replace("NAMESPACE", "a"), JOB.replace(", namespace: NAMESPACE", "")])
+    )
+    serving.planner.fit = FitAnswer(fits=True, ever=True, where=(("n0", 1), ("n1", 1)))
+    text = await typed("fits", "-f", str(path), "-n", "b")
+    assert text.exit_code == 0, text.output
+    assert text.stdout == (
+        "a/train: would fit now\n  1 on n0, 1 on n1\nb/train: would fit now\n  1 on n0, 1 on n1\n"
+    )
+    serving.planner.fit = FitAnswer(
+        fits=False,
+        ever=True,
+        sentence="no room",
+        displaces=(("a/x", 3),),
+        displaces_by="preempt",
+    )
+    both = await typed("fits", "-f", str(path), "-n", "b", "-o", "json")
+    assert both.exit_code == 1, both.output
+    found = json.loads(both.stdout)
+    assert [one["metadata"]["namespace"] for one in found["items"]] == ["a", "b"]
+    for one in found["items"]:
+        conforms("Fit", one)
+    path.write_text(JOB.replace("NAMESPACE", "b"))
+    single = json.loads((await typed("fits", "-f", str(path), "-o", "json")).stdout)
+    assert (single["kind"], single["apiVersion"]) == ("Fit", API_VERSION)
+    waits = await typed("fits", "-f", str(path))
+    assert "3 pods would be preempted for it, of a/x" in waits.stdout
+    serving.planner.fit = FitAnswer(fits=False, ever=False, refused=True, sentence="no queue x")
+    refused = await typed("fits", "-f", str(path))
+    assert refused.exit_code == 2
+    assert "admission would refuse this:\n  b/train: no queue x" in refused.stderr
+
+
+async def test_status_has_the_processes_and_the_gangs_that_the_user_may_see(
+    typed: Typed, serving: Serving
+) -> None:
+    serving.instances.answers = [
+        answer("watcher", started_ms=FIRST_SEEN_MS),
+        answer("gang-planner", started_ms=FIRST_SEEN_MS),
+        answer("binder", started_ms=FIRST_SEEN_MS),
+    ]
+    text = await typed("status")
+    assert text.exit_code == 0, text.output
+    assert text.stdout.startswith("tutti is ready\n")
+    assert "gangs: 2 Inqueue, 1 Running" in text.stdout
+    assert "PID" not in text.stdout
+    assert "decisions:" not in text.stdout
+    serving.rights.namespaces["of-b"] = {"b"}
+    serving.instances.answers.pop()
+    found = await typed("status", "-o", "json", user="of-b")
+    assert found.exit_code == 1
+    data = json.loads(found.stdout)
+    assert data["problems"] == ["no binder answers"]
+    assert data["gangs"] == {"Inqueue": 1, "Running": 1}
+    assert data["services"][0] == {
+        "service": "gang-planner",
+        "instance": "gang-planner-0",
+        "ready": True,
+        "active": True,
+        "version": "1",
+        "started": "2026-09-21T14:13:20.000Z",
+    }
+
+
+async def test_trace_has_decisions_conditions_and_why_a_gang_waits(
+    typed: Typed, serving: Serving
+) -> None:
+    serving.state.decisions.take(
+        7,
+        EvictionDecision(
+            epoch=1,
+            gang="b/second",
+            gang_id="b-second",
+            attempt=1,
+            via="eviction",
+            reason="Preempted",
+            why="for b/first",
+            victims=(Victim(namespace="b", name="second-0", uid="u0"),),
+            trace_id="",
+            cycle=Cycle(
+                cluster_seq=1, outcomes_seq=1, now_ms=FIRST_SEEN_MS + 5_000, configuration=""
+            ),
+        ),
+    )
+    text = await typed("trace", "second", "-n", "b")
+    assert text.exit_code == 0, text.output
+    lines = [" ".join(line.split()) for line in text.stdout.splitlines()]
+    assert lines[0] == "b/second (b-second): Inqueue"
+    assert "1 pod, Preempted: for b/first" in text.stdout
+    found = json.loads((await typed("trace", "b/second", "-o", "json")).stdout)
+    assert found["gangId"] == "b-second"
+    assert [one["what"] for one in found["lines"]] == ["queued", "waits", "evicting"]
+    assert found["lines"][2]["at"] == "2026-09-21T14:13:25.000Z"
+    history = json.loads((await typed("timeline", "--since", "9999h", "-o", "json")).stdout)
+    waiting = [one["gang"] for one in history["waits"] if "ended" not in one]
+    assert waiting == ["a/x", "b/second"]
+    missing = await typed("trace", "none", "-n", "b")
+    assert missing.exit_code == 1
+    assert "no gang b/none is known" in missing.stderr
+
+
+async def test_a_cluster_without_the_api_and_without_tutti_up_is_named_with_both_remedies(
+    typed: Typed,
+) -> None:
+    for words in (("queues",), ("status",), ("trace", "x"), ("top", "queues"), ("timeline",)):
+        found = await typed(*words, "-v", "1", served=False)
+        assert found.exit_code == 1, found.output
+        assert "tutti: asks NATS, since the cluster does not serve" in found.stderr
+        assert "runs `tutti up --api`; no tutti up runs in " in found.stderr
+        assert "give --nats or --data-dir" in found.stderr
+
+
+async def test_an_api_that_fails_is_not_replaced_by_nats(typed: Typed, serving: Serving) -> None:
+    serving.unavailable = "there is no connection to NATS"
+    found = await typed("queues")
+    assert found.exit_code == 1
+    assert found.stderr == "tutti: the API server refuses: there is no connection to NATS\n"

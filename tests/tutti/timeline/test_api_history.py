@@ -1,0 +1,120 @@
+"""The history of gangs from the objects of Tutti's API."""
+
+from datetime import UTC, datetime
+from typing import Literal
+
+from shared.contracts.visibility import (
+    API_VERSION,
+    DecidedPod,
+    Decision,
+    DecisionStatus,
+    Gang,
+    GangStatus,
+    MemberCounts,
+    NodePlacement,
+    ObjectMeta,
+    PendingStatus,
+)
+from tutti.timeline.api_history import api_history
+
+BEGAN = 1_790_000_000
+
+
+def at(second: int) -> datetime:
+    return datetime.fromtimestamp(BEGAN + second, UTC)
+
+
+def ms(second: int) -> int:
+    return (BEGAN + second) * 1000
+
+
+def pod(uid: str, node: str = "", ended: int | None = None, end: str = "") -> DecidedPod:
+    when = None if ended is None else at(ended)
+    return DecidedPod(namespace="a", name=uid, uid=uid, node=node, ended=when, end=end)
+
+
+def decision(
+    second: int, gang: str, *pods: DecidedPod, action: Literal["Bind", "Evict"] = "Bind"
+) -> Decision:
+    return Decision(
+        api_version=API_VERSION,
+        kind="Decision",
+        metadata=ObjectMeta(name=f"{second:012d}", namespace="a"),
+        status=DecisionStatus(
+            action=action,
+            gang=f"a/{gang}",
+            gang_id=gang,
+            time=at(second),
+            attempt=1,
+            count=len(pods),
+            pods=pods,
+        ),
+    )
+
+
+def gang(
+    name: str, phase: Literal["Inqueue", "Running"], created: int, *nodes: str, why: str = ""
+) -> Gang:
+    return Gang(
+        api_version=API_VERSION,
+        kind="Gang",
+        metadata=ObjectMeta(name=name, namespace="a", creation_timestamp=at(created)),
+        status=GangStatus(
+            phase=phase,
+            queue="default",
+            min_member=1,
+            members=MemberCounts(total=1, pending=0, running=0, succeeded=0, failed=0),
+            placement=tuple(NodePlacement(node=node, members=1) for node in nodes),
+            pending=PendingStatus(reason=why, message="") if why else None,
+        ),
+    )
+
+
+def test_stays_end_with_their_last_pod_and_those_of_present_gangs_last() -> None:
+    decisions = [
+        decision(10, "done", pod("d1", "n1", 30, "Succeeded"), pod("d2", "n1", 40, "Succeeded")),
+        decision(11, "victim", pod("v1", "n2", 25, "Deleted")),
+        decision(20, "runs", pod("r1", "n1"), pod("r2", "n3", 45, "Failed")),
+        decision(24, "runs", pod("v1"), action="Evict"),
+    ]
+    gangs = [gang("runs", "Running", 5, "n1"), gang("victim", "Inqueue", 2, why="QueueOrder")]
+    found = api_history(decisions, gangs, from_ms=ms(0), to_ms=ms(60))
+    assert found.left_out == 0
+    stays = [
+        (one.gang, one.node, one.pods, one.began_ms, one.ended_ms, one.end)
+        for one in found.history.stays
+    ]
+    assert stays == [
+        ("a/done", "n1", 2, ms(10), ms(40), "done"),
+        ("a/victim", "n2", 1, ms(11), ms(25), "evicted"),
+        ("a/runs", "n1", 1, ms(20), 0, "there"),
+        ("a/runs", "n3", 1, ms(20), ms(45), "failed"),
+    ]
+    waits = [(one.gang, one.began_ms, one.ended_ms, one.why) for one in found.history.waits]
+    assert waits == [
+        ("a/victim", ms(2), ms(11), ""),
+        ("a/runs", ms(5), ms(20), ""),
+        ("a/victim", ms(25), 0, "QueueOrder"),
+    ]
+
+
+def test_a_decision_that_is_repeated_is_one_stay() -> None:
+    decisions = [
+        decision(10, "done", pod("d1", "n1")),
+        decision(20, "done", pod("d1", "n1", 30, "Succeeded")),
+    ]
+    found = api_history(decisions, [], from_ms=ms(0), to_ms=ms(60))
+    (stay,) = found.history.stays
+    assert (stay.began_ms, stay.ended_ms, found.left_out) == (ms(10), ms(30), 0)
+
+
+def test_a_stay_without_an_end_whose_gang_is_gone_is_counted_only() -> None:
+    decisions = [decision(10, "gone", pod("g1", "n1"), pod("g2", "n2"))]
+    found = api_history(decisions, [], from_ms=ms(0), to_ms=ms(60))
+    assert (found.history.stays, found.left_out) == ((), 2)
+
+
+def test_what_ended_before_the_period_is_not_in_it() -> None:
+    decisions = [decision(10, "done", pod("d1", "n1", 20, "Succeeded"))]
+    found = api_history(decisions, [], from_ms=ms(30), to_ms=ms(60))
+    assert found.history.stays == ()
