@@ -10,13 +10,12 @@ UNIT := $(wildcard tests/services/*/core) $(addprefix tests/shared/,model contra
 BIN := .venv/bin
 STAMP := .venv/.stamp
 DOCS_STAMP := build/docs-env/.stamp
-MCP_STAMP := build/mcp-env/.stamp
 RELEASE_STAMP := build/release-env/.stamp
 COMPILE := $(BIN)/pip-compile --quiet --generate-hashes --allow-unsafe --strip-extras --no-header \
 	--no-emit-index-url --no-emit-trusted-host --no-emit-find-links --no-emit-options
 
 .DEFAULT_GOAL := help
-.PHONY: help setup fmt lint unit test sim manifests chart console demo chaos soak fuzz audit certify bench bench-planner plots docs mcp version release lock lock-image clean
+.PHONY: help setup fmt lint unit test sim manifests chart console demo chaos soak fuzz audit certify bench bench-planner plots docs version release lock lock-image clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  %-13s %s\n", $$1, $$2 }'
@@ -104,15 +103,6 @@ docs: $(DOCS_STAMP) ## The documentation as a site, in build/site; a broken link
 $(DOCS_STAMP): requirements/docs.lock
 	$(PYTHON) -m venv build/docs-env
 	build/docs-env/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/docs.lock
-	@touch $@
-
-mcp: $(STAMP) $(MCP_STAMP) ## Tests of `tutti mcp` with the SDK of the Model Context Protocol
-	PYTHONPATH=$(CURDIR):$$(echo $(CURDIR)/build/mcp-env/lib/python3*/site-packages) $(BIN)/pytest tests/tutti/mcp $(ARGS)
-
-# An environment of its own, from a lock of its own: the extra is for users of assistants only.
-$(MCP_STAMP): requirements/mcp.lock
-	$(PYTHON) -m venv build/mcp-env
-	build/mcp-env/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/mcp.lock
 	@touch $@
 
 version: $(STAMP) ## Make VERSION=X.Y.Z the version of all files, and `Unreleased` its section of the changelog

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.console.toolchain import ROOT, SOURCES, node_folder, run
+from tests.console.toolchain import SOURCES, node_folder
+from tests.support.packages import ROOT, run
 
 pytestmark = [pytest.mark.certify, pytest.mark.timeout(900)]
 

@@ -13,8 +13,9 @@ import pytest
 
 from tests.console.browser import Tab, a_browser, a_tab
 from tests.console.large_cluster import MARKUP, NODES, WAITING_FROM, LargeCluster
-from tests.console.toolchain import ROOT, node_folder, require_browser
+from tests.console.toolchain import node_folder, require_browser
 from tests.services.api.serving import Client, a_server
+from tests.support.packages import ROOT
 
 pytestmark = [pytest.mark.certify, pytest.mark.slow, pytest.mark.timeout(900)]
 

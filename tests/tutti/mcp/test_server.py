@@ -1,23 +1,25 @@
-"""The tools over the SDK's own client, against the API service's server; needs the extra `mcp`."""
+"""The tools over the SDK's own client, against the API service's server. The SDK is not in .venv,
+because only users of assistants need it; these tests install it in the cache.
+"""
 
+import importlib
 import json
 import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from shared.contracts.questions import FitAnswer, LedgerAnswer, LedgerQueue
 from tests.services.api.serving import Serving
+from tests.support.packages import ROOT, make_importable
 from tests.tutti.client.conftest import Users, serving, users
 from tutti import AsyncClient
-
-mcp: Any = pytest.importorskip("mcp", reason="`make mcp` runs this with the extra `mcp`")
 
 #: Fixtures.
 __all__ = ["serving", "users"]
 
-ROOT = Path(__file__).parents[3]
+#: Installing the SDK takes most of a minute.
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 JOB = """
 apiVersion: batch/v1
 kind: Job
@@ -29,12 +31,18 @@ spec:
 """
 
 
+@pytest.fixture(scope="module")
+def mcp() -> Any:
+    make_importable("mcp", ROOT / "requirements" / "mcp.lock")
+    return importlib.import_module("mcp")
+
+
 def text_of(found: Any) -> str:
     """What an assistant reads."""
     return "".join(one.text for one in found.content)
 
 
-async def test_all_tools_are_read_only_and_described(users: Users) -> None:
+async def test_all_tools_are_read_only_and_described(mcp: Any, users: Users) -> None:
     from tutti.mcp.server import build_server
 
     async with AsyncClient(kubeconfig=users()) as client, mcp.Client(build_server(client)) as host:
@@ -46,7 +54,7 @@ async def test_all_tools_are_read_only_and_described(users: Users) -> None:
         assert tools["why"].input_schema["required"] == ["reference"]
 
 
-async def test_tools_answer_with_the_users_rights(users: Users, serving: Serving) -> None:
+async def test_tools_answer_with_the_users_rights(mcp: Any, users: Users, serving: Serving) -> None:
     from tutti.mcp.server import build_server
 
     serving.planner.queues = LedgerAnswer(queues=(LedgerQueue(name="research", exists=True),))
@@ -78,9 +86,7 @@ async def test_tools_answer_with_the_users_rights(users: Users, serving: Serving
         assert too_many.is_error
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(400)
-async def test_the_command_speaks_over_standard_input_and_output(users: Users) -> None:
+async def test_the_command_speaks_over_standard_input_and_output(mcp: Any, users: Users) -> None:
     from mcp.client.stdio import StdioServerParameters
 
     started = StdioServerParameters(
