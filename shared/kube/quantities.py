@@ -52,6 +52,7 @@ def amount(resource: str, text: Quantity) -> int:
     return _scaled(str(text), 3 if resource == "cpu" else 0)
 
 
+@lru_cache(maxsize=1_024)
 def exact(text: str) -> Fraction:
     """A quantity of any sign, not rounded. Raises QuantityError: no quantity."""
     matched = _parse(text)

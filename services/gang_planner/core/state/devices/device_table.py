@@ -4,7 +4,8 @@ Only the slices of a pool's newest generation count, and only if the pool is *se
 slices exist, no two devices or counter sets have one name, and devices consume counters that exist.
 """
 
-from collections.abc import Iterable, Iterator
+import operator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final, TypeAlias
@@ -60,11 +61,33 @@ class DeviceEntry:
         return bool(self.node) or self.details.binds_to_node
 
 
-class DeviceTable:
-    """All devices, as of one version of the slices and taint rules."""
+@dataclass(frozen=True, eq=False, slots=True)
+class PoolDevices:
+    """What a settled pool has."""
 
-    def __init__(self, slices: Table[ResourceSlice], rules: Table[DeviceTaintRule]) -> None:
-        self._rules = sorted(rules.values(), key=lambda one: one.name)
+    #: gpu-2 before gpu-10.
+    entries: list[DeviceEntry]
+    counters: dict[Counter, Fraction]
+    #: The entries that consume counters.
+    consumers: list[DeviceEntry]
+
+
+class DeviceTable:
+    """All devices, as of one version of the slices and taint rules. What an earlier table read of a
+    pool is taken over if the pool has the same slices, and no rule changed.
+    """
+
+    def __init__(
+        self,
+        slices: Table[ResourceSlice],
+        rules: Table[DeviceTaintRule],
+        earlier: "DeviceTable | None" = None,
+    ) -> None:
+        self.rules = sorted(rules.values(), key=lambda one: one.name)
+        same_rules = earlier is not None and self.rules == earlier.rules
+        known = earlier.pools if earlier is not None and same_rules else {}
+        #: The slices of each pool, and its devices; None: it is not settled.
+        self.pools: dict[Pool, tuple[list[ResourceSlice], PoolDevices | None]] = {}
         self.entries: dict[Device, DeviceEntry] = {}
         #: Counters of each pool that has any, and its devices that consume them.
         self.counters: dict[Pool, dict[Counter, Fraction]] = {}
@@ -72,27 +95,44 @@ class DeviceTable:
         #: Pools that are not settled, by node.
         self.unsettled_on: dict[str, str] = {}
         self.unsettled_wide: list[tuple[Reach, str]] = []
-        for pool, found in _newest(slices.values()).items():
-            if not self._add_pool(pool, found):
-                name = "/".join(pool)
-                for node, reach in (place for one in found for place in _places(one)):
-                    if node:
-                        self.unsettled_on.setdefault(node, name)
-                    elif (reach, name) not in self.unsettled_wide:
-                        self.unsettled_wide.append((reach, name))
-        #: All devices, gpu-2 before gpu-10.
-        self.ordered = sorted(self.entries.values(), key=_natural)
+        #: All devices, by pool.
+        self.ordered: list[DeviceEntry] = []
+        for pool, found in sorted(_newest(slices.values()).items()):
+            before, devices = known.get(pool, ([], None))
+            if not _identical(before, found):
+                devices = self._read_pool(pool, found)
+            self.pools[pool] = found, devices
+            if devices is None:
+                self._add_unsettled("/".join(pool), found)
+            else:
+                self._add(pool, devices)
         #: Whether any device has binding conditions.
         self.conditional = any(one.details.binding_conditions for one in self.ordered)
 
-    def _add_pool(self, pool: Pool, slices: list[ResourceSlice]) -> bool:
-        """Add the pool's devices; False: it is not settled, and nothing is added."""
+    def _add(self, pool: Pool, devices: PoolDevices) -> None:
+        self.ordered += devices.entries
+        for entry in devices.entries:
+            self.entries[entry.id] = entry
+        if devices.counters:
+            self.counters[pool] = devices.counters
+        if devices.consumers:
+            self.consumers[pool] = devices.consumers
+
+    def _add_unsettled(self, name: str, slices: list[ResourceSlice]) -> None:
+        for node, reach in (place for one in slices for place in _places(one)):
+            if node:
+                self.unsettled_on.setdefault(node, name)
+            elif (reach, name) not in self.unsettled_wide:
+                self.unsettled_wide.append((reach, name))
+
+    def _read_pool(self, pool: Pool, slices: list[ResourceSlice]) -> PoolDevices | None:
+        """The pool's devices; None: it is not settled."""
         names = [name for one in slices for name in one.devices]
         if slices[0].pool_slices not in {0, len(slices)} or len(names) != len(set(names)):
-            return False
+            return None
         sets = [one for found in slices for one in found.shared_counters]
         if len(sets) != len({one.counter_set for one in sets}):
-            return False
+            return None
         try:
             counters = dict(_amounts(sets))
             found = [
@@ -101,12 +141,12 @@ class DeviceTable:
                 for name, details, place in _devices(one)
             ]
         except QuantityError:
-            return False
+            return None
         if any(name not in counters for *_, consumes in found for name, _ in consumes):
-            return False
+            return None
         spread = len({place[0] for *_, place, _ in found}) > 1
-        for name, details, (node, reach), consumes in found:
-            entry = DeviceEntry(
+        entries = [
+            DeviceEntry(
                 (*pool, name),
                 details,
                 (*details.taints, *self._taints_of((*pool, name))),
@@ -116,16 +156,14 @@ class DeviceTable:
                 consumes,
                 wide=not node or (spread and bool(consumes)),
             )
-            self.entries[entry.id] = entry
-            if consumes:
-                self.consumers.setdefault(pool, []).append(entry)
-        if counters:
-            self.counters[pool] = counters
-        return True
+            for name, details, (node, reach), consumes in found
+        ]
+        entries.sort(key=_natural)
+        return PoolDevices(entries, counters, [one for one in entries if one.consumes])
 
     def _taints_of(self, device: Device) -> Iterator[DeviceTaint]:
         """The taints of all rules that select the device."""
-        for rule in self._rules:
+        for rule in self.rules:
             wanted = rule.driver, rule.pool, rule.device
             if all(one in {None, own} for one, own in zip(wanted, device, strict=True)):
                 yield rule.taint
@@ -182,6 +220,10 @@ def _rules(driver: str, details: DeviceDetails) -> tuple[DeviceCapacityRule, ...
         return None
 
 
-def _natural(entry: DeviceEntry) -> tuple[str, str, int, str]:
-    driver, pool, name = entry.id
-    return driver, pool, len(name), name
+def _identical(some: Sequence[object], others: Sequence[object]) -> bool:
+    return len(some) == len(others) and all(map(operator.is_, some, others))
+
+
+def _natural(entry: DeviceEntry) -> tuple[int, str]:
+    *_, name = entry.id
+    return len(name), name

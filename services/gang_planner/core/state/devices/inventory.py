@@ -72,10 +72,10 @@ class Inventory:
         slices_at = tables.resource_slices.changes, tables.device_taint_rules.changes
         if self._slices_at != slices_at:
             self._slices_at = slices_at
-            self.table = DeviceTable(tables.resource_slices, tables.device_taint_rules)
+            self.table = DeviceTable(tables.resource_slices, tables.device_taint_rules, self.table)
             self._matches.clear()
             self._reaches.clear()
-            self.selection.forget_devices()
+            self.selection.forget_all_but(self.table.entries)
             self.wide_changes += 1
         if self._nodes_at != self._nodes.changes.position:
             self._nodes_at = self._nodes.changes.position

@@ -5,6 +5,7 @@ reads (`shared.cel.device`). A device on which a selector fails does not match. 
 refuses the pod for such a failure; here the verdict names it if the remaining devices are too few.
 """
 
+from collections.abc import Container
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from shared.model.devices import (
@@ -47,11 +48,14 @@ class Selection:
     def __init__(self) -> None:
         #: Compiled, or why it is not supported.
         self._selectors: dict[str, Selector | str] = {}
-        self._profiles: dict[Device, Profile] = {}
+        #: With the details that the profile is of.
+        self._profiles: dict[Device, tuple[DeviceDetails, Profile]] = {}
 
-    def forget_devices(self) -> None:
-        """Drop the profiles, since the details of devices may have changed."""
-        self._profiles.clear()
+    def forget_all_but(self, devices: Container[Device]) -> None:
+        """Drop the profiles of all other devices."""
+        self._profiles = {
+            device: found for device, found in self._profiles.items() if device in devices
+        }
 
     def objection(self, requirement: DeviceRequirement) -> str:
         """Why a selector of the requirement is not supported, with the selector; "": all are."""
@@ -103,9 +107,11 @@ class Selection:
     def _profile(self, device: Device, details: DeviceDetails) -> "Profile":
         from shared.cel.device import Profile
 
-        found = self._profiles.get(device)
-        if found is None:
-            found = self._profiles[device] = Profile(device[0], details)
+        known = self._profiles.get(device)
+        if known is not None and known[0] is details:
+            return known[1]
+        found = Profile(device[0], details)
+        self._profiles[device] = details, found
         return found
 
 
