@@ -15,6 +15,8 @@ from bench.gang_apis import FORMS, GangApi, Object
 NAMESPACE = "bench"
 PODGROUPS_PATH = FORMS[GangApi.VOLCANO].path(NAMESPACE)
 PODS_PATH = f"/api/v1/namespaces/{NAMESPACE}/pods"
+CLAIMS_PATH = f"/apis/resource.k8s.io/v1/namespaces/{NAMESPACE}/resourceclaims"
+DEVICE_CLASS = "gpu"
 CPU_PER_POD = 1
 MEMORY_GIB_PER_POD = 2
 
@@ -26,6 +28,8 @@ class Load(msgspec.Struct, frozen=True, kw_only=True):
     size: int
     owned: bool = True
     api: GangApi = GangApi.VOLCANO
+    #: Whether each pod has a ResourceClaim for a device (bench/claims.py makes these devices).
+    claims: bool = False
 
     @property
     def pods(self) -> int:
@@ -36,7 +40,8 @@ class Load(msgspec.Struct, frozen=True, kw_only=True):
     def title(self) -> str:
         """How tables name it."""
         api = "" if self.api is GangApi.VOLCANO else f" {self.api}"
-        return f"{self.gangs} x {self.size}{'' if self.owned else ' bare'}{api}"
+        claims = " with claims" if self.claims else ""
+        return f"{self.gangs} x {self.size}{'' if self.owned else ' bare'}{api}{claims}"
 
     @property
     def groups_path(self) -> str:
@@ -89,6 +94,17 @@ def pod_group(load: Load, prefix: str, gang: int) -> Object:
     }
 
 
+def claim(prefix: str, gang: int, member: int) -> Object:
+    """The ResourceClaim of one member, named like it: for one device."""
+    exactly = {"deviceClassName": DEVICE_CLASS, "count": 1}
+    return {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceClaim",
+        "metadata": {"name": pod_name(prefix, gang, member), "namespace": NAMESPACE},
+        "spec": {"devices": {"requests": [{"name": "gpu", "exactly": exactly}]}},
+    }
+
+
 def pod(load: Load, prefix: str, gang: int, member: int, scheduler_name: str) -> Object:
     """One member, of the size of a real worker's pod."""
     job = gang_name(prefix, gang)
@@ -113,7 +129,7 @@ def pod(load: Load, prefix: str, gang: int, member: int, scheduler_name: str) ->
             "blockOwnerDeletion": True,
         }
         metadata["ownerReferences"] = [owner]
-    container = {
+    container: Object = {
         "name": "tensorflow",
         "image": "registry.example/train:1",
         "command": ["python", "/opt/train.py", "--epochs=90"],
@@ -133,6 +149,9 @@ def pod(load: Load, prefix: str, gang: int, member: int, scheduler_name: str) ->
             "containers": [container],
         },
     }
+    if load.claims:
+        made["spec"]["resourceClaims"] = [{"name": "gpu", "resourceClaimName": metadata["name"]}]
+        container["resources"]["claims"] = [{"name": "gpu"}]
     FORMS[load.api].name_group(made, job)
     return made
 

@@ -43,6 +43,7 @@ TRAILING_S = 2.0
 _KEYS = (
     f"/registry/pods/{load.NAMESPACE}/",
     *(f"{form.key}{load.NAMESPACE}/" for form in FORMS.values()),
+    f"/registry/resourceclaims/{load.NAMESPACE}/",
     f"/registry/events/{load.NAMESPACE}/",
 )
 
@@ -89,7 +90,7 @@ class Bed:
         return f"run{self._fills}"
 
     async def fill(self, what: Load, scheduler_name: str, *, groups: bool = True) -> list[str]:
-        """Create all groups, then all pods, wait until they are seen and digested.
+        """Create all groups and claims, then all pods, wait until they are seen and digested.
 
         Returns:
             The pods' names.
@@ -100,6 +101,12 @@ class Bed:
             await self.create(
                 post(what.groups_path, load.pod_group(what, prefix, gang))
                 for gang in range(what.gangs)
+            )
+        if what.claims:
+            await self.create(
+                post(load.CLAIMS_PATH, load.claim(prefix, gang, member))
+                for gang in range(what.gangs)
+                for member in range(what.size)
             )
         await self.create(
             post(load.PODS_PATH, load.pod(what, prefix, gang, member, scheduler_name))
@@ -120,7 +127,7 @@ class Bed:
         await self.burst.send(requests, connections=connections, on_answer=on_answer)
 
     async def empty(self) -> None:
-        """Delete all pods, groups and Events of the benchmarks."""
+        """Delete all pods, groups, claims and Events of the benchmarks."""
         await _empty(self.control_plane, self.client)
         self.watch.forget()
 
