@@ -205,6 +205,25 @@ async def test_devices_are_allocated_reserved_shared_and_given_back(desk: Desk) 
     assert not (await desk.api.get(f"{desk.device_claims}/gpus")).get("status")
 
 
+async def test_a_claim_is_read_once_to_be_prepared(desk: Desk) -> None:
+    async def reads() -> float:
+        lines = (await desk.api.text("/metrics")).splitlines()
+        wanted = ("apiserver_request_total{", 'resource="resourceclaims"', 'verb="GET"')
+        return sum(float(one.split()[-1]) for one in lines if all(word in one for word in wanted))
+
+    choice = DeviceChoice(
+        pod_uid=await desk.pod("w-0"),
+        namespace=desk.namespace,
+        claim="gpus",
+        claim_uid=await desk.device_claim(),
+        node="node-0",
+        devices=DEVICES,
+    )
+    before = await reads()
+    assert await desk.pods.prepare(Preparation(choice, "w-0"), again=False) == DONE
+    assert await reads() - before == 1
+
+
 async def test_an_allocation_has_everything_that_class_and_claim_ask_for(desk: Desk) -> None:
     """The API server validates every field of it."""
     parameters = {"driver": "gpu.example.com", "parameters": {"mode": "shared"}}
