@@ -25,6 +25,13 @@ export function addressOf(page: string, ...parts: string[]): string {
   return `#/${[page, ...parts].map(encodeURIComponent).join("/")}`;
 }
 
+// An address outside of the console, for a link; undefined: it is none of the web.
+export function webAddress(text: string | undefined): string | undefined {
+  if (!text || !URL.canParse(text)) return undefined;
+  const { protocol, href } = new URL(text);
+  return protocol === "https:" || protocol === "http:" ? href : undefined;
+}
+
 // The address of a gang, given as "namespace/name".
 export function gangAddress(place: string): string {
   const at = place.indexOf("/");

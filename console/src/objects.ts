@@ -78,6 +78,8 @@ export interface Gang extends ApiObject {
     domain?: string;
     nodePool?: string;
     traceId?: string;
+    // Address of the trace in Jaeger's user interface.
+    traceUrl?: string;
   };
 }
 

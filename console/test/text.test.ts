@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { byImportance, readQuantity, writeQuantity } from "../src/quantities.ts";
-import { addressOf, gangAddress, readRoute } from "../src/address.ts";
+import { addressOf, gangAddress, readRoute, webAddress } from "../src/address.ts";
 import { age, writeDuration, writeInstant } from "../src/time.ts";
 import { WatchLines } from "../src/watch_lines.ts";
 
@@ -64,4 +64,12 @@ test("a line without end is refused", () => {
   const lines = new WatchLines();
   const chunk = new Uint8Array(2 ** 20).fill(32);
   assert.throws(() => { for (let at = 0; at < 6; at++) lines.take(chunk); }, /too long/);
+});
+
+test("only addresses of the web become links", () => {
+  assert.equal(webAddress("https://jaeger.example/ui/trace/1f"), "https://jaeger.example/ui/trace/1f");
+  assert.equal(webAddress("http://127.0.0.1:16686/trace/1f"), "http://127.0.0.1:16686/trace/1f");
+  for (const text of [undefined, "", "/trace/1f", "javascript:alert(1)", " JavaScript:alert(1)", "data:text/html,x", "ftp://jaeger/1f"]) {
+    assert.equal(webAddress(text), undefined, text);
+  }
 });

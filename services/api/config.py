@@ -57,6 +57,15 @@ class ApiSettings(KubeSettings, frozen=True, kw_only=True):
     watches_of_user_max: Annotated[
         int, Meta(ge=1, le=10_000, description="likewise, those of one user")
     ] = 100
+    jaeger_url: Annotated[
+        str,
+        Meta(
+            # A path is appended to it, and the console makes a link of it.
+            pattern=r"^(https?://[^/@?#\s]+(/[^@?#\s]*)?)?\Z",
+            description="Jaeger's user interface as users reach it: gangs link to their traces; "
+            "empty: no links",
+        ),
+    ] = ""
 
     def __post_init__(self) -> None:
         """Check the settings together. Raises SettingsError."""

@@ -30,6 +30,7 @@ from services.api.reads import (
 from services.api.registration import Registrar
 from services.api.reporting import Reporting
 from services.api.state import ApiState
+from services.api.trace_links import TraceLinks
 from services.api.watches import Watching, WatchLimits
 from shared.contracts.visibility_resources import (
     DECISIONS,
@@ -78,7 +79,9 @@ class ApiService:
 
     def __init__(self, ctx: Context[ApiSettings]) -> None:
         self._ctx = ctx
-        self._state = ApiState()
+        settings = ctx.settings
+        links = TraceLinks(jaeger_url=settings.jaeger_url or None, ratio=settings.trace_ratio)
+        self._state = ApiState(links.url_of)
         self._reporting = Reporting(ctx.metrics)
         self._watching = Watching(lambda: self._state.gangs)
         self._clusters = ClusterFollower(

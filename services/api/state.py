@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from services.api.core.cluster_state import ClusterState
 from services.api.core.decision_history import DecisionHistory
 from services.api.core.gang_book import GangBook, Place
+from services.api.core.gang_objects import TraceUrl, no_trace_url
 from shared.contracts.cluster import ClusterRecord, PodChanges, SnapshotPage
 from shared.contracts.verdicts import Verdict
 
@@ -15,9 +16,10 @@ from shared.contracts.verdicts import Verdict
 class ApiState:
     """Fed in the order of each log; every change returns the places of gangs that may differ."""
 
-    def __init__(self) -> None:
+    def __init__(self, trace_url: TraceUrl = no_trace_url) -> None:
+        self._trace_url = trace_url
         self.cluster = ClusterState()
-        self.gangs = GangBook(self.cluster)
+        self.gangs = GangBook(self.cluster, trace_url)
         self.decisions = DecisionHistory()
 
     def replace_cluster(self, pages: Sequence[SnapshotPage]) -> set[Place]:
@@ -37,7 +39,7 @@ class ApiState:
 
     def forget_verdicts(self) -> None:
         """Begin again: the stream of verdicts is another one."""
-        self.gangs = GangBook(self.cluster)
+        self.gangs = GangBook(self.cluster, self._trace_url)
 
     def forget_decisions(self) -> None:
         """Begin again: the stream of decisions is another one, or some are missing."""

@@ -142,6 +142,9 @@ class GangStatus(_Api, frozen=True, kw_only=True):
     domain: str = ""
     node_pool: str = ""
     trace_id: str = ""
+    #: The trace in Jaeger's user interface; "": no address of Jaeger is configured, or the trace is
+    #: not among those that are exported.
+    trace_url: str = ""
 
 
 class Gang(_Api, frozen=True, kw_only=True):

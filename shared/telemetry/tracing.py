@@ -32,6 +32,11 @@ def sampled(trace_id: str, ratio: float) -> bool:
     return int(trace_id[16:], 16) < round(ratio * (1 << 64))
 
 
+def jaeger_trace_url(address: str, trace_id: str) -> str:
+    """The URL of a trace in Jaeger's user interface, which is at `address`."""
+    return f"{address.rstrip('/')}/trace/{trace_id}"
+
+
 class Event(NamedTuple):
     """An event at one instant within a span."""
 

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from services.api.trace_links import TraceLinks
 from shared.contracts import codec
 from shared.contracts.decisions import Binding, Cycle, EvictionDecision, GangDecision, Victim
 from shared.contracts.questions import (
@@ -42,6 +43,8 @@ _RUNNING_MEMBERS: Final = 4
 WAITING_FROM: Final = 440
 _NAMESPACES: Final = ("vision", "speech", "robotics", "search", "fraud", "genomics")
 _QUEUES: Final = ("vision", "speech", "robotics", "search")
+#: No machine has this name.
+JAEGER_URL: Final = "https://jaeger.invalid/ui"
 #: Text with which a page that shows markup would run a script.
 MARKUP: Final = "<script>window.injected = 1</script><img src=x onerror='window.injected = 1'>"
 _GIB: Final = 1 << 30
@@ -57,7 +60,7 @@ class LargeCluster:
         """`mark` is added to each text that users control."""
         self._now_ms = now_ms
         self._mark = mark
-        self.serving = Serving()
+        self.serving = Serving(TraceLinks(jaeger_url=JAEGER_URL).url_of)
         self.serving.watches_max = 100
         self._seq = 0
         self._fill()

@@ -12,7 +12,7 @@ from urllib.parse import quote
 import pytest
 
 from tests.console.browser import Tab, a_browser, a_tab
-from tests.console.large_cluster import MARKUP, NODES, WAITING_FROM, LargeCluster
+from tests.console.large_cluster import JAEGER_URL, MARKUP, NODES, WAITING_FROM, LargeCluster
 from tests.console.toolchain import node_folder, require_browser
 from tests.services.api.serving import Client, a_server
 from tests.support.packages import ROOT
@@ -249,6 +249,32 @@ async def test_a_fit_is_answered(browser: Any, origin: str) -> None:
         await tab.page.click("button[type=submit]")
         await tab.page.wait_for_selector("p.error")
         assert_clean(tab)
+
+
+async def test_a_gang_links_to_its_trace_and_jaeger_learns_nothing_of_the_console(
+    browser: Any, origin: str
+) -> None:
+    address = f"{JAEGER_URL}/trace/{42:032x}"
+    asked: list[dict[str, str]] = []
+
+    async def answer(route: Any) -> None:
+        asked.append(await route.request.all_headers())
+        await route.fulfill(status=200, content_type="text/html", body="<h1>spans</h1>")
+
+    async with a_tab(browser, origin) as tab:
+        await tab.page.route(f"{JAEGER_URL}/**", answer)
+        await tab.open("gangs/vision/train-42")
+        await tab.instant_of("in Jaeger")
+        link = tab.page.locator("main a", has_text="in Jaeger")
+        assert await link.get_attribute("href") == address
+        assert await link.get_attribute("rel") == "noreferrer"
+        # Long enough for a prefetch, and for two polls.
+        await tab.page.wait_for_timeout(4_500)
+        assert_clean(tab)
+        await link.click()
+        await tab.page.wait_for_url(address)
+        assert len(asked) == 1
+        assert asked[0].keys().isdisjoint({"referer", "authorization", "cookie", "origin"})
 
 
 async def test_the_keyboard_reaches_everything(browser: Any, origin: str) -> None:

@@ -171,6 +171,16 @@ def test_names_and_labels_follow_the_overrides(helm: Path, tmp_path: Path) -> No
     assert re.findall(r'"tutti-(?!gang-planner"|\d).*?"', json.dumps(ours)) == []
 
 
+def test_the_api_service_knows_jaegers_address(helm: Path, tmp_path: Path) -> None:
+    def flags(values: Manifest) -> list[str]:
+        containers = dict(_templates(_render(helm, tmp_path, values)))["api"]["spec"]["containers"]
+        return [one for one in containers[0]["args"] if "jaeger" in one]
+
+    address = "https://ops.example:16686/jaeger"
+    assert flags({"api": {"jaegerUrl": address}}) == [f"--jaeger-url={address}"]
+    assert flags({}) == []
+
+
 def test_accounts_have_annotations(helm: Path, tmp_path: Path) -> None:
     own = {"serviceAccount": {"annotations": {"role": "own"}}}
     found = _render(helm, tmp_path, _ALL | {"webhook": own, "setup": own})
@@ -233,6 +243,9 @@ def _crds() -> list[Path]:
         ("watcher.affinity=x", "/watcher/affinity"),
         ("binder.extraArgs={log-level=debug}", "/binder/extraArgs/0"),
         ("api.extraEnv[0].value=x", "/api/extraEnv/0"),
+        ("api.jaegerUrl=jaeger:16686", "/api/jaegerUrl"),
+        ("api.jaegerUrl=javascript:alert(1)", "/api/jaegerUrl"),
+        ("api.jaegerUrl=https://user:word@jaeger", "/api/jaegerUrl"),
         ("planner.volumes=x", "/planner/volumes"),
         ("commonLabels.a=1", "/commonLabels/a"),
         ("podDisruptionBudget.maxUnavailable=0", "/podDisruptionBudget/maxUnavailable"),

@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from shared.contracts.visibility_resources import DECISIONS
+from shared.telemetry.tracing import jaeger_trace_url
 from tutti.api.failures import run
 from tutti.api.flags import report_flag
 from tutti.api.output import print_report
@@ -82,7 +83,7 @@ def show(found: Timeline, console: Console, address: str) -> None:
         table.add_row(*_cells(line, begun_ms), style="red" if line.failed else "")
     console.print(table)
     for number, trace_id in enumerate(found.traces, start=1):
-        where = jaeger.link(address, trace_id) if address else trace_id
+        where = jaeger_trace_url(address, trace_id) if address else trace_id
         console.print(Text(f"trace {number}: {where}"), soft_wrap=True)
 
 

@@ -57,11 +57,6 @@ class _Answer(msgspec.Struct, frozen=True):
 _decode: Final = msgspec.json.Decoder(_Answer).decode
 
 
-def link(address: str, trace_id: str) -> str:
-    """The URL of the trace in Jaeger's user interface."""
-    return f"{address.rstrip('/')}/trace/{trace_id}"
-
-
 async def lines(address: str, trace_ids: Iterable[str]) -> list[Line]:
     """Lines for the spans of these traces; unknown traces are skipped. Raises JaegerError."""
     timeout = aiohttp.ClientTimeout(total=_TIMEOUT_S)

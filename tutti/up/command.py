@@ -103,6 +103,13 @@ from tutti.up.options import (
     show_default=True,
     help="Share of traces that is exported.",
 )
+@click.option(
+    "--jaeger",
+    "jaeger_url",
+    default="",
+    metavar="URL",
+    help="With --api: Jaeger's user interface, to which gangs in the API and the console link.",
+)
 @click.option("--take-over", is_flag=True, help="Start although another scheduler is active.")
 @click.option(
     "--observe",

@@ -64,6 +64,7 @@ class UpOptions(msgspec.Struct, frozen=True, kw_only=True):
     replicas: Mapping[str, int] = {}  # where they differ from the default
     otlp_endpoint: str = ""
     trace_ratio: float = 1.0
+    jaeger_url: str = ""
     take_over: bool = False
     verbose: bool = False
     ready_file: Path | None = None
@@ -113,6 +114,7 @@ def check_combination(options: UpOptions) -> None:
         "--kube-batch-crds": (options.kube_batch_crds, "--install-crds", options.install_crds),
         "--report": (options.report is not None, "--observe", options.observe),
         "--api-port": (bool(options.api_port), "--api", options.api),
+        "--jaeger": (bool(options.jaeger_url), "--api", options.api),
         "--replicas api": (bool(options.replicas.get("api")), "--api", options.api),
     }
     for flag, (given, other, has_other) in needed.items():

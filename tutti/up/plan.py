@@ -122,6 +122,7 @@ def _own_flags(
                 f"--external={_API_HOST}",
                 f"--service-namespace={namespace}",
                 f"--service-name={name}",
+                *([f"--jaeger-url={options.jaeger_url}"] if options.jaeger_url else []),
                 # One process can be behind such a Service.
                 *(["--no-register"] if ordinal else []),
             ]

@@ -5,7 +5,7 @@ import { Feed } from "../feed.ts";
 import { happenings, placedMembers } from "../history.ts";
 import type { PageProps } from "../main.tsx";
 import { type Decision, type Gang, type Pending, placeOf, type Refusal, type RoleSearch } from "../objects.ts";
-import { addressOf } from "../address.ts";
+import { addressOf, webAddress } from "../address.ts";
 import { useFeed, useNow, useSession } from "../state.ts";
 import { age, writeInstant } from "../time.ts";
 import { Empty, Gangs, PhaseBadge, Scroll, Title } from "../widgets.tsx";
@@ -47,7 +47,8 @@ function GangView({ gang, decisions }: { gang: Gang; decisions: readonly Decisio
         <dt>Age</dt><dd>{age(metadata.creationTimestamp, now)}</dd>
         <Fact name="API" value={status.dialect} /><Fact name="Domain" value={status.domain} />
         <Fact name="Node pool" value={status.nodePool} />
-        <Fact name="Attempt" value={status.attempt ? String(status.attempt) : ""} /><Fact name="Trace" value={status.traceId} />
+        <Fact name="Attempt" value={status.attempt ? String(status.attempt) : ""} />
+        <Trace id={status.traceId} address={webAddress(status.traceUrl)} />
       </dl>
       {status.pending && <Waits pending={status.pending} now={now} />}
       <Members gang={gang} decisions={decisions} />
@@ -58,6 +59,11 @@ function GangView({ gang, decisions }: { gang: Gang; decisions: readonly Decisio
 
 function Fact({ name, value }: { name: string; value: string | undefined }) {
   return value ? <><dt>{name}</dt><dd>{value}</dd></> : null;
+}
+
+function Trace({ id, address }: { id: string | undefined; address: string | undefined }) {
+  if (!id) return null;
+  return <><dt>Trace</dt><dd>{address ? <a href={address} rel="noreferrer">{id} in Jaeger</a> : id}</dd></>;
 }
 
 function Waits({ pending, now }: { pending: Pending; now: number }) {

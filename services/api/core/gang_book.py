@@ -13,7 +13,13 @@ from typing import Final
 import msgspec
 
 from services.api.core.cluster_state import ClusterState
-from services.api.core.gang_objects import GangForms, build_gang, forms_of
+from services.api.core.gang_objects import (
+    GangForms,
+    TraceUrl,
+    build_gang,
+    forms_of,
+    no_trace_url,
+)
 from services.api.core.versions import Version
 from shared.contracts.verdicts import Verdict
 
@@ -50,8 +56,9 @@ class DeletedGang(msgspec.Struct, frozen=True):
 class GangBook:
     """See the module's docstring. It is called after `cluster` has applied a record."""
 
-    def __init__(self, cluster: ClusterState) -> None:
+    def __init__(self, cluster: ClusterState, trace_url: TraceUrl = no_trace_url) -> None:
         self.cluster = cluster
+        self._trace_url = trace_url
         #: The last record of each stream that was read.
         self.read = Version(0, cluster.seq)
         #: The version of the whole: that of the newest change of any gang.
@@ -156,7 +163,14 @@ class GangBook:
         if found is None:
             verdict = entry.verdict
             members = self.cluster.members(verdict.gang_id, verdict.uid) if verdict.members else ()
-            made = build_gang(verdict, entry.place[1], members, entry.version, sees_all=sees_all)
+            made = build_gang(
+                verdict,
+                entry.place[1],
+                members,
+                entry.version,
+                self._trace_url,
+                sees_all=sees_all,
+            )
             found = entry.forms[sees_all] = forms_of(made)
         return found
 

@@ -6,9 +6,9 @@ those of the gang's own namespace, as on the group itself
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
-from typing import Final
+from typing import Final, TypeAlias
 
 import msgspec
 
@@ -31,9 +31,23 @@ from shared.kube.quantities import format_quantity
 from shared.model.objects import Pod
 from shared.visible_objects import NODES_MAX, named_gangs
 
+TraceUrl: TypeAlias = Callable[[str], str]
+"""The address of a trace by its id; "": there is none."""
+
+
+def no_trace_url(_trace_id: str) -> str:
+    """As `TraceUrl`: no trace has an address."""
+    return ""
+
 
 def build_gang(
-    verdict: Verdict, name: str, members: Iterable[Pod], version: Version, *, sees_all: bool
+    verdict: Verdict,
+    name: str,
+    members: Iterable[Pod],
+    version: Version,
+    trace_url: TraceUrl,
+    *,
+    sees_all: bool,
 ) -> Gang:
     """The object of a gang that is not gone. `sees_all`: for users that see all namespaces."""
     roles, nodes = _counted(members)
@@ -78,6 +92,7 @@ def build_gang(
             domain=verdict.domain,
             node_pool=verdict.node_pool,
             trace_id=verdict.trace_id,
+            trace_url=trace_url(verdict.trace_id),
         ),
     )
 

@@ -16,6 +16,7 @@ from typing_extensions import override
 from services.api.api_server import ApiServer
 from services.api.authentication import User
 from services.api.authorization import Authorizer
+from services.api.core.gang_objects import TraceUrl, no_trace_url
 from services.api.errors import RequestFailed
 from services.api.explanations import ExplanationResource
 from services.api.fits import FitResource
@@ -151,8 +152,8 @@ class Client:
 class Serving:
     """The server and what it answers from."""
 
-    def __init__(self) -> None:
-        self.state = ApiState()
+    def __init__(self, trace_url: TraceUrl = no_trace_url) -> None:
+        self.state = ApiState(trace_url)
         self.rights = Rights()
         self.planner = Planner()
         self.instances = Instances()

@@ -5,7 +5,8 @@ from collections.abc import AsyncIterator
 import pytest
 from aiohttp import web
 
-from tutti.trace.jaeger import JaegerError, lines, link
+from shared.telemetry.tracing import jaeger_trace_url
+from tutti.trace.jaeger import JaegerError, lines
 
 TRACES = {
     "data": [
@@ -73,4 +74,4 @@ async def test_one_that_is_not_there_is_an_error() -> None:
 
 
 def test_a_link_leads_to_the_trace() -> None:
-    assert link("http://j:16686/", "a") == "http://j:16686/trace/a"
+    assert jaeger_trace_url("http://j:16686/", "a") == "http://j:16686/trace/a"

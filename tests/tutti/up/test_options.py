@@ -88,6 +88,7 @@ def test_what_observes_runs_nothing_that_could_write() -> None:
         (UpOptions(report=Path("report.json")), "--report"),
         (UpOptions(kube_batch_crds=True), "--kube-batch-crds"),
         (UpOptions(api_port=8444), "--api-port"),
+        (UpOptions(jaeger_url="http://jaeger"), "--jaeger"),
         (UpOptions(replicas={"api": 2}), "--replicas api"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",

@@ -21,6 +21,7 @@ _FULL = UpOptions(
     api=True,
     api_port=9444,
     otlp_endpoint="http://127.0.0.1:4318",
+    jaeger_url="http://127.0.0.1:16686",
     trace_ratio=0.25,
     replicas=dict.fromkeys(SERVICES, 2),
 )
@@ -67,6 +68,17 @@ def test_services_that_judge_pods_know_our_scheduler_names(service: str, tmp_pat
     for spec in plan(_FULL, nats_url=_URL, data_dir=tmp_path):
         if spec.service == service:
             assert msgspec.to_builtins(settings(spec))["scheduler_name"] == ("one", "two")
+
+
+def test_the_api_service_knows_jaegers_address(tmp_path: Path) -> None:
+    given = [
+        spec for spec in plan(_FULL, nats_url=_URL, data_dir=tmp_path) if spec.service == "api"
+    ]
+    assert given
+    for spec in given:
+        assert msgspec.to_builtins(settings(spec))["jaeger_url"] == "http://127.0.0.1:16686"
+    without = plan(UpOptions(api=True), nats_url=_URL, data_dir=tmp_path)
+    assert not any("jaeger" in flag for spec in without for flag in spec.flags)
 
 
 def test_every_service_accepts_the_flags_of_a_bare_start(tmp_path: Path) -> None:
