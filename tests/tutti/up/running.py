@@ -1,6 +1,7 @@
 """`tutti up` as people run it: a process, its ready file, and every process that it started."""
 
 import asyncio
+import os
 import signal
 import subprocess
 import sysconfig
@@ -94,8 +95,12 @@ class Suite:
 
 
 @asynccontextmanager
-async def suite(kubeconfig: Path, folder: Path, *flags: str) -> AsyncIterator[Suite]:
-    """Run one for the length of the block; none of its processes outlives it."""
+async def suite(
+    kubeconfig: Path, folder: Path, *flags: str, source: Path | None = None
+) -> AsyncIterator[Suite]:
+    """Run one for the length of the block; none of its processes outlives it. `source`: the source
+    tree that it runs instead of this one.
+    """
     await asyncio.to_thread(folder.mkdir, parents=True, exist_ok=True)
     arguments = [
         "up",
@@ -107,7 +112,12 @@ async def suite(kubeconfig: Path, folder: Path, *flags: str) -> AsyncIterator[Su
     (folder / "ready.json").unlink(missing_ok=True)
     with (folder / "up.out").open("wb") as out, (folder / "up.err").open("wb") as err:
         process = await asyncio.create_subprocess_exec(
-            str(TUTTI), *arguments, stdin=subprocess.DEVNULL, stdout=out, stderr=err
+            str(TUTTI),
+            *arguments,
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=err,
+            env=os.environ if source is None else {**os.environ, "PYTHONPATH": str(source)},
         )
     running = Suite(process, folder)
     try:
