@@ -10,12 +10,13 @@ from typing import Final
 
 import msgspec
 
-from shared.contracts.cluster import StorageCapacityChanges, Synced
+from shared.contracts.cluster import ResourceSliceChanges, StorageCapacityChanges, Synced
 from shared.contracts.decisions import GangDecision, VolumeChoice
 from shared.kube.resources import NODES, PODS, RESOURCE_CLAIMS, VOLUME_CLAIMS, VOLUMES
+from tests.simulation import allocation_checkers as allocations
 from tests.simulation.claims import Claims
+from tests.simulation.device_features import PARTS_GIB, tolerates_broken
 from tests.simulation.devices import (
-    PARTS_GIB,
     devices_of,
     extended_claim_of,
     parts_of,
@@ -65,6 +66,8 @@ class ClaimCheckers:
         self._owners: dict[tuple[str, str], str] = {}
         #: By zone: its published capacity, with the sequence of CLUSTER.
         self._published_gib: dict[str, list[tuple[int, int]]] = {}
+        #: By the name of a slice: its devices with a taint, with the sequence of CLUSTER.
+        self._published_broken: dict[str, list[tuple[int, set[tuple[str, str]]]]] = {}
         #: (claim's UID, node) of volumes that were to be made.
         self._asked: set[tuple[str, str]] = set()
         #: Undisturbed seconds that a claim has been reserved for a pod that is gone.
@@ -86,16 +89,25 @@ class ClaimCheckers:
         self._named.update(one.claim_uid or one.claim for one in act.devices)
         self._named.update(one.volume_uid for one in act.volumes)
         mine = _taken(act)
+        together = {*mine}
         for other in self._truth.unanswered.values():
             if not isinstance(other.act, GangDecision) or other.seq in {stored.seq, act.again}:
                 continue
-            for what, claim in _taken(self._landing(other.act)).items():
+            theirs = _taken(self._landing(other.act))
+            together |= theirs.keys()
+            for what, claim in theirs.items():
                 if mine.get(what, claim) != claim:
                     self._broken(
                         self._gang(act),
                         f"{what} is chosen for two claims: by decision {other.seq}, which has no "
                         f"outcome yet, and by {stored.seq}",
                     )
+        chosen = [what for what in together if not isinstance(what, str)]
+        for counter in allocations.overdrawn(chosen):
+            self._broken(
+                self._gang(act), f"decisions with no outcome yet, and {stored.seq}, take {counter}"
+            )
+        self._no_broken_device(stored, act)
         for choice in act.volumes:
             if choice.volume:
                 continue
@@ -130,10 +142,41 @@ class ClaimCheckers:
                 f"that {published[-1]} GiB are left",
             )
 
+    def _no_broken_device(self, stored: Stored, act: GangDecision) -> None:
+        """No device is chosen that had, as far as the planner had read, a taint that its request
+        does not tolerate.
+        """
+        broken: set[tuple[str, str]] = set()
+        for history in self._published_broken.values():
+            read = [of for seq, of in history if seq <= act.cycle.cluster_seq]
+            broken |= read[-1] if read else set()
+        for choice in act.devices if broken else ():
+            claim = self._etcd.get(RESOURCE_CLAIMS, choice.namespace, choice.claim)
+            for request, _, pool, device in choice.devices:
+                if (pool, device) not in broken or claim is None:
+                    continue
+                if not tolerates_broken(allocations.request_named(claim, request)):
+                    self._broken(
+                        self._gang(act),
+                        f"decision {stored.seq} chooses {device} of {pool} for request {request}, "
+                        "which does not tolerate its taint",
+                    )
+                self._truth.counts["chosen: tolerated taint"] += 1
+
     def _appended(self, stream: str, seq: int, record: object) -> None:
         del stream
         if isinstance(record, Synced) and record.epoch == seq:
-            self._published_gib.clear()  # the new watcher's snapshot has what there is now
+            # The new watcher's snapshot has what there is now.
+            self._published_gib.clear()
+            self._published_broken.clear()
+        if isinstance(record, ResourceSliceChanges):
+            for published in record.changed:
+                pool, listed = (
+                    published.pool,
+                    zip(published.devices, published.details, strict=False),
+                )
+                broken = {(pool, name) for name, details in listed if details.taints}
+                self._published_broken.setdefault(published.name, []).append((seq, broken))
         if isinstance(record, StorageCapacityChanges):
             for one in record.changed:
                 zone = one.name.removeprefix("room-")
@@ -154,6 +197,8 @@ class ClaimCheckers:
             self._take_back(write.new["metadata"]["uid"])
             if write.type != "DELETED":
                 self._give_out(write.new, judged=judged)
+                if judged and devices_of(write.new):
+                    self._judge_allocation(write.new, write.old)
         if not judged:
             return
         if write.resource in {VOLUMES, VOLUME_CLAIMS, RESOURCE_CLAIMS}:
@@ -188,6 +233,20 @@ class ClaimCheckers:
     def _take_back(self, uid: str) -> None:
         for device in [one for one, owner in self._owners.items() if owner == uid]:
             del self._owners[device]
+
+    def _judge_allocation(self, claim: Obj, before: Obj | None) -> None:
+        """The allocation is legal, and together with all others within what there is."""
+        if why := allocations.why_illegal(claim):
+            uid = claim["metadata"]["uid"]
+            self._broken(gang_of(claim), f"{uid} has devices that it may not have: {why}")
+        every = self._etcd.all(RESOURCE_CLAIMS)
+        for counter in allocations.overdrawn(two for one in every for two in devices_of(one)):
+            self._broken(gang_of(claim), f"{counter} are allocated")
+        if before is None or not devices_of(before):
+            for feature in allocations.features_of(claim):
+                self._truth.counts[f"allocated: {feature}"] += 1
+            if allocations.shares_counters(claim, every):
+                self._truth.counts["allocated: beside a partition of the same GPU"] += 1
 
     def _give_out(self, claim: Obj, *, judged: bool) -> None:
         uid = claim["metadata"]["uid"]
@@ -275,9 +334,11 @@ class ClaimCheckers:
         if claim is None:
             return f"its claim {key[1]} is not there"
         devices = devices_of(claim)
-        wanted = claim["spec"]["devices"]["requests"][0]["exactly"].get("count", 1)
+        wanted = allocations.wanted_devices(claim)
         if len(set(devices)) != wanted:
             return f"its claim {key[1]} has {len(set(devices))} of {wanted} devices"
+        if why := allocations.why_illegal(claim):
+            return f"its claim {key[1]} has devices that it may not have: {why}"
         if any(pool != node for pool, _ in devices):
             return f"the devices of {key[1]} cannot be reached from there: {devices}"
         if uid not in _users_of(claim):

@@ -1,14 +1,17 @@
 """What goes wrong with volumes and devices in runs with claims, beside all that goes wrong in every
 run: their controllers die, there is no room, a binder dies between a claim and its pod. In runs
 with devices alone drivers withdraw their slices, policies refuse allocations, users delete claims
-that pods wait for, and planners die while gangs get devices or evict pods for them.
+that pods wait for, and planners die while gangs get devices or evict pods for them. Where devices
+have taints and shared counters, devices break, and pools are incomplete for a while.
 """
 
+from functools import partial
 from random import Random
 from typing import Final
 
 from shared.kube.resources import NODES
-from tests.simulation.claims import Claims
+from tests.simulation.claims import Claims, ClaimShape
+from tests.simulation.device_features import PARTS_DRIVER, devices_of_node
 from tests.simulation.storm import Fault, Storm
 
 WEIGHTS: Final[dict[str, float]] = {
@@ -27,15 +30,20 @@ DEVICE_WEIGHTS: Final[dict[str, float]] = {
     "devices_refused": 3,
     "claim_deleted": 4,
 }
+FEATURE_WEIGHTS: Final[dict[str, float]] = {
+    **DEVICE_WEIGHTS,
+    "device_broken": 8,
+    "pool_incomplete": 3,
+}
 _MEAN_GAP_MS: Final = 3_000
 
 
-def draw(
-    rng: Random, others: list[Fault], over_ms: int, *, devices_alone: bool = False
-) -> list[Fault]:
+def draw(rng: Random, others: list[Fault], over_ms: int, shape: ClaimShape) -> list[Fault]:
     """The faults of one run, within the storms of the `others`."""
     faults: list[Fault] = []
-    weighted = DEVICE_WEIGHTS if devices_alone else WEIGHTS
+    weighted = DEVICE_WEIGHTS if shape.device_faults else WEIGHTS
+    if shape.device_features:
+        weighted = FEATURE_WEIGHTS
     kinds, weights = list(weighted), list(weighted.values())
     for _ in range(over_ms // _MEAN_GAP_MS if others else 0):
         at_ms = rng.choice(others).at_ms + rng.randrange(1_000)
@@ -53,7 +61,7 @@ class ClaimFaults:
         self._volumes = claims.volumes
         self._devices = claims.devices
         self._claims = claims
-        storm.more = {kind: getattr(self, f"_{kind}") for kind in (*WEIGHTS, *DEVICE_WEIGHTS)}
+        storm.more = {kind: getattr(self, f"_{kind}") for kind in (*WEIGHTS, *FEATURE_WEIGHTS)}
 
     def _kill_preparing(self, rng: Random) -> str:
         """A binder dies between the writes of claims and the binding of their pods."""
@@ -100,6 +108,30 @@ class ClaimFaults:
         self._devices.refuses = True
         self._storm.later(lasts_s, setattr, self._devices, "refuses", False)
         return f"for {lasts_s:g} s"
+
+    def _device_broken(self, rng: Random) -> str:
+        """A device has a taint for a while; pods that have it keep it."""
+        nodes = sorted(one["metadata"]["name"] for one in self._devices.etcd.all(NODES))
+        drivers = self._devices.features
+        if not nodes or drivers is None:
+            return ""
+        node, lasts_s = rng.choice(nodes), rng.choice((1.0, 5.0, 15.0))
+        names = [one.name for one in devices_of_node(node) if one.driver != PARTS_DRIVER]
+        device = rng.choice(names)
+        drivers.taint(node, device, broken=True)
+        self._storm.later(lasts_s, partial(drivers.taint, broken=False), node, device)
+        return f"{device} of {node} for {lasts_s:g} s"
+
+    def _pool_incomplete(self, rng: Random) -> str:
+        """The counters of a node's split GPUs are not published for a while."""
+        nodes = sorted(one["metadata"]["name"] for one in self._devices.etcd.all(NODES))
+        drivers = self._devices.features
+        if not nodes or drivers is None:
+            return ""
+        node, lasts_s = rng.choice(nodes), rng.choice((0.5, 3.0, 10.0))
+        drivers.hide_counters(node, hidden=True)
+        self._storm.later(lasts_s, partial(drivers.hide_counters, hidden=False), node)
+        return f"of {node} for {lasts_s:g} s"
 
     def _claim_deleted(self, rng: Random) -> str:
         return self._claims.delete_shared_claim(rng)

@@ -12,13 +12,8 @@ from typing import Final, Literal
 import msgspec
 
 from shared.kube.resources import PODS, RESOURCE_CLAIMS, VOLUME_CLAIMS, VOLUMES
-from tests.simulation.devices import (
-    EXTENDED,
-    DeviceControllers,
-    delete_claim,
-    device_claim,
-    device_request,
-)
+from tests.simulation.device_features import claim_devices
+from tests.simulation.devices import EXTENDED, DeviceControllers, delete_claim, device_claim
 from tests.simulation.kube_server import Etcd, Obj, Write, with_
 from tests.simulation.lives import NAMESPACE, Life, Lives
 from tests.simulation.volumes import (
@@ -33,13 +28,30 @@ from tests.simulation.volumes import (
 from tests.simulation.workload import Plan, Shape
 
 Kind = Literal[
-    "local", "zonal", "scratch", "shared", "exclusive", "gpus", "shared_gpus", "extended", "parts"
+    "local",
+    "zonal",
+    "scratch",
+    "shared",
+    "exclusive",
+    "gpus",
+    "shared_gpus",
+    "extended",
+    "parts",
+    "matched",
+    "apart",
+    "beside",
+    "partition",
+    "alternatives",
+    "shared_alternatives",
 ]
 """local, zonal: each place has a claim of its own that outlives its pods. scratch: each pod has one
 that goes with it (an ephemeral volume). shared: all pods one volume, on one node. exclusive: the
 first place has a claim for one pod at a time, which other gangs want, too. gpus: each pod has a
 claim from a template. shared_gpus: all pods one claim. extended: each pod requests devices by the
-extended resource of their class. parts: each pod has a claim for a part of a device."""
+extended resource of their class. parts: each pod has a claim for a part of a device. matched: for
+two devices of one NUMA node. apart: of two NUMA nodes. beside: for two devices of two drivers at
+one PCIe root. partition: for a split GPU, or a partition of one. alternatives: for the first of
+these that can be had; shared_alternatives: all pods one such claim."""
 
 #: Claims for one pod at a time, over which gangs meet.
 _EXCLUSIVES: Final = 2
@@ -50,6 +62,18 @@ _VOLUME: Final = "data"
 _FOREIGN_S: Final = 8.0
 _APART: Final[tuple[Kind, ...]] = ("local", "zonal", "scratch", "gpus", "gpus", "exclusive")
 _TOGETHER: Final[tuple[Kind, ...]] = ("shared", "shared_gpus", "shared", "shared_gpus")
+_SHARED_DEVICES: Final[tuple[Kind, ...]] = ("shared_gpus", "shared_alternatives")
+_ON_ONE_NODE: Final = frozenset((*_TOGETHER, *_SHARED_DEVICES))
+#: Each pod has a claim from a template.
+_FROM_TEMPLATES: Final[tuple[Kind, ...]] = (
+    "gpus",
+    "parts",
+    "matched",
+    "apart",
+    "beside",
+    "partition",
+    "alternatives",
+)
 
 
 class ClaimShape(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,12 +92,24 @@ class ClaimShape(msgspec.Struct, frozen=True, kw_only=True):
     collector_s: float = 3.0
     #: What goes wrong concerns devices only.
     device_faults: bool = False
+    #: Devices have attributes, taints, and counters that they share.
+    device_features: bool = False
 
 
 #: Half of the gangs want devices, of which there are too few for all at once: gangs are evicted for
 #: them.
 DEVICES: Final = ClaimShape(
     share=0.5, kinds=("gpus", "gpus", "extended", "parts", "shared_gpus"), device_faults=True
+)
+#: Likewise, with all that claims can request of devices.
+DEVICE_FEATURES: Final = ClaimShape(
+    share=0.9,
+    kinds=(
+        *("matched", "apart", "beside", "partition", "partition", "alternatives", "alternatives"),
+        *("shared_alternatives", "gpus", "extended", "parts"),
+    ),
+    device_faults=True,
+    device_features=True,
 )
 
 
@@ -94,7 +130,7 @@ def draw(rng: Random, plans: Iterable[Plan], shape: Shape, claims: ClaimShape) -
         # It may grow by one, and with these all of it goes to one node.
         on_one_node = (plan.size + 1) * plan.cpu_milli <= shape.node_cpu_milli
         kinds = claims.kinds or (*_APART, *_TOGETHER)
-        possible: list[Kind] = [one for one in kinds if on_one_node or one not in _TOGETHER]
+        possible: list[Kind] = [one for one in kinds if on_one_node or one not in _ON_ONE_NODE]
         kind = rng.choice(possible)
         number = {
             "exclusive": rng.randrange(_EXCLUSIVES),
@@ -102,6 +138,10 @@ def draw(rng: Random, plans: Iterable[Plan], shape: Shape, claims: ClaimShape) -
             "shared_gpus": rng.randint(1, 3),
         }
         number |= {"extended": number["gpus"], "parts": 2 * number["gpus"]}
+        number |= {"matched": 2, "beside": 1, "apart": number["gpus"]}
+        # Quarters, halves and wholes.
+        number["partition"] = 1 << (number["shared_gpus"] - 1)
+        number |= dict.fromkeys(("alternatives", "shared_alternatives"), number["shared_gpus"])
         asked[plan.name] = Asked(kind, number.get(kind, rng.randint(1, 5)))
     return asked
 
@@ -118,7 +158,9 @@ class Claims:
         self.volumes = VolumeControllers(
             etcd, note=note, zone_gib=shape.zone_gib, slow_s=shape.slow_s
         )
-        self.devices = DeviceControllers(etcd, every_kind=shape.device_faults)
+        self.devices = DeviceControllers(
+            etcd, every_kind=shape.device_faults, every_feature=shape.device_features
+        )
         self.lives = lives
         self.asked: dict[str, Asked] = {}
         self._rng = etcd.loop.dice.rng("claims")
@@ -162,10 +204,10 @@ class Claims:
             return pod
         name = _claim_of(life.name, slot, asked)
         spec: Obj
-        if asked.kind in {"gpus", "parts"}:
+        if asked.kind in _FROM_TEMPLATES:
             template = f"{asked.kind}-{asked.number}"
             spec = {"resourceClaims": [{"name": "gpus", "resourceClaimTemplateName": template}]}
-        elif asked.kind == "shared_gpus":
+        elif asked.kind in _SHARED_DEVICES:
             spec = {"resourceClaims": [{"name": "gpus", "resourceClaimName": name}]}
         elif asked.kind == "extended":
             (container,) = pod["spec"]["containers"]
@@ -194,10 +236,10 @@ class Claims:
         name = _claim_of(life.name, slot, asked)
         if not name or life.ended or name.startswith("exclusive-"):
             return
-        if asked.kind == "shared_gpus":
-            claim = device_claim(name, NAMESPACE, device_request(asked.number))
+        if asked.kind in _SHARED_DEVICES:
+            claim = device_claim(name, NAMESPACE, claim_devices(asked.kind, asked.number))
             self.etcd.create(RESOURCE_CLAIMS, claim, by=_USER)
-        elif asked.kind not in {"gpus", "extended", "parts"}:
+        elif asked.kind not in {*_FROM_TEMPLATES, "extended"}:
             of = LOCAL if asked.kind == "local" else ZONAL
             self.claim_volume(name, of, asked.number)
 
@@ -289,7 +331,7 @@ class Claims:
         waiting = [
             (life, claim)
             for name, asked in self.asked.items()
-            if asked.kind == "shared_gpus" and (life := self.lives.lives.get(name)) is not None
+            if asked.kind in _SHARED_DEVICES and (life := self.lives.lives.get(name)) is not None
             if (claim := self.etcd.get(RESOURCE_CLAIMS, NAMESPACE, _claim_of(name, 0, asked)))
             # One with devices stays until its pods are gone.
             and not life.ended
@@ -330,7 +372,7 @@ def _claim_of(gang: str, slot: int, asked: Asked) -> str:
     match asked.kind:
         case "local" | "zonal":
             return f"{gang}-{slot}"
-        case "shared" | "shared_gpus":
+        case "shared" | "shared_gpus" | "shared_alternatives":
             return f"{gang}-all"
         case "exclusive":
             return "" if slot else f"exclusive-{asked.number}"

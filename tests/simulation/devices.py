@@ -2,7 +2,8 @@
 
 The driver of a node publishes its devices when the node joins; with the node they are gone. In some
 runs the class of the devices has an extended resource, for which binders make claims, and a second
-driver has a device on each node of which claims get parts. The
+driver has a device on each node of which claims get parts. In some of these, drivers publish
+everything that `device_features` has. The
 controller makes claims from templates and writes their names into the pod, takes reservations of
 pods away that are gone or have ended, gives devices back with the last reservation, and deletes
 claims with their pods. It acts on what etcd holds, some time later, and looks at everything again
@@ -20,20 +21,22 @@ from shared.kube.resources import (
     RESOURCE_SLICES,
     Resource,
 )
+from tests.simulation import device_features as features
+from tests.simulation.device_drivers import FeatureDrivers
+from tests.simulation.device_features import (
+    DEVICE_CLASS,
+    DEVICE_DRIVER,
+    PARTS_CLASS,
+    PARTS_DRIVER,
+    PARTS_GIB,
+    PER_NODE,
+)
 from tests.simulation.kube_api import ENDED, Refusal
 from tests.simulation.kube_server import Etcd, Obj, Write, with_
 from tests.simulation.volumes import ClaimKey, key_of
 
-DEVICE_CLASS: Final = "gpu"
-DEVICE_DRIVER: Final = "gpu.simulated"
 #: The extended resource that the class has in some runs; no node has a device plugin for it.
 EXTENDED: Final = "gpu.simulated/gpus"
-#: Class and driver of the device with parts, and what each has: the largest parts of two pods.
-PARTS_CLASS: Final = "part"
-PARTS_DRIVER: Final = "part.simulated"
-PARTS_GIB: Final = 8
-#: Two members of a gang always find two each.
-PER_NODE: Final = 4
 _BY: Final = "claim-controller"
 FINALIZER: Final = "resource.kubernetes.io/delete-protection"
 
@@ -41,8 +44,12 @@ FINALIZER: Final = "resource.kubernetes.io/delete-protection"
 class DeviceControllers:
     """All that serves claims for devices."""
 
-    def __init__(self, etcd: Etcd, *, every_kind: bool = False) -> None:
-        """`every_kind`: the class has the extended resource, and there are devices with parts."""
+    def __init__(
+        self, etcd: Etcd, *, every_kind: bool = False, every_feature: bool = False
+    ) -> None:
+        """`every_kind`: the class has the extended resource, and there are devices with parts.
+        `every_feature`: devices have attributes, and some are partitions of others.
+        """
         self.etcd = etcd
         self.loop = etcd.loop
         self.is_up = True
@@ -51,6 +58,8 @@ class DeviceControllers:
         #: Nodes whose drivers have withdrawn their devices.
         self._withdrawn: set[str] = set()
         self._every_kind = every_kind
+        #: Drivers of devices with attributes and shared counters; None: there are none.
+        self.features = FeatureDrivers(etcd) if every_feature else None
         self._rng = etcd.loop.dice.rng("devices")
         self._life = 1
         self._generation = 1
@@ -69,6 +78,10 @@ class DeviceControllers:
         self.etcd.create(
             DEVICE_CLASSES, {"metadata": {"name": DEVICE_CLASS}, "spec": spec}, by="user"
         )
+        for name in (features.NIC_CLASS, features.SPLIT_CLASS) if self.features else ():
+            selects = {"cel": {"expression": f"device.driver == '{name}.simulated'"}}
+            one: Obj = {"metadata": {"name": name}, "spec": {"selectors": [selects]}}
+            self.etcd.create(DEVICE_CLASSES, one, by="user")
         for node in self.etcd.all(NODES):
             self._publish(node["metadata"]["name"])
 
@@ -91,6 +104,8 @@ class DeviceControllers:
     def heal(self) -> None:
         """Nothing is broken any more."""
         self.refuses = False
+        if self.features is not None:
+            self.features.heal()
         for node in sorted(self._withdrawn):
             self.offer(node)
         if not self.is_up:
@@ -155,8 +170,11 @@ class DeviceControllers:
         if self.etcd.get(NODES, "", node) is None or node in self._withdrawn:
             return
         self._generation += 1
-        gpus: list[Obj] = [{"name": f"gpu-{number}"} for number in range(PER_NODE)]
-        self._publish_slice(node, "gpus", DEVICE_DRIVER, gpus)
+        if self.features is not None:
+            self.features.publish(node)
+        else:
+            gpus: list[Obj] = [{"name": f"gpu-{number}"} for number in range(PER_NODE)]
+            self._publish_slice(node, "gpus", DEVICE_DRIVER, gpus)
         if self._every_kind:
             policy = {"default": "1Gi", "validRange": {"min": "1Gi"}}
             memory = {"value": f"{PARTS_GIB}Gi", "requestPolicy": policy}
@@ -173,6 +191,8 @@ class DeviceControllers:
         )
 
     def _withdraw(self, node: str) -> None:
+        if self.features is not None:
+            self.features.withdraw(node)
         for of in ("gpus", "parts"):
             there = self.etcd.get(RESOURCE_SLICES, "", f"{node}-{of}")
             if there is not None:
@@ -196,11 +216,12 @@ class DeviceControllers:
         if found is None:
             suffix = f"{self._rng.getrandbits(20):05x}"
             kind, _, number = wanted["resourceClaimTemplateName"].rpartition("-")
-            request = part_request if kind == "parts" else device_request
             owner: Obj = {"apiVersion": "v1", "kind": "Pod", "name": metadata["name"]}
             owner |= {"uid": metadata["uid"], "controller": True}
             name = f"{metadata['name']}-gpus-{suffix}"
-            claim = device_claim(name, metadata["namespace"], request(int(number)))
+            claim = device_claim(
+                name, metadata["namespace"], features.claim_devices(kind, int(number))
+            )
             claim = with_(claim, metadata={"ownerReferences": [owner]})
             self.etcd.create(RESOURCE_CLAIMS, claim, by=_BY)
             # The pod is changed by a second write; between the two anything may happen.
@@ -261,22 +282,11 @@ class DeviceControllers:
         )
 
 
-def device_request(number: int) -> Obj:
-    """A request for so many whole devices."""
-    return {"deviceClassName": DEVICE_CLASS, "count": number}
-
-
-def part_request(gib: int) -> Obj:
-    """A request for a part of a device."""
-    return {"deviceClassName": PARTS_CLASS, "capacity": {"requests": {"memory": f"{gib}Gi"}}}
-
-
-def device_claim(name: str, namespace: str, exactly: Obj) -> Obj:
-    """A claim with this request."""
-    request = {"name": "gpus", "exactly": exactly}
+def device_claim(name: str, namespace: str, devices: Obj) -> Obj:
+    """A claim that requests this (`device_features.claim_devices`)."""
     return {
         "metadata": {"name": name, "namespace": namespace},
-        "spec": {"devices": {"requests": [request]}},
+        "spec": {"devices": devices},
         "status": {},
     }
 
@@ -316,19 +326,20 @@ def reserved_for(claim: Obj) -> list[Obj]:
 
 def devices_of(claim: Obj) -> list[tuple[str, str]]:
     """Pool and name of each device that it has, or has a part of."""
-    return [(one["pool"], one["device"]) for one in _results(claim)]
+    return [(one["pool"], one["device"]) for one in results_of(claim)]
 
 
 def parts_of(claim: Obj) -> list[tuple[str, int]]:
     """Pool of each device of which it has a part, and the part in GiB."""
     return [
         (one["pool"], int(one["consumedCapacity"]["memory"]) >> 30)
-        for one in _results(claim)
+        for one in results_of(claim)
         if "shareID" in one
     ]
 
 
-def _results(claim: Obj) -> list[Obj]:
+def results_of(claim: Obj) -> list[Obj]:
+    """The devices of its allocation, with the requests that they are for."""
     allocation: Obj = (claim.get("status") or {}).get("allocation") or {}
     return list((allocation.get("devices") or {}).get("results") or ())
 

@@ -18,7 +18,7 @@ import msgspec
 from tests.simulation import claim_faults
 from tests.simulation import storm as storms
 from tests.simulation.checkers import Checkers, Violation
-from tests.simulation.claims import DEVICES, ClaimShape
+from tests.simulation.claims import DEVICE_FEATURES, DEVICES, ClaimShape
 from tests.simulation.coverage import Coverage
 from tests.simulation.kube_server import Write
 from tests.simulation.loop import EPOCH_MS, Dice, SimLoop, Stuck
@@ -50,6 +50,10 @@ _CLAIMS_WAIT_S: Final = 12.0
 #: Runs in which half of the gangs want devices, and may evict others for them: as dear as four
 #: others.
 _DEVICES_EVERY: Final = 40
+#: Likewise, with constraints, alternatives, shared counters and taints: one seed in so many, from
+#: `_FEATURES_FROM` on. The seeds before it are those of the certified range and of the canaries.
+_FEATURES_EVERY: Final = 25
+_FEATURES_FROM: Final = 1000
 #: Runs in which few pods may be in flight, so that gangs wait for binders in each.
 _THROTTLING_EVERY: Final = 3
 _THROTTLED_PODS: Final = 4
@@ -115,6 +119,9 @@ class Run:
             claims = ClaimShape()
         elif claims is None and options.seed % _DEVICES_EVERY == 9:
             claims = DEVICES
+        elif claims is None and options.seed >= _FEATURES_FROM:
+            # Never one of the seeds above.
+            claims = DEVICE_FEATURES if options.seed % _FEATURES_EVERY == 3 else None
         self.world = World(
             self.loop,
             options.shape,
@@ -179,8 +186,7 @@ class Run:
             drawn = storms.draw(rng, over_ms, options.fault_gap_ms)
             if self.world.claims is not None:
                 rng = loop.dice.rng("storm.claims")
-                alone = self.world.claims.shape.device_faults
-                drawn += claim_faults.draw(rng, drawn, over_ms, devices_alone=alone)
+                drawn += claim_faults.draw(rng, drawn, over_ms, self.world.claims.shape)
         kept = [one for one in drawn if options.faults is None or one.number in options.faults]
         self.storm.begin(kept, small=options.small)
         loop.run_until(self._failed, limit_s=over_ms / 1000)

@@ -16,13 +16,8 @@ from shared.kube.resources import (
 )
 from tests.simulation.claim_checkers import ClaimCheckers
 from tests.simulation.claims import Asked, ClaimShape
-from tests.simulation.devices import (
-    FINALIZER,
-    device_claim,
-    device_request,
-    devices_of,
-    part_request,
-)
+from tests.simulation.device_features import DEVICE_DRIVER, PARTS_DRIVER, claim_devices
+from tests.simulation.devices import FINALIZER, device_claim, devices_of
 from tests.simulation.kube_server import Obj, with_
 from tests.simulation.lives import NAMESPACE
 from tests.simulation.loop import Dice, SimLoop
@@ -156,7 +151,7 @@ def test_a_claim_from_a_template_is_named_in_its_pod_and_deleted_with_it() -> No
 def test_devices_go_back_with_the_last_pod_that_has_them_reserved() -> None:
     scene = Scene()
     claim = scene.etcd.create(
-        RESOURCE_CLAIMS, device_claim("gang-1-all", NAMESPACE, device_request(1)), by="test"
+        RESOURCE_CLAIMS, device_claim("gang-1-all", NAMESPACE, claim_devices("gpus", 1)), by="test"
     )
     assert claim is not None
     pod = scene.pod("gang-1-0", resourceClaims=[{"name": "g", "resourceClaimName": "gang-1-all"}])
@@ -234,10 +229,11 @@ def test_the_claim_that_a_waiting_gang_shares_is_deleted_and_made_again() -> Non
 def test_checkers_see_devices_of_a_claim_that_no_pod_has_reserved() -> None:
     scene = Scene()
     claim = scene.etcd.create(
-        RESOURCE_CLAIMS, device_claim("gang-1-all", NAMESPACE, device_request(1)), by="test"
+        RESOURCE_CLAIMS, device_claim("gang-1-all", NAMESPACE, claim_devices("gpus", 1)), by="test"
     )
     assert claim is not None
-    results = [{"request": "gpus", "driver": "d", "pool": "node-0", "device": "gpu-0"}]
+    device = {"driver": DEVICE_DRIVER, "pool": "node-0", "device": "gpu-0"}
+    results = [{"request": "gpus", **device}]
     status = {"allocation": {"devices": {"results": results}}}
     scene.etcd.change(RESOURCE_CLAIMS, claim, lambda now: with_(now, status=status), by="test")
     assert "is reserved for no pod" in scene.broken.pop()
@@ -247,7 +243,7 @@ def test_checkers_see_parts_of_a_device_that_exceed_it() -> None:
     scene = Scene()
     for name, gib in (("gang-1-0", 6), ("gang-2-0", 3)):
         claim = scene.etcd.create(
-            RESOURCE_CLAIMS, device_claim(name, NAMESPACE, part_request(gib)), by="test"
+            RESOURCE_CLAIMS, device_claim(name, NAMESPACE, claim_devices("parts", gib)), by="test"
         )
         assert claim is not None
         part = {"shareID": name, "consumedCapacity": {"memory": str(gib << 30)}}
@@ -259,7 +255,7 @@ def test_checkers_see_devices_and_volumes_given_to_two() -> None:
     scene = Scene()
     for name in ("gang-1-all", "gang-2-all"):
         claim = scene.etcd.create(
-            RESOURCE_CLAIMS, device_claim(name, NAMESPACE, device_request(1)), by="test"
+            RESOURCE_CLAIMS, device_claim(name, NAMESPACE, claim_devices("gpus", 1)), by="test"
         )
         assert claim is not None
         give_out(scene, claim, scene.pod(f"{name}-0"), "gpu-0")
@@ -296,7 +292,7 @@ def make_extended_claim(scene: Scene, pod: Obj) -> Obj:
     """The claim that a binder creates for the pod's extended resources."""
     owner = {"uid": pod["metadata"]["uid"], "controller": True}
     claim = with_(
-        device_claim(f"{pod['metadata']['name']}-x", NAMESPACE, device_request(1)),
+        device_claim(f"{pod['metadata']['name']}-x", NAMESPACE, claim_devices("gpus", 1)),
         metadata={"ownerReferences": [owner], "finalizers": [FINALIZER]},
     )
     made = scene.etcd.create(RESOURCE_CLAIMS, claim, by="test")
@@ -325,8 +321,9 @@ def own(scene: Scene, volume: Obj, uid: str) -> None:
 
 def give_out(scene: Scene, claim: Obj, pod: Obj, *devices: str, **part: object) -> None:
     """As a scheduler does: devices of node-0, reserved for one pod."""
+    driver = PARTS_DRIVER if part else DEVICE_DRIVER
     results = [
-        {"request": "gpus", "driver": "d", "pool": "node-0", "device": one, **part}
+        {"request": "gpus", "driver": driver, "pool": "node-0", "device": one, **part}
         for one in devices
     ]
     reserved = {"resource": "pods", "name": "x", "uid": pod["metadata"]["uid"]}
