@@ -12,15 +12,17 @@ import numpy as np
 from services.binder import claims
 from services.binder.core import claim_preparation
 from services.binder.core.machine import Machine
+from services.gang_planner.core.state.devices import allocation_search
+from services.gang_planner.core.state.devices.constraints import Constraint
 from services.gang_planner.core.state.devices.ledger import Devices
-from services.gang_planner.core.state.devices.node_devices import ChosenDevices
+from services.gang_planner.core.state.devices.node_devices import ChosenDevices, DevicesOfNode
 from services.gang_planner.core.state.reference_objects import ReferenceObjects
 from services.gang_planner.core.state.storage import available_volumes, ledger
 from services.gang_planner.core.state.storage.demand import demand_of
 from services.gang_planner.core.state.storage.ledger import Storage
 from shared.contracts.decisions import VolumeChoice
 from shared.model.objects import Shape
-from tests.simulation.claims import ClaimShape
+from tests.simulation.claims import DEVICE_FEATURES, ClaimShape
 from tests.simulation.planting import Canary, Replaced
 
 
@@ -37,6 +39,23 @@ def _volumes_anywhere() -> Replaced:
         return np.ones(self.nodes.size, dtype=np.bool_)
 
     return [(Storage, "volumes_fit", everywhere)]
+
+
+def _counters_ignored() -> Replaced:
+    """Counters that claims consume already count as unused."""
+
+    def unused(self: DevicesOfNode, pool: Any) -> dict[Any, Any]:
+        return dict(self._inventory.table.counters.get(pool, {}))
+
+    return [(DevicesOfNode, "counters", unused)]
+
+
+def _constraints_ignored() -> Replaced:
+    return [(Constraint, "admits", lambda *_: True)]
+
+
+def _device_taints_ignored() -> Replaced:
+    return [(allocation_search, "blocking_taint", lambda *_: None)]
 
 
 def _devices_not_given_out() -> Replaced:
@@ -101,6 +120,19 @@ CANARIES: Final[dict[str, Canary]] = {
         ("is chosen for two claims", "is allocated twice"),
         claims=ClaimShape(),
         first=103,
+    ),
+    "counters_ignored": Canary(
+        _counters_ignored, 6, ("are allocated", ", take "), claims=DEVICE_FEATURES
+    ),
+    "constraints_ignored": Canary(
+        _constraints_ignored, 4, ("is not honoured",), claims=DEVICE_FEATURES
+    ),
+    "device_taints_ignored": Canary(
+        _device_taints_ignored,
+        20,
+        ("does not tolerate its taint",),
+        claims=DEVICE_FEATURES,
+        first=101,
     ),
     "volumes_anywhere": Canary(
         _volumes_anywhere, 8, ("cannot be reached",), claims=ClaimShape(), first=102
