@@ -11,7 +11,7 @@ from typing import Final
 
 from shared.kube.resources import NODES
 from tests.simulation.claims import Claims, ClaimShape
-from tests.simulation.device_features import PARTS_DRIVER, devices_of_node
+from tests.simulation.device_features import DEVICE_DRIVER, PARTS_DRIVER, devices_of_node
 from tests.simulation.storm import Fault, Storm
 
 WEIGHTS: Final[dict[str, float]] = {
@@ -117,7 +117,9 @@ class ClaimFaults:
             return ""
         node, lasts_s = rng.choice(nodes), rng.choice((1.0, 5.0, 15.0))
         names = [one.name for one in devices_of_node(node) if one.driver != PARTS_DRIVER]
-        device = rng.choice(names)
+        # Mostly GPUs: some requests tolerate a broken one.
+        gpus = [one.name for one in devices_of_node(node) if one.driver == DEVICE_DRIVER]
+        device = rng.choice(names if rng.random() < 0.3 else gpus)
         drivers.taint(node, device, broken=True)
         self._storm.later(lasts_s, partial(drivers.taint, broken=False), node, device)
         return f"{device} of {node} for {lasts_s:g} s"

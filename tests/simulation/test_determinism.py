@@ -29,6 +29,7 @@ def digest(seed: int, **environ: str) -> str:
     [
         pytest.param(11, id="without claims", marks=pytest.mark.certify),
         pytest.param(17, id="with claims"),
+        pytest.param(1003, id="with all features of devices", marks=pytest.mark.certify),
     ],
 )
 def test_a_seed_is_the_same_run_in_every_process(seed: int) -> None:
