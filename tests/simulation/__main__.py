@@ -23,6 +23,11 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=0, help="run so many seeds")
     parser.add_argument("--workers", type=int, default=2, help="processes")
     parser.add_argument("--first", type=int, default=0, help="first seed; 0: anywhere")
+    parser.add_argument(
+        "--device-features",
+        action="store_true",
+        help="have claims request everything of devices in every seed",
+    )
     parser.add_argument("--totals", type=Path, help="file of totals to continue")
     parser.add_argument("--shrink", action="store_true", help="make what broke smaller")
     given = parser.parse_args()
@@ -32,12 +37,21 @@ def main() -> int:
 
     if given.seed is not None:
         return single_run.play_seed(
-            given.seed, gang=given.tell, shrink_it=given.shrink, bug=given.canary
+            given.seed,
+            gang=given.tell,
+            shrink_it=given.shrink,
+            bug=given.canary,
+            device_features=given.device_features,
         )
     first = given.first or SystemRandom().randrange(1, 2**31)
     if given.canary:
         return single_run.catch_canary(given.canary, first_seed=first)
-    where = {"first_seed": first, "workers": given.workers, "kept_in": given.totals}
+    where = {
+        "first_seed": first,
+        "workers": given.workers,
+        "kept_in": given.totals,
+        "device_features": given.device_features,
+    }
     if given.seeds:
         totals = many.run_seeds(given.seeds, **where)
     else:

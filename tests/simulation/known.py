@@ -13,6 +13,26 @@ SEEDS: Final = 510
 #: takes a second and a half of CPU.
 SEEDS_EACH_TIME: Final = 30
 
+#: Seeds from the first on in which claims request everything of devices, and how many of them play
+#: in `make certify` and in `make test`. One takes ten seconds of CPU.
+FIRST_OF_FEATURES: Final = 1001
+SEEDS_OF_FEATURES: Final = 34
+SEEDS_OF_FEATURES_EACH_TIME: Final = 2
+
+#: What allocations of those seeds must show, each at least once in `make certify`.
+FEATURES: Final = (
+    "matchAttribute",
+    "distinctAttribute",
+    "alternative 1",
+    "alternative 2",
+    "alternative 3",
+    "partition of 1",
+    "partition of 2",
+    "partition of 4",
+    "beside a partition of the same GPU",
+    "consumed capacity",
+)
+
 #: Seed -> what is known of it.
 BROKEN: Final[dict[int, str]] = {}
 

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
+from tests.simulation.claims import DEVICE_FEATURES
 from tests.simulation.coverage import Coverage
 from tests.simulation.running import Options, Result, run
 
@@ -78,18 +79,40 @@ class Totals(msgspec.Struct):
         return "\n".join(lines) + "\n"
 
 
-def run_for(ends_s: float, *, first_seed: int, workers: int, kept_in: Path | None = None) -> Totals:
-    """Run seeds from `first_seed` on until `ends_s` of the monotonic clock."""
-    return _run(first_seed, None, workers, ends_s, kept_in)
+def run_for(
+    ends_s: float,
+    *,
+    first_seed: int,
+    workers: int,
+    kept_in: Path | None = None,
+    device_features: bool = False,
+) -> Totals:
+    """Run seeds from `first_seed` on until `ends_s` of the monotonic clock. With `device_features`,
+    claims request everything of devices in every one.
+    """
+    return _run(first_seed, None, workers, ends_s, kept_in, device_features=device_features)
 
 
-def run_seeds(seeds: int, *, first_seed: int, workers: int, kept_in: Path | None = None) -> Totals:
-    """Run so many seeds from `first_seed` on."""
-    return _run(first_seed, seeds, workers, None, kept_in)
+def run_seeds(
+    seeds: int,
+    *,
+    first_seed: int,
+    workers: int,
+    kept_in: Path | None = None,
+    device_features: bool = False,
+) -> Totals:
+    """Likewise, so many seeds."""
+    return _run(first_seed, seeds, workers, None, kept_in, device_features=device_features)
 
 
 def _run(
-    first_seed: int, seeds: int | None, workers: int, ends_s: float | None, kept_in: Path | None
+    first_seed: int,
+    seeds: int | None,
+    workers: int,
+    ends_s: float | None,
+    kept_in: Path | None,
+    *,
+    device_features: bool,
 ) -> Totals:
     totals = Totals()
     if kept_in is not None and kept_in.exists():
@@ -101,7 +124,9 @@ def _run(
     # Runs differ in length: an idle worker takes the next seed, so that all end together.
     following: Any = context.Value("q", first_seed)
     processes = [
-        context.Process(target=_work, args=(results, following, last, ends_s), daemon=True)
+        context.Process(
+            target=_work, args=(results, following, last, ends_s, device_features), daemon=True
+        )
         for _ in range(workers)
     ]
     for process in processes:
@@ -125,10 +150,13 @@ def _run(
     return totals
 
 
-def _work(results: Any, following: Any, last: int | None, ends_s: float | None) -> None:
+def _work(
+    results: Any, following: Any, last: int | None, ends_s: float | None, device_features: bool
+) -> None:
     """One worker: the next free seed, until the last one is done, the time is up
     or the parent process has died.
     """
+    claims = DEVICE_FEATURES if device_features else None
     # What is imported stays: forgetting a run then looks at that run only.
     gc.collect()
     gc.freeze()
@@ -138,5 +166,5 @@ def _work(results: Any, following: Any, last: int | None, ends_s: float | None) 
             seed, following.value = following.value, following.value + 1
         if last is not None and seed > last:
             break
-        results.put(msgspec.json.encode(run(Options(seed=seed))))
+        results.put(msgspec.json.encode(run(Options(seed=seed, claims=claims))))
     results.put(None)

@@ -4,6 +4,7 @@ import sys
 from typing import Final
 
 from tests.simulation import canaries
+from tests.simulation.claims import DEVICE_FEATURES
 from tests.simulation.loop import EPOCH_MS
 from tests.simulation.planting import Canary
 from tests.simulation.running import Options, Result, Run, bounded, run
@@ -12,11 +13,20 @@ from tests.simulation.shrinking import shrink
 _LINES_OF_ALL: Final = 60
 
 
-def play_seed(seed: int, *, gang: str = "", shrink_it: bool = False, bug: str = "") -> int:
+def play_seed(
+    seed: int,
+    *,
+    gang: str = "",
+    shrink_it: bool = False,
+    bug: str = "",
+    device_features: bool = False,
+) -> int:
     """Run `seed`, with a planted bug or none, and say what came of it; returns 1 when a promise was
-    broken.
+    broken. With `device_features`, claims request everything of devices, whatever the seed.
     """
     claims = canaries.CANARIES[bug].claims if bug else None
+    if device_features:
+        claims = DEVICE_FEATURES
     with canaries.planted(bug):
         return _play(Options(seed=seed, claims=claims), gang, shrink_it=shrink_it)
 

@@ -12,7 +12,17 @@ import msgspec
 import pytest
 
 from tests.simulation.coverage import Coverage
-from tests.simulation.known import BROKEN, FIRST, SEEDS, SEEDS_EACH_TIME, UNMET
+from tests.simulation.known import (
+    BROKEN,
+    FEATURES,
+    FIRST,
+    FIRST_OF_FEATURES,
+    SEEDS,
+    SEEDS_EACH_TIME,
+    SEEDS_OF_FEATURES,
+    SEEDS_OF_FEATURES_EACH_TIME,
+    UNMET,
+)
 from tests.simulation.many import Totals
 from tests.simulation.processes import simulate
 
@@ -35,6 +45,34 @@ def played(seeds: int, kept_in: Path, limit_s: float) -> Totals:
 @pytest.mark.timeout(900)
 def test_no_promise_is_broken_in_thousands_of_gang_lives(tmp_path: Path) -> None:
     played(SEEDS_EACH_TIME, tmp_path / "totals.json", limit_s=840.0)
+
+
+def played_with_device_features(seeds: int, kept_in: Path, limit_s: float) -> Totals:
+    """Seeds with constraints, alternatives and partitions, of which none breaks a promise."""
+    first = str(FIRST_OF_FEATURES)
+    given = ("--seeds", str(seeds), "--first", first, "--totals", str(kept_in))
+    done = simulate(*given, "--device-features", limit_s=limit_s)
+    sys.stdout.write(done.stdout)
+    totals = msgspec.json.decode(kept_in.read_bytes(), type=Totals)
+    assert not totals.failures, done.stdout
+    return totals
+
+
+@pytest.mark.timeout(400)
+def test_allocations_with_every_feature_of_devices_are_legal(tmp_path: Path) -> None:
+    totals = played_with_device_features(
+        SEEDS_OF_FEATURES_EACH_TIME, tmp_path / "totals.json", limit_s=380.0
+    )
+    assert totals.counts["allocated: matchAttribute"]
+
+
+@pytest.mark.certify
+@pytest.mark.timeout(1900)
+def test_every_feature_of_devices_is_allocated_and_legal(tmp_path: Path) -> None:
+    totals = played_with_device_features(
+        SEEDS_OF_FEATURES, tmp_path / "totals.json", limit_s=1800.0
+    )
+    assert {one for one in FEATURES if not totals.counts.get(f"allocated: {one}")} == set()
 
 
 @pytest.mark.certify
