@@ -33,7 +33,11 @@ export class Feed<T extends ApiObject> {
   private watchAgainAt = 0;
   private drawingMs = 0;
 
-  constructor(private readonly api: Api, readonly resource: string, private readonly watched = false) {}
+  // `onRead` is called with each list that was read, also with one that has not changed.
+  constructor(
+    private readonly api: Api, readonly resource: string, private readonly watched = false,
+    private readonly onRead?: (items: readonly T[]) => void,
+  ) {}
 
   // Keep the objects current, and call `listener` after changes, until the result is called.
   subscribe(listener: () => void): () => void {
@@ -74,6 +78,7 @@ export class Feed<T extends ApiObject> {
 
   private async follow(signal: AbortSignal): Promise<void> {
     const listed = await this.api.list<T>(this.resource, signal);
+    this.onRead?.(listed.items);
     this.objects.clear();
     for (const one of listed.items) this.objects.set(placeOf(one), one);
     if (this.snapshot.freshness !== "live" || !same(this.snapshot.items, listed.items) || this.snapshot.message !== listed.warning) {

@@ -6,10 +6,12 @@ import { addressOf, readRoute, type Route } from "./address.ts";
 import type { Api } from "./api.ts";
 import { Feed, type Snapshot } from "./feed.ts";
 import type { ApiObject, Decision, Gang, Instance, Node, PodShape, Queue } from "./objects.ts";
+import { QueueHistory } from "./queue_history.ts";
 
 export class Session {
   readonly gangs: Feed<Gang>;
   readonly queues: Feed<Queue>;
+  readonly queueHistory = new QueueHistory();
   readonly nodes: Feed<Node>;
   readonly podShapes: Feed<PodShape>;
   readonly instances: Feed<Instance>;
@@ -17,7 +19,7 @@ export class Session {
 
   constructor(readonly api: Api) {
     this.gangs = new Feed(api, "gangs", true);
-    this.queues = new Feed(api, "queues");
+    this.queues = new Feed(api, "queues", false, (items) => this.queueHistory.take(items, Date.now()));
     this.nodes = new Feed(api, "nodes");
     this.podShapes = new Feed(api, "podshapes");
     this.instances = new Feed(api, "instances");

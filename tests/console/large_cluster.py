@@ -63,6 +63,8 @@ class LargeCluster:
         self.serving = Serving(TraceLinks(jaeger_url=JAEGER_URL).url_of)
         self.serving.watches_max = 100
         self._seq = 0
+        #: GPUs that each queue uses beyond its initial number.
+        self._more_gpus = 0
         self._fill()
 
     def change(self, n: int, *, phase: str) -> str:
@@ -71,6 +73,13 @@ class LargeCluster:
         self._seq += 1
         self.serving.watching.changed(self.serving.state.take_verdict(self._seq, verdict))
         return verdict.name
+
+    def change_use(self, more_gpus: int) -> None:
+        """Let each queue use this many GPUs more than at the beginning; each parent uses twice as
+        many more.
+        """
+        self._more_gpus = more_gpus
+        self.serving.planner.queues = self._ledger()
 
     def _fill(self) -> None:
         serving = self.serving
@@ -316,7 +325,7 @@ class LargeCluster:
         return (
             LedgerAmount(
                 resource=GPU,
-                used=size * (700 + 150 * at),
+                used=size * (700 + 150 * at + self._more_gpus),
                 wanted=size * 240,
                 promised=size * 16,
                 owed=size * 4,
@@ -371,6 +380,7 @@ async def _serve(mark: str) -> None:
             sys.stdout.flush()
             for n in range(1_000_000):
                 await asyncio.sleep(1)
+                cluster.change_use(n * 37 % 200 - 100)
                 cluster.change(n * 7 % WAITING_FROM, phase=("Starting", "Running")[n % 2])
 
 

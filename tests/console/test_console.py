@@ -277,6 +277,36 @@ async def test_a_gang_links_to_its_trace_and_jaeger_learns_nothing_of_the_consol
         assert asked[0].keys().isdisjoint({"referer", "authorization", "cookie", "origin"})
 
 
+async def test_a_queue_has_a_history_since_the_page_was_opened(
+    browser: Any, origin: str, cluster: LargeCluster
+) -> None:
+    async with a_tab(browser, origin) as tab:
+        await tab.open("queues?queue=robotics")
+        # A number for each list that the console asks for.
+        for more in (-100, -250, -500, -700, -650, -300, 40, 30):
+            cluster.change_use(more)
+            await tab.instant_of(f"gpu: {2_000 + 2 * more} used")
+        line = tab.page.locator("svg[role=img]").first
+        words = await line.get_attribute("aria-label")
+        assert words == "gpu: 2060 used (600 to 2080); 1800 deserved (unchanged)"
+        path = await line.locator(".line").first.get_attribute("d")
+        assert path.count("M") == 1
+        assert path.count("L") >= 8
+        assert "Since this page was opened" in await tab.text()
+        await tab.page.screenshot(path=PICTURES / "queue-history.png")
+        # Another page does not show queues: they are not asked, and the line has a gap.
+        await tab.page.click("nav >> text=Gangs")
+        await tab.page.wait_for_timeout(25_000)
+        await tab.page.click("nav >> text=Queues")
+        await tab.page.click("tbody >> text=robotics >> nth=0")
+        await tab.instant_of("600 to 2080")
+        assert (await line.locator(".line").first.get_attribute("d")).count("M") == 2
+        # Nothing of it is kept when the page is loaded again.
+        await tab.open("queues?queue=robotics")
+        await tab.instant_of("gpu: 2060 used (unchanged)")
+        assert_clean(tab)
+
+
 async def test_the_keyboard_reaches_everything(browser: Any, origin: str) -> None:
     async with a_tab(browser, origin) as tab:
         press = tab.page.keyboard.press

@@ -4,10 +4,11 @@ import { useMemo } from "preact/hooks";
 import type { PageProps } from "../main.tsx";
 import { type Gang, placeOf } from "../objects.ts";
 import { byImportance, shortResource, writeQuantity } from "../quantities.ts";
+import { describe, drawingOf, type Point } from "../queue_history.ts";
 import { queueRows, type Share, sharesOf } from "../queue_tree.ts";
 import { addressOf } from "../address.ts";
 import { setQuery, useFeed, useNow, useSession } from "../state.ts";
-import { age } from "../time.ts";
+import { age, writeDuration, writeInstant } from "../time.ts";
 import { Amount, Bar, Empty, GangLink, Gangs, Scroll, Title } from "../widgets.tsx";
 import type { Queue } from "../objects.ts";
 
@@ -133,6 +134,7 @@ function Details({ queue, waiting }: { queue: Queue; waiting: Gang[] }) {
     <>
       {queue.status.message && <p>{queue.status.message}</p>}
       {queue.status.holders && <p>Held mostly by: <Gangs named={queue.status.holders} /></p>}
+      <History queue={queue} now={now} />
       {!waiting.length && <p>No gang that you may see waits in this queue itself.</p>}
       {waiting.length > 0 && (
         <table>
@@ -151,6 +153,38 @@ function Details({ queue, waiting }: { queue: Queue; waiting: Gang[] }) {
       )}
       <p><a href={`${addressOf("gangs")}?${new URLSearchParams({ queue: name })}`}>All gangs of {name}</a></p>
     </>
+  );
+}
+
+function History({ queue, now }: { queue: Queue; now: number }) {
+  const { queueHistory } = useSession();
+  const { name } = queue.metadata;
+  const from = queueHistory.since;
+  const resources = byImportance((queue.status.resources ?? []).map((one) => one.resource));
+  if (from === undefined || !resources.length) return null;
+  return (
+    <section>
+      <h2>Since this page was opened <small>{writeInstant(new Date(from).toISOString())}, {writeDuration(now - from)} ago</small></h2>
+      <ul class="sparklines">
+        {resources.map((one) => <Sparkline key={one} resource={one} lines={queueHistory.lines(name, one)} from={from} to={now} />)}
+      </ul>
+      <p class="empty">Used, and as a dashed line deserved, while this page or the overview was shown. Nothing is known of gaps.</p>
+    </section>
+  );
+}
+
+const [WIDTH, HEIGHT] = [240, 32];
+
+function Sparkline({ resource, lines, from, to }: { resource: string; lines: readonly Point[][]; from: number; to: number }) {
+  const drawing = drawingOf(lines, from, Math.max(to, lines.at(-1)?.at(-1)?.at ?? to), WIDTH, HEIGHT);
+  const words = describe(resource, lines);
+  return (
+    <li title={resource}>
+      <svg role="img" aria-label={words} viewBox={`0 0 ${WIDTH} ${HEIGHT}`} preserveAspectRatio="none">
+        <path class="area" d={drawing.area} /><path class="line" d={drawing.used} /><path class="line share" d={drawing.deserved} />
+      </svg>
+      <span aria-hidden="true">{words}</span>
+    </li>
   );
 }
 
