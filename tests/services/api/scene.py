@@ -151,6 +151,7 @@ async def api_flags(control_plane: ControlPlane, port: int, folder: Path) -> tup
         f"--service-port={port}",
         f"--cert-dir={folder}",
         "--owner-cluster-role=tutti-api",
+        "--jaeger-url=https://jaeger.example/",
     )
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
+from shared.contracts.identity import gang_trace_id
 from tests.controlplane.client import ApiError, RawClient
 from tests.controlplane.cluster import ControlPlane
 from tests.controlplane.nodes import (
@@ -75,8 +76,10 @@ async def test_kubectl_prints_tables_pages_and_objects(
     manifests = [pod_manifest(f"train-{n}", annotations=marks) for n in range(2)]
     for pod in await create_pods(scene.api, first, manifests):
         await bind_pod(scene.api, pod, "node-1")
+    fields = {"gang_id": uid, "uid": uid, "phase": "Running", "members": 2, "min_member": 2}
+    trace = gang_trace_id(uid, 1)
     await scene.publish(
-        verdict(first, "train", gang_id=uid, uid=uid, phase="Running", members=2, min_member=2),
+        verdict(first, "train", trace_id=trace, **fields),
         verdict(second, "large", why=waiting(f"{first}/train", f"{second}/other")),
     )
     await scene.sees(f"{first}/train", f"{second}/large")
@@ -95,6 +98,7 @@ async def test_kubectl_prints_tables_pages_and_objects(
     assert wide[2].endswith("<none>   2 gangs are ahead")
     one = json.loads(await scene.kubectl("get", "gang", "train", "-n", first, "-o", "json"))
     assert one["metadata"]["uid"] == uid
+    assert one["status"]["traceUrl"] == f"https://jaeger.example/trace/{trace}"
     assert one["status"]["placement"] == [{"node": "node-1", "members": 2}]
     assert one["status"]["roles"] == [{"name": "", "members": 2, "placed": 2, "running": 0}]
     pages = await scene.kubectl("get", "gangs", "-A", "--chunk-size=1", "-o", "name")
