@@ -62,6 +62,10 @@ def writes_per_s(run: DrainRun) -> float:
     return run.rate * needed_writes(run) / run.pods
 
 
+def _by_role(run: DrainRun) -> str:
+    return ", ".join(f"{role} {cpu_s:.1f} s" for role, cpu_s in sorted(run.cpu_by_role().items()))
+
+
 def needed_writes(run: DrainRun) -> int:
     """Bindings, and writes of claims."""
     return sum(
@@ -89,7 +93,8 @@ async def measure(what: Load, nodes: int, rounds: int, say: Callable[[str], None
                 runs.append(run)
                 say(
                     f"{run.load}: {run.rate:.0f} pods/s, {writes_per_s(run):.0f} writes/s, "
-                    f"{run.cpu_s:.1f} s of CPU, API server {run.apiserver_ms_per_pod:.2f} ms a pod"
+                    f"{run.cpu_s:.1f} s of CPU, API server {run.apiserver_ms_per_pod:.2f} and etcd "
+                    f"{run.etcd_ms_per_pod:.2f} ms a pod; CPU by service: {_by_role(run)}"
                 )
             found.append(Pair(without=runs[0], with_claims=runs[1]))
     return found

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 VALIDITY = dt.timedelta(days=7)
@@ -36,11 +36,16 @@ class KeyPair:
 
 
 class Authority:
-    """A certificate authority that lives in memory and signs for servers and clients."""
+    """A certificate authority that lives in memory and signs for servers and clients.
 
-    def __init__(self) -> None:
-        self._key = ec.generate_private_key(ec.SECP256R1())
-        self._name = _name("tutti-test-authority", ())
+    Its key is RSA, as kubeadm's: the API server verifies a client's certificate on each request,
+    which takes it ten times as long with an ECDSA key. And no two authorities have the same name,
+    or it would verify the signature with the keys of both.
+    """
+
+    def __init__(self, name: str = "kubernetes") -> None:
+        self._key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+        self._name = _name(name, ())
         certificate = (
             _builder(self._name, self._name, self._key)
             .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
@@ -114,7 +119,7 @@ def _general_name(address: str) -> x509.GeneralName:
 
 
 def _builder(
-    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey
+    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey
 ) -> x509.CertificateBuilder:
     now = dt.datetime.now(dt.UTC)
     return (
