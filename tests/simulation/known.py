@@ -20,13 +20,7 @@ SEEDS_OF_FEATURES: Final = 34
 SEEDS_OF_FEATURES_EACH_TIME: Final = 2
 
 #: As `BROKEN`, of those seeds.
-BROKEN_WITH_FEATURES: Final[dict[int, str]] = {
-    1011: (
-        "A binding is refused, the binder releases the member's claim for extended resources, and "
-        "the answer is lost. The planner gives the device to another gang while the decision has "
-        "no outcome, and would be delivered again if the binder died."
-    )
-}
+BROKEN_WITH_FEATURES: Final[dict[int, str]] = {}
 
 #: What allocations of those seeds must show, each at least once in `make certify`.
 FEATURES: Final = (

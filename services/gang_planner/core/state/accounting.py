@@ -291,6 +291,8 @@ def _account(state: State, member: Member, slot: int | None) -> None:
         handed_over = _end_reservations(state, member, slot if member.slot != slot else None)
     else:
         handed_over = False
+    if handed_over and member.shape.shape.device_claims:
+        state.node_capacity.devices.land(member.shape)
     if member.slot == slot:
         return
     before = member.slot

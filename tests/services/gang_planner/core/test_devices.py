@@ -318,3 +318,74 @@ def test_devices_of_a_bound_pod_that_ends_with_its_claim_are_free() -> None:
     scene.put(make_device_claim("b"), make_group("h", 1), *members("h", [("b",)]))
     (second,) = scene.settle()
     assert second.devices[0].devices == first.devices[0].devices
+
+
+def undone(scene: Scene, claim: str, *, observed: bool) -> None:
+    """CLUSTER shows that a binder has given its device to the claim, and has undone that."""
+    has = ((DRIVER, "n0", "gpu-0"),)
+    scene.put(make_device_claim(claim, allocated=has, resource_version=2))
+    if observed:
+        assert scene.settle() == []
+    scene.put(make_device_claim(claim, resource_version=3))
+
+
+@pytest.mark.parametrize("observed", [True, False])
+def test_devices_of_an_undone_preparation_stay_taken_until_the_outcome(observed: bool) -> None:
+    """The binder may be killed before it publishes one, and the next one would prepare the claim
+    again. Found by the simulation, seed 1011 with all features of devices.
+    """
+    scene = Scene(hosts(1))
+    scene.put(make_device_class(), make_slice("n0", 1), make_device_claim("a"))
+    scene.put(make_group("g", 1), *members("g", [("a",)]))
+    (first,) = scene.settle()
+    undone(scene, "a", observed=observed)
+    scene.put(make_device_claim("b"), make_group("h", 1), *members("h", [("b",)]))
+    assert scene.settle() == []
+    assert scene.planner._state.node_capacity.devices.contradiction() == ""
+    scene.outcome(first, {first.bindings[0].uid: "gone"})
+    scene.remove(scene.pods[first.bindings[0].uid])
+    (second,) = scene.settle()
+    assert [one.devices[0][3] for one in second.devices] == ["gpu-0"]
+
+
+@pytest.mark.parametrize("shown", [True, False])
+def test_a_planner_that_takes_over_keeps_devices_of_an_undone_preparation(shown: bool) -> None:
+    scene = Scene(hosts(1))
+    scene.put(make_device_class(), make_slice("n0", 1), make_device_claim("a"))
+    scene.put(make_group("g", 1), *members("g", [("a",)]))
+    scene.settle()
+    seq, decision = scene.decisions[0]
+    has = ((DRIVER, "n0", "gpu-0"),)
+    follower = Scene(hosts(1))
+    follower.put(make_device_class(), make_slice("n0", 1))
+    # The claim has its device when the planner reads the decision.
+    follower.put(make_device_claim("a", allocated=has, resource_version=2))
+    follower.put(make_group("g", 1), *members("g", [("a",)]))
+    follower.planner.apply_decision(seq, decision)
+    follower.decision_seq = seq
+    if shown:
+        assert follower.settle() == []
+    follower.put(make_device_claim("a", resource_version=3))
+    follower.put(make_device_claim("b"), make_group("h", 1), *members("h", [("b",)]))
+    assert follower.settle() == []
+    assert follower.planner._state.node_capacity.devices.contradiction() == ""
+
+
+def test_devices_of_an_undone_preparation_are_free_once_the_pod_has_arrived_and_ended() -> None:
+    """A claim of a user's own stays without devices: nothing is kept for it."""
+    scene = Scene(hosts(1))
+    scene.put(make_device_class(), make_slice("n0", 1), make_device_claim("a"))
+    scene.put(make_group("g", 1), *members("g", [("a",)]))
+    (first,) = scene.settle()
+    has = ((DRIVER, "n0", "gpu-0"),)
+    scene.put(make_device_claim("a", allocated=has, resource_version=2))
+    scene.settle()
+    scene.run(first)
+    scene.settle()
+    # The controller of claims has released it, before CLUSTER shows the end of the pod.
+    scene.put(make_device_claim("a", resource_version=3))
+    scene.settle()
+    scene.change(first.bindings[0].uid, phase="Succeeded")
+    scene.put(make_device_claim("b"), make_group("h", 1), *members("h", [("b",)]))
+    (second,) = scene.settle()
+    assert [one.devices[0][3] for one in second.devices] == ["gpu-0"]

@@ -36,7 +36,10 @@ from services.gang_planner.core.state.devices.extended import (
 from services.gang_planner.core.state.devices.grants import (
     Grant,
     allocations,
+    has_devices,
     is_current,
+    renewed,
+    usable_on,
     was_allocated,
 )
 from services.gang_planner.core.state.devices.inventory import Inventory
@@ -57,14 +60,11 @@ from services.gang_planner.core.state.node_terms import matching_any
 from services.gang_planner.core.state.nodes import NodeTable
 from services.gang_planner.core.state.pod_shapes import ShapeEntry
 from services.gang_planner.core.state.reference_objects import ReferenceObjects
+from services.gang_planner.core.state.turns import Turns
 from shared.model.devices import ResourceClaim
 
 Open: TypeAlias = tuple[ResourceClaim, ClaimNeed]
 """A claim without devices, and its need."""
-
-
-#: Up to this number of turns of claims, those of claims that are gone are not looked for.
-_TURNS_MIN = 4_096
 
 
 class _Shared(NamedTuple):
@@ -94,6 +94,10 @@ class Devices:
         #: Claim -> number of pods on nodes, and of reservations, that use it.
         self.uses: dict[Key, int] = {}
         self._grants: dict[Key, Grant] = {}
+        #: What decisions without an outcome have chosen for claims that have devices in CLUSTER. If
+        #: a binder undoes its preparation, they are chosen again: it may be killed before it
+        #: reports that, and the next one prepares the same devices.
+        self._prepared: dict[Key, Grant] = {}
         #: Grants of decisions in the log whose reservations are not made yet.
         self._pins: dict[Key, Grant] = {}
         #: Claims whose grants last without users, with the resourceVersion of the last one: see
@@ -107,20 +111,17 @@ class Devices:
         self._chosen = ChosenDevices()
         self._masks = SolutionMasks()
         self._claims_at: int | None = None
-        #: Claim -> a number that changes with its devices and its users.
-        self._turns: dict[Key, int] = {}
-        self._turn = 0
-        #: More turns than this include those of claims that are gone, so that they are looked for.
-        self._turns_max = _TURNS_MIN
+        #: They change with the devices and the users of a claim.
+        self._turns = Turns()
 
     def copy(self) -> "Devices":
         other = Devices(self._tables, self._nodes, self._shared)
         other.uses = dict(self.uses)
         other._grants, other._pins = dict(self._grants), dict(self._pins)
+        other._prepared = dict(self._prepared)
         other._kept, other._movable = dict(self._kept), dict(self._movable)
         other._chosen = self._chosen.copy()
-        other._turns, other._turn = dict(self._turns), self._turn
-        other._turns_max = self._turns_max
+        other._turns = self._turns.copy()
         return other
 
     def unused(self) -> "Devices":
@@ -140,9 +141,11 @@ class Devices:
         if shape.alike:
             # No pod uses its claims.
             return (self._demands.version, self._chosen.wide_changes)
-        # Each by itself: a forgotten turn and a later one might have an earlier sum.
-        turns = (self._turns.get(key, 0) for key in shape.device_keys)
-        return (self._demands.version, self._chosen.wide_changes, *turns)
+        return (
+            self._demands.version,
+            self._chosen.wide_changes,
+            *self._turns.of(shape.device_keys),
+        )
 
     def demand(self, shape: ShapeEntry) -> DeviceDemand:
         return self._demands.of(shape)
@@ -201,7 +204,7 @@ class Devices:
         for claim, _ in demand.open:
             grant = self.grant((claim.namespace, claim.name))
             if grant is not None:
-                mask &= self._usable_on(grant)
+                mask &= usable_on(grant, self._nodes)
         problem = self.unsolved(demand)
         if problem:
             mask &= self._mask(problem).flags
@@ -340,17 +343,26 @@ class Devices:
             self._moved(key)
             if not self.uses[key]:
                 del self.uses[key]
+                self._prepared.pop(key, None)
                 if key not in self._kept:
                     self._drop_grant(key)
 
     def settle(self, keys: Iterable[Key]) -> None:
         """Fix the devices of claims, because a decision contains them."""
         for key in keys:
-            movable = self._movable.pop(key, None)
-            if movable is not None:
+            if (grant := self._grants.get(key)) is not None:
+                self._grants[key] = grant._replace(decided=True)
+            if (movable := self._movable.pop(key, None)) is not None:
                 # Another member may have fitted on the node because this claim could change its
                 # devices.
                 self._chosen.changes.add(movable[0])
+
+    def land(self, shape: ShapeEntry) -> None:
+        """A pod has arrived on the node that a decision has chosen: its claims have devices."""
+        for key in shape.device_keys:
+            self._prepared.pop(key, None)
+            if (grant := self._grants.get(key)) is not None:
+                self._grants[key] = grant._replace(decided=False)
 
     def keep(self, shape: ShapeEntry, version: int) -> None:
         """Keep the devices of a bound pod that leaves its node, until CLUSTER shows that its claim
@@ -387,7 +399,7 @@ class Devices:
         self._refresh()
         slot = self._nodes.find(pin.node) if key in self.uses else None
         seen = allocations(self._tables.resource_claims, key, pin.claim_uid)
-        pin = pin._replace(allocations=seen)
+        pin = pin._replace(allocations=seen, decided=True)
         self._drop(key)
         for other in self._chosen.holders(pin.picks):
             self._drop(other)
@@ -395,13 +407,14 @@ class Devices:
             self._grant(key, pin)
             self._moved(key)
         else:
+            if has_devices(self._tables.resource_claims, key):
+                self._prepared[key] = pin
             self._pins[key] = pin
             self._chosen.hold(key, pin.picks, self._inventory)
 
     def unpin(self, key: Key) -> None:
         """Drop the pin of a claim that no pod will use."""
-        pin = self._pins.pop(key, None)
-        if pin is not None:
+        if (pin := self._pins.pop(key, None)) is not None:
             self._chosen.release(key, pin.picks, self._inventory)
 
     def vacate(self, claims: Iterable[ResourceClaim]) -> list[int]:
@@ -432,50 +445,24 @@ class Devices:
     # ----------------------------------------------------------------- internal
 
     def _moved(self, key: Key) -> None:
-        self._turn += 1
-        self._turns[key] = self._turn
-        if len(self._turns) > self._turns_max:
-            self._forget_turns()
-
-    def _forget_turns(self) -> None:
-        """Forget the turns of claims that are gone and that no pod uses. A result that was cached
-        with such a turn has an older version of the tables, or is of a claim without devices and
-        users, as it is now.
-        """
-        claims = self._tables.resource_claims.by_name
-        known = claims, self.uses, self._grants, self._pins, self._kept, self._movable
-        self._turns = {
-            key: turn for key, turn in self._turns.items() if any(key in one for one in known)
-        }
-        self._turns_max = max(_TURNS_MIN, 2 * len(self._turns))
+        chosen = self._grants, self._prepared, self._pins, self._kept, self._movable
+        self._turns.move(key, (self._tables.resource_claims.by_name, self.uses, *chosen))
 
     def _drop(self, key: Key) -> None:
         self._kept.pop(key, None)
+        self._prepared.pop(key, None)
         self._drop_grant(key)
         self.unpin(key)
 
     def _drop_grant(self, key: Key) -> None:
         self._movable.pop(key, None)
-        grant = self._grants.pop(key, None)
-        if grant is not None:
+        if (grant := self._grants.pop(key, None)) is not None:
             self._chosen.release(key, grant.picks, self._inventory)
             self._moved(key)
 
     def _grant(self, key: Key, grant: Grant) -> None:
         self._grants[key] = grant
         self._chosen.hold(key, grant.picks, self._inventory)
-
-    def _usable_on(self, grant: Grant) -> Bools:
-        """One flag per slot: whether the chosen devices are usable there."""
-        if grant.node_affinity == ():
-            return np.ones(self._nodes.size, dtype=np.bool_)
-        if grant.node_affinity is not None:
-            return matching_any(grant.node_affinity, self._nodes, slice(0, self._nodes.size))
-        only: Bools = np.zeros(self._nodes.size, dtype=np.bool_)
-        slot = self._nodes.find(grant.node)
-        if slot is not None:
-            only[slot] = True
-        return only
 
     def _refresh(self) -> None:
         """Read the tables, and drop choices whose claims have had allocated devices since."""
@@ -489,18 +476,32 @@ class Devices:
                 self._pins.pop(key, None)
                 self._movable.pop(key, None)
                 self._chosen.release(key, one.picks, self._inventory)
+                if one.decided:
+                    self._prepared[key] = one
+        self._choose_again()
         for key in [one for one in self._kept if self.grant(one) is None]:
             del self._kept[key]
             if key not in self.uses:
                 self._drop_grant(key)
 
+    def _choose_again(self) -> None:
+        """Choose devices again for decided claims that have lost them."""
+        claims = self._tables.resource_claims
+        for key, one in list(self._prepared.items()):
+            if has_devices(claims, key):
+                continue
+            del self._prepared[key]
+            again = renewed(claims, key, one, self._inventory.allocated)
+            if again and key in self.uses and not self._chosen.holders(one.picks):
+                self._grant(key, again)
+                self._moved(key)
+
     def _pinned(self, claim: ResourceClaim, slot: int) -> Grant | None:
         key = claim.namespace, claim.name
-        pin = self._pins.get(key)
-        if pin is None:
+        if (pin := self._pins.get(key)) is None:
             return None
         self.unpin(key)
-        wanted = pin.claim_uid == claim.uid and bool(self._usable_on(pin)[slot])
+        wanted = pin.claim_uid == claim.uid and bool(usable_on(pin, self._nodes)[slot])
         return pin if wanted else None
 
     def _log_devices(self, claims: Iterable[ResourceClaim]) -> list[int]:
@@ -549,8 +550,7 @@ class Devices:
         found = search(problem, node, steps_max)
         if found.picks is not None or not self._movable:
             return found
-        movable = self._movable_on(slot)
-        if not movable:
+        if not (movable := self._movable_on(slot)):
             return found
         needs = self.on_slot(tuple(self._movable[key][1] for key in movable), slot)
         without = self._chosen.without(movable)

@@ -31,10 +31,9 @@ from services.gang_planner.core.state.storage.demand import (
     fully_bound,
 )
 from services.gang_planner.core.state.storage.limits import Attachments
+from services.gang_planner.core.state.turns import Turns
 from shared.model.reference_objects import Claim
 
-#: Up to this number of turns of claims, those of claims that are gone are not looked for.
-_TURNS_MIN = 4_096
 #: Number of cached demands.
 _DEMANDS_MAX = 65_536
 #: A choice of a volume that is usable on more nodes invalidates the results of all nodes.
@@ -134,11 +133,8 @@ class Storage:
         self._pins: dict[Key, Choice] = {}
         #: Volumes of all choices and pins.
         self._chosen = Chosen()
-        #: Claim -> a number that changes with its choice and its users.
-        self._turns: dict[Key, int] = {}
-        self._turn = 0
-        #: More turns than this include those of claims that are gone, so that they are looked for.
-        self._turns_max = _TURNS_MIN
+        #: They change with the choice and the users of a claim.
+        self._turns = Turns()
         #: Number of changed choices that concern many nodes.
         self._wide = 0
         self._demands: dict[bytes, VolumeDemand] = {}
@@ -156,8 +152,7 @@ class Storage:
         other._limits = self._limits.copy()
         other._choices = dict(self._choices)
         other._pins, other._chosen = dict(self._pins), self._chosen.copy()
-        other._turns, other._turn, other._wide = dict(self._turns), self._turn, self._wide
-        other._turns_max = self._turns_max
+        other._turns, other._wide = self._turns.copy(), self._wide
         return other
 
     # ------------------------------------------------------------------- asking
@@ -181,8 +176,7 @@ class Storage:
         moves = self._limits.moves
         if not demand.delayed and not demand.exclusive:
             return (self._demands_at, moves)
-        # Each by itself: a forgotten turn and a later one might have an earlier sum.
-        turns = (self._turns.get(key, 0) for key in claim_keys(shape.shape))
+        turns = self._turns.of(claim_keys(shape.shape))
         return (self._demands_at, moves, self._wide, *turns)
 
     def demand(self, shape: ShapeEntry) -> VolumeDemand:
@@ -337,21 +331,8 @@ class Storage:
     # ----------------------------------------------------------------- internal
 
     def _moved(self, key: Key) -> None:
-        self._turn += 1
-        self._turns[key] = self._turn
-        if len(self._turns) > self._turns_max:
-            self._forget_turns()
-
-    def _forget_turns(self) -> None:
-        """Forget the turns of claims that are gone and that no pod uses. A result that was cached
-        with such a turn has an older version of the tables, or is of a claim without choice and
-        users, as it is now.
-        """
         known = self.tables.claims.by_name, self.uses, self._choices, self._pins
-        self._turns = {
-            key: turn for key, turn in self._turns.items() if any(key in one for one in known)
-        }
-        self._turns_max = max(_TURNS_MIN, 2 * len(self._turns))
+        self._turns.move(key, known)
 
     def _open(self, claim: Claim) -> bool:
         choice = self._choices.get((claim.namespace, claim.name))

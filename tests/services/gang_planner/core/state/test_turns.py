@@ -4,8 +4,7 @@ keep one for each claim that there ever was.
 
 import pytest
 
-from services.gang_planner.core.state.devices import ledger as devices_ledger
-from services.gang_planner.core.state.storage import ledger as storage_ledger
+from services.gang_planner.core.state import turns
 from tests.services.gang_planner.core.claims import (
     hosts,
     make_claim,
@@ -21,8 +20,7 @@ from tests.services.gang_planner.core.scene import Scene, make_group, make_pods,
 def test_turns_of_claims_that_are_gone_are_forgotten_and_claims_are_chosen_as_before(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    for module in (storage_ledger, devices_ledger):
-        monkeypatch.setattr(module, "_TURNS_MIN", 4)
+    monkeypatch.setattr(turns, "TURNS_MIN", 4)
     scene = Scene(hosts(1))
     scene.put(make_class(), make_device_class(), make_slice("n0", 1))
     capacity = scene.planner._state.node_capacity
