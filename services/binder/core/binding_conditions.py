@@ -36,6 +36,15 @@ def attachment_of(claim: Object) -> Attachment:
     return Attachment(missing=missing)
 
 
+def is_attached(claim: Object) -> bool:
+    """Whether the claim has devices with conditions, and all of them are attached."""
+    results = _results(claim.get("status") or {})
+    return (
+        any(one.get("bindingConditions") for one in results)
+        and attachment_of(claim) == Attachment()
+    )
+
+
 def _results(status: Object) -> list[Object]:
     allocation: Object = status.get("allocation") or {}
     devices: Object = allocation.get("devices") or {}

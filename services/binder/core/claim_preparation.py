@@ -12,7 +12,7 @@ from typing import Final, Literal
 import msgspec
 
 from services.binder.core import extended_claim
-from services.binder.core.binding_conditions import Attachment, attachment_of
+from services.binder.core.binding_conditions import attachment_of, is_attached
 from services.binder.core.device_allocation import Object, allocation_of
 from shared.contracts.decisions import Binding, DeviceChoice, GangDecision, VolumeChoice
 
@@ -184,8 +184,9 @@ def _attached(claim: Object) -> Progress:
 
 
 def device_undo(claim: Object | None, choice: DeviceChoice) -> Write | None:
-    """The write that removes the pod's reservation. With the last one it removes the devices of
-    this choice, and any that are not attached. None: none is needed.
+    """The write that removes the pod's reservation. With the last one it removes the devices, as
+    Kubernetes' claims controller does, unless an earlier decision has chosen them and they are
+    attached by now. None: none is needed.
     """
     if claim is None or not _is_chosen(claim, choice):
         return None
@@ -195,7 +196,7 @@ def device_undo(claim: Object | None, choice: DeviceChoice) -> Write | None:
     if len(left) == len(reserved):
         return None
     wanted: Object = {"reservedFor": left or None}
-    if not left and (choice.devices or attachment_of(claim) != Attachment()):
+    if not left and (choice.devices or not is_attached(claim)):
         wanted["allocation"] = None
     return Write("devices/status", {**_patch(claim, {}), "status": wanted})
 

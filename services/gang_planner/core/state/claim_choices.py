@@ -142,7 +142,7 @@ def forget(state: State, decision: GangDecision) -> None:
     for one in decision.volumes:
         state.node_capacity.storage.unpin((one.namespace, one.claim))
     for grant in decision.devices:
-        state.node_capacity.devices.unpin(_key_of(grant))
+        state.node_capacity.devices.unpin(_key_of(grant), _picks(grant))
 
 
 def unsupported_device(node_capacity: NodeCapacity, shapes: Iterable[ShapeEntry]) -> bool:

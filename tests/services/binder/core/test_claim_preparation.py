@@ -196,6 +196,16 @@ def test_the_last_reservation_that_is_undone_takes_the_devices_along() -> None:
     assert device_undo(devices(allocation={}, reservedFor=[other]), DEVICES) is None
 
 
+def test_devices_that_an_earlier_decision_chose_go_with_the_last_reservation() -> None:
+    """Its binder could not release them. Found by the simulation, seed 1007 with all features of
+    devices: a claim had devices, and no pod.
+    """
+    later = msgspec.structs.replace(DEVICES, devices=())
+    undo = device_undo(devices(allocation={}, reservedFor=[{"uid": "u-0"}]), later)
+    assert undo is not None
+    assert undo.patch["status"] == {"reservedFor": None, "allocation": None}
+
+
 class TestInTheProtocol:
     """Where preparing has its place among the requests of a decision."""
 

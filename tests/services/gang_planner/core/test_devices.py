@@ -389,3 +389,31 @@ def test_devices_of_an_undone_preparation_are_free_once_the_pod_has_arrived_and_
     scene.put(make_device_claim("b"), make_group("h", 1), *members("h", [("b",)]))
     (second,) = scene.settle()
     assert [one.devices[0][3] for one in second.devices] == ["gpu-0"]
+
+
+def test_a_planner_that_takes_over_has_the_devices_of_the_newest_of_two_decisions() -> None:
+    """It reads two decisions for one pod before it reads the outcome of the first, which chose
+    another node. Found by the simulation, seed 1032 with all features of devices.
+    """
+    scene = Scene(hosts(1))
+    scene.put(make_device_class(), make_slice("n0", 1), make_device_claim("a"))
+    scene.put(make_group("g", 1), *members("g", [("a",)]))
+    (first,) = scene.settle()
+    scene.outcome(first, {first.bindings[0].uid: "unprepared"})
+    scene.remove(make_slice("n0", 1))
+    scene.put(*hosts(2)[1:], make_slice("n1", 1))
+    while len(scene.decisions) < 2:
+        assert scene.wakeup_ms is not None
+        scene.step(after_ms=max(scene.wakeup_ms - scene.now_ms, 0))
+    second = scene.decisions[1][1]
+    assert second.devices[0].devices == (("r", DRIVER, "n1", "gpu-0"),)
+
+    follower = Scene(hosts(2))
+    follower.put(make_device_class(), make_slice("n1", 1), make_device_claim("a"))
+    for seq, decision in scene.decisions:
+        follower.planner.apply_decision(seq, decision)
+        follower.decision_seq = seq
+    follower.put(make_group("g", 1), *members("g", [("a",)]))
+    follower.put(make_device_claim("b"), make_group("h", 1), *members("h", [("b",)]))
+    assert follower.settle() == []
+    assert follower.planner._state.node_capacity.devices.contradiction() == ""

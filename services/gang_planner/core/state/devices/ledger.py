@@ -298,7 +298,8 @@ class Devices:
                 pinned = self._pinned(claim, slot)
                 if pinned is not None:
                     self._grant(key, pinned)
-                else:
+                elif key not in self._pins:
+                    # With a pin, a later decision has chosen another node.
                     missing.append((claim, need))
         # Together, so that no claim takes the only device of another one. A pod that another
         # scheduler bound may use more than there is: then each claim gets what there is for it.
@@ -412,9 +413,11 @@ class Devices:
             self._pins[key] = pin
             self._chosen.hold(key, pin.picks, self._inventory)
 
-    def unpin(self, key: Key) -> None:
-        """Drop the pin of a claim that no pod will use."""
-        if (pin := self._pins.pop(key, None)) is not None:
+    def unpin(self, key: Key, picks: Sequence[Pick] | None = None) -> None:
+        """Drop the pin of a claim that no pod will use; `picks`: only if it has these."""
+        pin = self._pins.get(key)
+        if pin is not None and picks in {None, pin.picks}:
+            del self._pins[key]
             self._chosen.release(key, pin.picks, self._inventory)
 
     def vacate(self, claims: Iterable[ResourceClaim]) -> list[int]:
@@ -497,12 +500,13 @@ class Devices:
                 self._moved(key)
 
     def _pinned(self, claim: ResourceClaim, slot: int) -> Grant | None:
+        """The pin of the claim, if it is for this node; it is used up then."""
         key = claim.namespace, claim.name
-        if (pin := self._pins.get(key)) is None:
+        pin = self._pins.get(key)
+        if pin is None or (pin.claim_uid == claim.uid and not usable_on(pin, self._nodes)[slot]):
             return None
         self.unpin(key)
-        wanted = pin.claim_uid == claim.uid and bool(usable_on(pin, self._nodes)[slot])
-        return pin if wanted else None
+        return pin if pin.claim_uid == claim.uid else None
 
     def _log_devices(self, claims: Iterable[ResourceClaim]) -> list[int]:
         self._inventory.refresh()
@@ -591,10 +595,5 @@ class Devices:
 
     def _grant_of(self, slot: int, key: Key, claim_uid: str, picks: tuple[Pick, ...]) -> Grant:
         entries = [self._inventory.table.entries[one.device] for one in picks]
-        return Grant(
-            self._nodes.names[slot],
-            claim_uid,
-            picks,
-            within_all(entries),
-            allocations(self._tables.resource_claims, key, claim_uid),
-        )
+        seen = allocations(self._tables.resource_claims, key, claim_uid)
+        return Grant(self._nodes.names[slot], claim_uid, picks, within_all(entries), seen)
