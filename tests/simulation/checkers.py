@@ -392,7 +392,9 @@ class Checkers:
 
     def _touched(self, write: Write) -> None:
         """A binder has patched or deleted a pod: only a release may, except the name of a claim."""
-        if self._claims is not None and self._claims.named(write):
+        if self._claims is not None and self._claims.named(
+            write, judged=not self._lately_restored()
+        ):
             return
         uid = write.new["metadata"]["uid"]
         if uid not in self._victims:

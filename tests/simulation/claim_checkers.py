@@ -269,9 +269,9 @@ class ClaimCheckers:
                     gang_of(claim), f"{device} is allocated twice: to {other} and to {uid}"
                 )
 
-    def named(self, write: Write) -> bool:
+    def named(self, write: Write, *, judged: bool) -> bool:
         """Whether a binder has only written into a pod which claim serves its extended resources,
-        or has removed that.
+        or has removed that. Not `judged`: the claim was there before etcd was restored.
         """
         if write.type != "MODIFIED" or write.old is None:
             return False
@@ -281,6 +281,8 @@ class ClaimCheckers:
         before, now = (_unversioned(with_(one, status=names)) for one in (write.old, write.new))
         if before != now:
             return False
+        if not judged:
+            return True
         pod, uid, name = write.new, write.new["metadata"]["uid"], extended_claim_of(write.new)
         gang = gang_of(pod)
         if pod["spec"].get("nodeName"):

@@ -408,12 +408,14 @@ def test_a_planner_that_takes_over_has_the_devices_of_the_newest_of_two_decision
     second = scene.decisions[1][1]
     assert second.devices[0].devices == (("r", DRIVER, "n1", "gpu-0"),)
 
-    follower = Scene(hosts(2))
-    follower.put(make_device_class(), make_slice("n1", 1), make_device_claim("a"))
+    # The second one's node was deleted, and comes back.
+    follower = Scene(hosts(1))
+    follower.put(make_device_class(), make_device_claim("a"))
     for seq, decision in scene.decisions:
         follower.planner.apply_decision(seq, decision)
         follower.decision_seq = seq
     follower.put(make_group("g", 1), *members("g", [("a",)]))
+    follower.put(*hosts(2)[1:], make_slice("n1", 1))
     follower.put(make_device_claim("b"), make_group("h", 1), *members("h", [("b",)]))
     assert follower.settle() == []
     assert follower.planner._state.node_capacity.devices.contradiction() == ""
