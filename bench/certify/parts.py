@@ -73,6 +73,7 @@ def programs(extent: Extent, session_file: Path) -> list[Part]:
         Part("fuzz", "tests.fuzz", ("--minutes", sixth), extent.minutes / 6 + 15),
         _measuring(DRAINS, "bench", ("all", "--each-run", *runs, *session), 60 * extent.runs),
         _measuring("dialects", "bench.dialects", ("--rounds", str(max(3, extent.runs))), 60),
+        _measuring("claims", "bench.claims", ("--rounds", str(max(2, extent.runs))), 40),
         _measuring("planner", "bench.planner", ("--strict",), 30),
         _measuring("queues", "bench.queues", ("--strict",), 20),
         *(

@@ -15,6 +15,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
+from services.gang_planner.core.state.claim_turns import ClaimTurns
 from services.gang_planner.core.state.columns import Bools, Ints, Slots
 from services.gang_planner.core.state.devices.allocation_search import (
     STEPS_MAX,
@@ -60,7 +61,6 @@ from services.gang_planner.core.state.node_terms import matching_any
 from services.gang_planner.core.state.nodes import NodeTable
 from services.gang_planner.core.state.pod_shapes import ShapeEntry
 from services.gang_planner.core.state.reference_objects import ReferenceObjects
-from services.gang_planner.core.state.turns import Turns
 from shared.model.devices import ResourceClaim
 
 Open: TypeAlias = tuple[ResourceClaim, ClaimNeed]
@@ -112,7 +112,7 @@ class Devices:
         self._masks = SolutionMasks()
         self._claims_at: int | None = None
         #: They change with the devices and the users of a claim.
-        self._turns = Turns()
+        self._turns = ClaimTurns()
 
     def copy(self) -> "Devices":
         other = Devices(self._tables, self._nodes, self._shared)

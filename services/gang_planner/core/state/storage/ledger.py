@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from services.gang_planner.core.state.claim_turns import ClaimTurns
 from services.gang_planner.core.state.columns import Bools
 from services.gang_planner.core.state.nodes import NodeTable
 from services.gang_planner.core.state.pod_shapes import ShapeEntry
@@ -31,7 +32,6 @@ from services.gang_planner.core.state.storage.demand import (
     fully_bound,
 )
 from services.gang_planner.core.state.storage.limits import Attachments
-from services.gang_planner.core.state.turns import Turns
 from shared.model.reference_objects import Claim
 
 #: Number of cached demands.
@@ -134,7 +134,7 @@ class Storage:
         #: Volumes of all choices and pins.
         self._chosen = Chosen()
         #: They change with the choice and the users of a claim.
-        self._turns = Turns()
+        self._turns = ClaimTurns()
         #: Number of changed choices that concern many nodes.
         self._wide = 0
         self._demands: dict[bytes, VolumeDemand] = {}

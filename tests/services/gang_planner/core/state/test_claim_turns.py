@@ -4,7 +4,7 @@ keep one for each claim that there ever was.
 
 import pytest
 
-from services.gang_planner.core.state import turns
+from services.gang_planner.core.state import claim_turns
 from tests.services.gang_planner.core.claims import (
     hosts,
     make_claim,
@@ -20,7 +20,7 @@ from tests.services.gang_planner.core.scene import Scene, make_group, make_pods,
 def test_turns_of_claims_that_are_gone_are_forgotten_and_claims_are_chosen_as_before(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(turns, "TURNS_MIN", 4)
+    monkeypatch.setattr(claim_turns, "TURNS_MIN", 4)
     scene = Scene(hosts(1))
     scene.put(make_class(), make_device_class(), make_slice("n0", 1))
     capacity = scene.planner._state.node_capacity

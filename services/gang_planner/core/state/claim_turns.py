@@ -10,7 +10,7 @@ Key: TypeAlias = tuple[str, str]
 TURNS_MIN: Final = 4_096
 
 
-class Turns:
+class ClaimTurns:
     """The turn of each claim: a number that it never had before, each time that it moves."""
 
     def __init__(self) -> None:
@@ -22,8 +22,8 @@ class Turns:
     def __len__(self) -> int:
         return len(self._turns)
 
-    def copy(self) -> "Turns":
-        other = Turns()
+    def copy(self) -> "ClaimTurns":
+        other = ClaimTurns()
         other._turns, other._turn = dict(self._turns), self._turn
         other._turns_max = self._turns_max
         return other
