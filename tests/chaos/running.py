@@ -69,6 +69,8 @@ async def run(
             await users.remove_natives()
             await _settle(users, judge, background)
             await judge.catch_up(SEEN_S)
+            for name in lost(users, judge):
+                await _describe(client, name, say)
             return _report(users, judge, monkey, suite, (seed, minutes, nodes))
 
 
@@ -133,6 +135,21 @@ async def _settle(users: Users, judge: Judge, background: list[asyncio.Task[None
         if not lost(users, judge) and not refused:
             return
         await asyncio.sleep(0.5)
+
+
+async def _describe(client: RawClient, gang: str, say: Callable[[str], None]) -> None:
+    """Say what the API server has of the members of a gang that should be whole."""
+    for pod in (await client.get(PODS))["items"]:
+        name, status = pod["metadata"]["name"], pod["status"]
+        if not name.startswith(f"{gang}-"):
+            continue
+        words = [
+            f"{one['type']}={one['status']} {one.get('reason', '')} {one.get('message', '')}"
+            for one in status.get("conditions") or ()
+        ]
+        leaving = ", leaving" if pod["metadata"].get("deletionTimestamp") else ""
+        place = pod["spec"].get("nodeName") or "no node"
+        say(f"lost: {name}: {status.get('phase')}{leaving} on {place}; {'; '.join(words)}")
 
 
 async def refuse_poisoned(client: RawClient) -> None:
