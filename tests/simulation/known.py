@@ -37,12 +37,7 @@ FEATURES: Final = (
 )
 
 #: Seed -> what is known of it.
-BROKEN: Final[dict[int, str]] = {
-    37: (
-        "A planner takes over while a decision with devices has no outcome, and chooses these "
-        "devices for another gang: their pins were dropped. See docs/roadmap.md."
-    )
-}
+BROKEN: Final[dict[int, str]] = {}
 
 #: Pairs of fault and state that chance does not bring together in this range.
 UNMET: Final[frozenset[tuple[str, str]]] = frozenset()

@@ -11,7 +11,7 @@ from typing import Final
 from services.gang_planner.core.state import claim_choices
 from services.gang_planner.core.state.accounting import assume, end_reservation, settle
 from services.gang_planner.core.state.gang_history import ANY_NODE, Failure
-from services.gang_planner.core.state.gangs import Gang
+from services.gang_planner.core.state.gangs import Gang, Member
 from services.gang_planner.core.state.member_states import ASSUMED, TERMINAL
 from services.gang_planner.core.state.members import Assignments
 from services.gang_planner.core.state.planner_state import State
@@ -111,8 +111,11 @@ def recall(state: State, seq: int, decision: GangDecision) -> None:
     history.full_name, history.scope = decision.gang, decision.scope
     act = OpenAct(seq, decision, counted=awaits_binders_alone(decision))
     state.open[seq] = act
+    with_claims = {one.pod_uid for one in (*decision.volumes, *decision.devices)}
     state.unresolved[seq] = {
-        one.uid: Unresolved(one, decision.gang_id, act, decision.cycle.cluster_seq)
+        one.uid: Unresolved(
+            one, decision.gang_id, act, decision.cycle.cluster_seq, one.uid in with_claims
+        )
         for one in decision.bindings
     }
     _resolve_decision(state, seq)
@@ -344,11 +347,19 @@ def _forget_bindings(state: State, act: OpenAct) -> None:
 
 def _resolve(state: State, pending: Unresolved) -> bool:
     """Assume one logged binding; False while the cluster state is too old for it."""
+    new_enough = state.view.epoch > 0 and state.view.cluster_seq >= pending.cluster_seq
     member = state.members.get(pending.binding.uid)
     if member is None:
-        return state.view.epoch > 0 and state.view.cluster_seq >= pending.cluster_seq
+        return new_enough
     if member.pod.node or member.slot is not None or member.pod.phase in TERMINAL:
         return True
+    if pending.has_claims and not new_enough:
+        return False
+    _assume_logged(state, member, pending)
+    return True
+
+
+def _assume_logged(state: State, member: Member, pending: Unresolved) -> None:
     reservation = Reservation(
         owner=pending.gang_id,
         uid=pending.binding.uid,
@@ -357,10 +368,15 @@ def _resolve(state: State, pending: Unresolved) -> bool:
         act=pending.act,
     )
     assume(state, member, reservation, adopted=False)
-    return True
 
 
 def give_up_unresolved(state: State) -> None:
-    """Drop all unresolved bindings: no snapshot will be new enough (CLUSTER was recreated)."""
+    """Drop all bindings of pods that the cluster state does not have, and assume the others: no
+    snapshot will be new enough (CLUSTER was recreated).
+    """
     for seq in sorted(state.unresolved):
+        for uid, pending in state.unresolved[seq].items():
+            member = state.members.get(uid)
+            if member is not None:
+                _assume_logged(state, member, pending)
         _resolved(state, seq)

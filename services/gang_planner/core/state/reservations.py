@@ -92,6 +92,9 @@ class Unresolved(NamedTuple):
     act: OpenAct
     #: Cluster state at least this new would have the pod if it existed.
     cluster_seq: int
+    #: Whether the decision chose volumes or devices for the pod: an older state may not have the
+    #: names of its claims yet, and a reservation without them would not hold what was chosen.
+    has_claims: bool
 
 
 Reason = Literal["assumed", "late", "repair", "hold", "preemptor", "reservation"]
