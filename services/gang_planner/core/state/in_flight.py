@@ -111,7 +111,8 @@ def recall(state: State, seq: int, decision: GangDecision) -> None:
     history.full_name, history.scope = decision.gang, decision.scope
     act = OpenAct(seq, decision, counted=awaits_binders_alone(decision))
     state.open[seq] = act
-    with_claims = {one.pod_uid for one in (*decision.volumes, *decision.devices)}
+    with_claims = {one.pod_uid for one in decision.volumes}
+    with_claims.update(one.pod_uid for one in decision.devices)
     state.unresolved[seq] = {
         one.uid: Unresolved(
             one, decision.gang_id, act, decision.cycle.cluster_seq, one.uid in with_claims
@@ -371,8 +372,8 @@ def _assume_logged(state: State, member: Member, pending: Unresolved) -> None:
 
 
 def give_up_unresolved(state: State) -> None:
-    """Drop all bindings of pods that the cluster state does not have, and assume the others: no
-    snapshot will be new enough (CLUSTER was recreated).
+    """Drop all unresolved bindings of unknown pods, and assume those of known pods: no snapshot
+    will be new enough (CLUSTER was recreated).
     """
     for seq in sorted(state.unresolved):
         for uid, pending in state.unresolved[seq].items():
