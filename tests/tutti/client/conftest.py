@@ -14,6 +14,15 @@ from tutti import AsyncClient
 
 T = TypeVar("T")
 
+JOB = """
+apiVersion: batch/v1
+kind: Job
+metadata: {name: train, namespace: b}
+spec:
+  parallelism: 2
+  template:
+    spec: {containers: [{name: c, resources: {requests: {cpu: "3"}}}]}
+"""
 Users: TypeAlias = Callable[..., Path]
 """The kubeconfig of a user by name, and the namespace of its context."""
 

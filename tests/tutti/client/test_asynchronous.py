@@ -21,7 +21,7 @@ from shared.kube.errors import Forbidden, Invalid, NotFound, Unauthorized
 from tests.services.api.scene import verdict
 from tests.services.api.serving import Serving
 from tests.support.waiting import eventually
-from tests.tutti.client.conftest import Users, names, soon
+from tests.tutti.client.conftest import JOB, Users, names, soon
 from tutti import (
     ApiError,
     ApiNotServed,
@@ -34,15 +34,6 @@ from tutti import (
 )
 from tutti.client.submission import Submitted
 
-JOB = """
-apiVersion: batch/v1
-kind: Job
-metadata: {name: train, namespace: b}
-spec:
-  parallelism: 2
-  template:
-    spec: {containers: [{name: c, resources: {requests: {cpu: "3"}}}]}
-"""
 UID = "0f3c1c52-4a6c-4d5e-9f0e-1c2d3e4f5a6b"
 
 

@@ -12,7 +12,7 @@ import pytest
 from shared.contracts.questions import FitAnswer, LedgerAnswer, LedgerQueue
 from tests.services.api.serving import Serving
 from tests.support.packages import ROOT, make_importable
-from tests.tutti.client.conftest import Users, serving, users
+from tests.tutti.client.conftest import JOB, Users, serving, users
 from tutti import AsyncClient
 
 #: Fixtures.
@@ -20,15 +20,6 @@ __all__ = ["serving", "users"]
 
 #: Installing the SDK takes most of a minute.
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
-JOB = """
-apiVersion: batch/v1
-kind: Job
-metadata: {name: train, namespace: b}
-spec:
-  parallelism: 2
-  template:
-    spec: {containers: [{name: c, resources: {requests: {cpu: "3"}}}]}
-"""
 
 
 @pytest.fixture(scope="module")
