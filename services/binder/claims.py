@@ -15,6 +15,7 @@ from services.binder.core.claim_preparation import (
     Write,
     device_step,
     device_undo,
+    finalizer_patch,
     is_leaving,
     needs_classes,
     needs_volume,
@@ -39,6 +40,9 @@ Send: TypeAlias = Callable[
 """Sends one request (method, path, body, content type); returns the answer and its body."""
 
 _MERGE: Final = "application/merge-patch+json"
+_STRATEGIC: Final = "application/strategic-merge-patch+json"
+#: There is no such claim, or another one has its name, or it is being deleted.
+_NOT_WRITTEN: Final = frozenset({404, 409, 422})
 #: Writes of one claim: itself or its finalizer, then its status.
 _WRITES_MAX: Final = 2
 _decode: Final = msgspec.json.Decoder(Object).decode
@@ -97,7 +101,7 @@ class KubeClaims:
 
     async def _prepare(self, preparation: Preparation, *, again: bool) -> Progress:
         # The claim as the last write left it: the answer says so, which saves a read.
-        written: Object | None = None
+        written = None if again else await self._protect(preparation)
         for _ in range(_WRITES_MAX + 1):
             step = await self._step(preparation, written, again=again)
             if isinstance(step, Progress):
@@ -116,6 +120,22 @@ class KubeClaims:
                 return Progress("waiting")
             written = _decoded(body)
         return Progress("again", "it changes all the time")
+
+    async def _protect(self, preparation: Preparation) -> Object | None:
+        """Give a claim its finalizer, whatever else it is; returns the claim. None: the claim must
+        be read, because nothing was written.
+        """
+        choice = preparation.choice
+        patch = finalizer_patch(choice) if isinstance(choice, DeviceChoice) else None
+        if patch is None:
+            return None
+        path = RESOURCE_CLAIMS.path(choice.namespace, choice.claim)
+        answer, body = await self._send("PATCH", path, patch, _STRATEGIC)
+        if answer.status in _NOT_WRITTEN:
+            return None
+        if answer.status != 200:
+            raise _Unanswered(answer)
+        return _decoded(body)
 
     async def _name_claim(self, preparation: Preparation, choice: DeviceChoice) -> Progress:
         """Write the name of a claim for extended resources into the pod's status."""

@@ -74,6 +74,20 @@ async def test_a_strategic_patch_merges_lists_by_key(api: Client, pods: str) -> 
     assert [item["type"] for item in left["status"]["conditions"]] == ["Initialized"]
 
 
+@pytest.mark.simulated
+async def test_a_strategic_patch_adds_finalizers(api: Client, maps: str) -> None:
+    one = config_map("one")
+    one["metadata"]["finalizers"] = ["example.com/one"]
+    made = await api.create(maps, one)
+    both = {"metadata": {"uid": made["metadata"]["uid"], "finalizers": ["example.com/two"]}}
+    for _ in range(2):
+        new = (await api.patch(f"{maps}/one", both, STRATEGIC_PATCH)).body
+        assert sorted(new["metadata"]["finalizers"]) == ["example.com/one", "example.com/two"]
+    other = {"metadata": {"uid": "another", "finalizers": ["example.com/two"]}}
+    assert (await api.patch(f"{maps}/one", other, STRATEGIC_PATCH)).status == 422
+    await api.patch(f"{maps}/one", {"metadata": {"finalizers": None}})
+
+
 async def test_custom_resources_take_no_strategic_patch(api: Client, ns: str) -> None:
     plural = "patched"
     path = await define(api, crd(plural), ns)

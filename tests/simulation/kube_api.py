@@ -488,7 +488,7 @@ def _why_not_bound(pod: Obj, wanted: Obj) -> str:
 
 
 def _merged(obj: Any, patch: Any, strategic: bool) -> Any:
-    """A merge patch applied; strategic merges lists of conditions by their type."""
+    """A merge patch applied; strategic merges conditions by their type, and finalizers."""
     if not isinstance(patch, dict):
         return patch
     old = obj if isinstance(obj, dict) else {}
@@ -500,6 +500,8 @@ def _merged(obj: Any, patch: Any, strategic: bool) -> Any:
             named = {one["type"]: one for one in old.get(key) or ()}
             named.update({one["type"]: one for one in value})
             new[key] = list(named.values())
+        elif strategic and key == "finalizers":
+            new[key] = list(dict.fromkeys([*(old.get(key) or ()), *value]))
         else:
             new[key] = _merged(old.get(key), value, strategic)
     return new

@@ -1,6 +1,7 @@
 """The patch types: JSON merge patch (RFC 7396), JSON patch (RFC 6902), and the part of strategic
-merge that kubectl's apply, cordon and taint use: lists of maps merge by the key of their field,
-items with `$patch: delete` are removed, order is not kept, other directives are refused.
+merge that kubectl's apply, cordon and taint and the binder use: lists of maps merge by the key of
+their field, finalizers are added, items with `$patch: delete` are removed, order is not kept, other
+directives are refused.
 """
 
 import jsonpatch
@@ -24,6 +25,9 @@ MERGE_KEYS = {
 }
 
 
+# Lists of texts that merge: each text once.
+MERGED_TEXTS = frozenset({"finalizers"})
+
 # Directives that are ignored: order of lists, retained fields.
 _DROPPED = ("$setElementOrder/", "$retainKeys")
 
@@ -41,6 +45,8 @@ def merge(target: Value, patch: Value, *, strategic: bool = False) -> Value:
                 raise bad_request(f"the directive {key} is not supported here")
         elif strategic and isinstance(value, list) and key in MERGE_KEYS:
             result[key] = _merged_list(MERGE_KEYS[key], result.get(key) or [], value)
+        elif strategic and isinstance(value, list) and key in MERGED_TEXTS:
+            result[key] = list(dict.fromkeys([*(result.get(key) or []), *value]))
         else:
             result[key] = merge(result.get(key), value, strategic=strategic)
     return result

@@ -127,6 +127,15 @@ def volume_undo(claim: Object | None, volume: Object | None, choice: VolumeChoic
     return Write("volume", {**patch, "spec": {"claimRef": None}})
 
 
+def finalizer_patch(choice: DeviceChoice) -> Object | None:
+    """A strategic merge patch that adds the finalizer to a ResourceClaim, unless it has it, and
+    keeps all others. None: the claim has devices already, or the binder makes it.
+    """
+    if not choice.devices or choice.extended is not None:
+        return None
+    return {"metadata": {"uid": choice.claim_uid, "finalizers": [FINALIZER]}}
+
+
 def needs_classes(claim: Object | None, choice: DeviceChoice) -> bool:
     """Whether `device_step` needs the choice's classes, too."""
     if claim is None or not choice.classes or not choice.devices:
