@@ -183,7 +183,7 @@ def assign_members(state: State, gang: Gang, allocations: Iterable[Allocation]) 
         waiting = list(gang.waiting[role, shape_id].values())
         if gang.group is not None and gang.group.sub_groups:
             waiting = [one for one in waiting if part_of(gang, one.pod) == part]
-        members = sorted(waiting, key=placing_order)
+        members = sorted(waiting, key=placing_order) if len(waiting) > 1 else waiting
         if refused:
             # Where not all are placed, those that a policy refused are left out.
             members.sort(key=lambda member: member.pod.uid in refused)

@@ -33,7 +33,7 @@ class _Fit:
     counts: Ints
     position: int
     masked_at: int
-    versions: tuple[int, ...]
+    versions: tuple[object, ...]
     total: int | None = None
 
 
@@ -111,13 +111,14 @@ class Fits:
     def _current(self, shape: ShapeEntry) -> _Fit:
         self.node_capacity.fit_cells()
         fit = self._cache.get(shape.counted)
-        position = self.node_capacity.changes.position
         masked_at = self.masks.nodes.changes.position
-        current = self.masks.versions(shape)
+        current: tuple[object, ...] = self.masks.versions(shape)
         if self._versioned:
             current += versions(self._versioned, shape)
         if shape.attached:
             current += self.node_capacity.claims_version(shape)
+        # Last, because reading claims adds the nodes whose devices have changed.
+        position = self.node_capacity.changes.position
         if fit is not None and fit.masked_at == masked_at and fit.versions == current:
             if fit.position == position:
                 return fit

@@ -11,6 +11,7 @@ known (`budget_exceeded`).
 
 from collections.abc import Hashable, Sequence
 from collections.abc import Set as AbstractSet
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,10 +22,14 @@ from services.gang_planner.core.placement.parts import Group, Part, placed_of, s
 from services.gang_planner.core.placement.session import Session
 from services.gang_planner.core.placement.sub_gang_placement import SubGangPlacement, largest_first
 from services.gang_planner.core.state.columns import Bools, Ints
-from services.gang_planner.core.state.devices.demand import ClaimNeed, Key
+from services.gang_planner.core.state.devices.demand import Key
 from services.gang_planner.core.state.needs import NOTHING_SAID, Need, Structure, Wanted
 from services.gang_planner.core.state.pod_shapes import ShapeEntry, stand_in
 from services.gang_planner.core.state.queues import QueueEntry
+
+if TYPE_CHECKING:
+    from services.gang_planner.core.state.devices.allocation_search import Problem
+    from services.gang_planner.core.state.node_capacity import Alike
 
 
 class GangPlacement:
@@ -280,38 +285,33 @@ def _groups(
     """Groups by role and shape. Members that differ only in the names of their claims are one
     group, unless one of these claims is shared.
     """
-    shapes = session.shapes.entries
-    found: dict[Hashable, list[ShapeEntry]] = {}
-    counts: dict[Hashable, tuple[str, int, int]] = {}
-    needs: dict[Hashable, tuple[ClaimNeed, ...]] = {}
-    for at, (role, shape_id, count) in enumerate(wanted):
-        shape = shapes[shape_id]
-        rank = ranks[at] if ranks else 0
-        key: Hashable = at
-        if count == 1 and shape.devices_only and shared.isdisjoint(shape.device_keys):
-            alike = session.node_capacity.alike(shape)
-            if alike is not None:
-                key = role, rank, alike
-                needs[key] = alike[1]
-        found.setdefault(key, []).append(shape)
-        counts[key] = role, rank, counts.get(key, (role, rank, 0))[2] + count
+    entries = session.shapes.entries
+    shapes = [entries[shape_id] for _, shape_id, _ in wanted]
+    similar = session.node_capacity.alike(shapes)
+    #: Role, rank, what the members have in common, how many they are, and their shapes.
+    found: dict[Hashable, tuple[str, int, Alike | None, int, list[ShapeEntry]]] = {}
+    latest: tuple[str, int, Alike] | None = None
+    members: list[ShapeEntry] = []
+    for at, (role, _, count) in enumerate(wanted):
+        shape, rank, alike = shapes[at], ranks[at] if ranks else 0, similar[at]
+        if alike is None or count > 1 or not shared.isdisjoint(shape.device_keys):
+            found[at] = role, rank, None, count, [shape]
+            continue
+        if latest is None or latest[2] is not alike or latest[:2] != (role, rank):
+            latest = role, rank, alike
+            members = found.setdefault(latest, (*latest, 1, []))[4]
+        members.append(shape)
     groups: list[Group] = []
-    for key, same in found.items():
-        role, rank, count = counts[key]
+    for role, rank, alike, count, same in found.values():
         shape = same[0]
+        needs: Problem | None = None if shape.attached else ()
+        if alike is not None:
+            count, needs = len(same), alike[1]
         if len(same) > 1:
             same.sort(key=lambda one: one.order)
-            shape = stand_in(same, key)
-        groups.append(
-            Group(
-                role,
-                shape,
-                count,
-                min(count, session.total(shape)),
-                rank=rank,
-                needs=needs.get(key) if shape.attached else (),
-            )
-        )
+            shape = stand_in(same, alike)
+        fitting = min(count, session.total(shape))
+        groups.append(Group(role, shape, count, fitting, rank=rank, needs=needs))
     return groups
 
 

@@ -195,7 +195,7 @@ class PartPlacement:
             part.minima,
         )
         devices = session.node_capacity.devices
-        limits = devices.joint_limits([group.needs or () for group in groups], slots)
+        limits = devices.numbers().joint_limits([group.needs or () for group in groups], slots)
         if limits is None:
             return False
         found = search(

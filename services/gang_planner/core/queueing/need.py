@@ -212,7 +212,7 @@ def is_too_large(state: State, gang: Gang, need: Need) -> bool:
 
 def members_max(state: State, gang: Gang, need: Need) -> int:
     """How many of the gang's members one decision may place and still fit into a message."""
-    if not need.may_exceed_message:
+    if not need.may_exceed_message or need.quorum >= need.members:
         return need.members
     longest = max(_binding_sizes(state, gang))
     return max(need.quorum, min(need.members, _BINDINGS_BYTES_MAX // longest))

@@ -2,7 +2,7 @@
 decision in the log.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple
 
@@ -11,8 +11,10 @@ import msgspec
 from services.gang_planner.core.state.devices.allocation_search import Pick
 from services.gang_planner.core.state.devices.capacity import quantity_text
 from services.gang_planner.core.state.devices.demand import DEVICES_MAX, Alternative, ClaimNeed
+from services.gang_planner.core.state.devices.device_table import DeviceEntry
 from services.gang_planner.core.state.devices.extended import claim_name, name_of_pod
 from services.gang_planner.core.state.devices.grants import Grant
+from services.gang_planner.core.state.devices.selection import Device
 from services.gang_planner.core.state.gangs import Member
 from services.gang_planner.core.state.members import Assignments
 from services.gang_planner.core.state.node_capacity import NodeCapacity
@@ -61,14 +63,19 @@ def choices_of(state: State, assignments: Assignments) -> Choices:
     """Volumes and devices chosen for the members' claims. The members' capacity must be taken."""
     attached = [one for one in assignments.pairs() if one[0].shape.attached]
     classes = state.reference_objects.device_classes.values()
-    configured = frozenset([one.name for one in classes if one.configured])
+    table = state.node_capacity.devices.inventory().table
+    context = _Context(
+        state,
+        frozenset([one.name for one in classes if one.configured]),
+        table.entries if table.conditional else {},
+    )
     volumes: list[VolumeChoice] = []
     devices: list[DeviceChoice] = []
     for member, slot in attached:
         if member.shape.shape.claims:
             volumes += _volumes(state, member, slot)
         if member.shape.device_keys:
-            devices += _devices(state, member, slot, configured)
+            devices += _devices(context, member, slot)
     return Choices(tuple(volumes), tuple(devices))
 
 
@@ -80,17 +87,25 @@ def choice_bytes(
     """
     devices = node_capacity.devices
     each_device = _CONDITIONS_BYTES_MAX if devices.inventory().table.conditional else 0
+    needs: tuple[ClaimNeed, ...] = ()
+    needs_bytes = 0
     for member in members:
-        shape, pod = member.shape.shape, member.pod
+        entry, pod = member.shape, member.pod
+        shape = entry.shape
         each = len(pod.uid) + len(pod.namespace) + node_bytes + _UID_BYTES + _CHOICE_OVERHEAD_BYTES
-        total = 0
-        for name in shape.claims:
-            # The volume and its name are not known yet.
-            total += len(name) + each + _UID_BYTES + _NAME_BYTES_MAX
-        for one in shape.device_claims:
-            total += each + (_extended_bytes(one) if isinstance(one, PodDevices) else len(one))
-        for need in devices.demand(member.shape).needs if shape.device_claims else ():
-            total += _need_bytes(need, each_device)
+        # The volume of a claim and its name are not known yet.
+        total = len(shape.claims) * (each + _UID_BYTES + _NAME_BYTES_MAX)
+        total += len(shape.device_claims) * each + entry.claim_bytes
+        for one in shape.device_claims if entry.device_pods else ():
+            total += _extended_bytes(one) if isinstance(one, PodDevices) else 0
+        if shape.device_claims:
+            of_member = devices.demand(entry).needs
+            if of_member != needs:
+                needs, needs_bytes = (
+                    of_member,
+                    sum(_need_bytes(one, each_device) for one in of_member),
+                )
+            total += needs_bytes
         yield total
 
 
@@ -197,51 +212,55 @@ def _volumes(state: State, member: Member, slot: int) -> list[VolumeChoice]:
     return found
 
 
-def _devices(
-    state: State, member: Member, slot: int, configured: frozenset[str]
-) -> list[DeviceChoice]:
+class _Context(NamedTuple):
+    """What the choices of one decision have in common."""
+
+    state: State
+    #: Device classes that have configuration.
+    configured: frozenset[str]
+    #: All devices, if pods wait for conditions of any.
+    conditional: Mapping[Device, DeviceEntry]
+
+    def of_classes(self, named: Iterable[str]) -> tuple[str, ...]:
+        """Those of the classes that have configuration."""
+        return tuple(sorted(self.configured.intersection(named)))
+
+
+def _devices(context: _Context, member: Member, slot: int) -> list[DeviceChoice]:
     """Choices for every ResourceClaim of the member. An allocated claim must still be reserved for
     the pod. A claim that appears reserved may have been released by the previous decision, which
     CLUSTER does not show yet; therefore the binder checks every claim.
-
-    `configured`: device classes that have configuration.
     """
     found: list[DeviceChoice] = []
     keys = member.shape.device_keys
     for one, key in zip(member.shape.shape.device_claims, keys, strict=True):
         if isinstance(one, PodDevices):
-            choice = _extended(state, member, slot, one, key, configured)
+            choice = _extended(context, member, slot, one, key)
         else:
-            choice = _ordinary(state, member, slot, key, configured)
+            choice = _ordinary(context, member, slot, key)
         if choice is not None:
             found.append(choice)
-    state.node_capacity.devices.settle(keys)
+    context.state.node_capacity.devices.settle(keys)
     return found
 
 
-def _ordinary(
-    state: State, member: Member, slot: int, key: Key, configured: frozenset[str]
-) -> DeviceChoice | None:
-    claim = state.reference_objects.resource_claims.by_name.get(key)
+def _ordinary(context: _Context, member: Member, slot: int, key: Key) -> DeviceChoice | None:
+    claim = context.state.reference_objects.resource_claims.by_name.get(key)
     if claim is None:
         return None
-    grant = state.node_capacity.devices.grant(key)
+    grant = context.state.node_capacity.devices.grant(key)
     classes: tuple[str, ...] = ()
-    if configured and grant is not None and grant.picks:
+    if context.configured and grant is not None and grant.picks:
         requests = (one for of in claim.requests for one in of.alternatives or (of,))
-        classes = _configured_classes(configured, {one.device_class for one in requests})
-    return _choice(state, member, slot, claim, grant, classes)
+        classes = context.of_classes({one.device_class for one in requests})
+    return _choice(context, member, slot, claim, grant, classes)
 
 
 def _extended(
-    state: State,
-    member: Member,
-    slot: int,
-    devices: PodDevices,
-    key: Key,
-    configured: frozenset[str],
+    context: _Context, member: Member, slot: int, devices: PodDevices, key: Key
 ) -> DeviceChoice | None:
     """The choice for extended resources; None: the node's device plugins have all of them."""
+    state = context.state
     need = state.node_capacity.devices.classes.need_of(devices.containers)
     made = state.reference_objects.resource_claims.of_pod(devices.pod_uid)
     claim = next((one for one in made if one.is_allocated), None)
@@ -261,7 +280,7 @@ def _extended(
     classes: set[str] = set()
     if grant is not None:
         classes = {one.device_class for one in need.requests}
-    choice = _choice(state, member, slot, claim, grant, _configured_classes(configured, classes))
+    choice = _choice(context, member, slot, claim, grant, context.of_classes(classes))
     made_as = ExtendedClaim(
         requests=tuple((one.name, one.device_class, one.number) for one in need.requests),
         mappings=tuple((one.container, one.resource, one.request) for one in need.mappings),
@@ -270,7 +289,7 @@ def _extended(
 
 
 def _choice(
-    state: State,
+    context: _Context,
     member: Member,
     slot: int,
     claim: ResourceClaim,
@@ -281,17 +300,23 @@ def _choice(
     configuration.
     """
     picks = grant.picks if grant is not None else ()
+    node = context.state.nodes.names[slot]
+    affinity = grant.node_affinity if grant is not None else None
+    shares: tuple[DeviceShare, ...] = ()
+    admin: tuple[str, ...] = ()
+    if any(one.admin or one.consumed is not None for one in picks):
+        shares, admin = _shares(picks), tuple(sorted({one.request for one in picks if one.admin}))
     return DeviceChoice(
         pod_uid=member.pod.uid,
         namespace=claim.namespace,
         claim=claim.name,
         claim_uid=claim.uid,
-        node=state.nodes.names[slot],
+        node=node,
         devices=tuple([(one.request, *one.device) for one in picks]),
-        shares=_shares(picks),
-        admin=tuple(sorted({one.request for one in picks if one.admin})),
-        conditions=_conditions(state, picks),
-        node_affinity=grant.node_affinity if grant is not None else None,
+        shares=shares,
+        admin=admin,
+        conditions=_conditions(context.conditional, picks) if context.conditional else (),
+        node_affinity=affinity,
         classes=classes,
     )
 
@@ -309,10 +334,9 @@ def _shares(picks: Sequence[Pick]) -> tuple[DeviceShare, ...]:
     )
 
 
-def _conditions(state: State, picks: Sequence[Pick]) -> tuple[DeviceConditions, ...]:
-    table = state.node_capacity.devices.inventory().table
-    if not table.conditional:
-        return ()
+def _conditions(
+    entries: Mapping[Device, DeviceEntry], picks: Sequence[Pick]
+) -> tuple[DeviceConditions, ...]:
     return tuple(
         [
             DeviceConditions(
@@ -321,8 +345,7 @@ def _conditions(state: State, picks: Sequence[Pick]) -> tuple[DeviceConditions, 
                 failure=found.details.binding_failure_conditions,
             )
             for index, one in enumerate(picks)
-            if (found := table.entries.get(one.device)) is not None
-            and found.details.binding_conditions
+            if (found := entries.get(one.device)) is not None and found.details.binding_conditions
         ]
     )
 
@@ -343,8 +366,3 @@ def _picks(choice: DeviceChoice) -> tuple[Pick, ...]:
         Pick(request, (driver, pool, device), request in choice.admin, shares.get(index))
         for index, (request, driver, pool, device) in enumerate(choice.devices)
     )
-
-
-def _configured_classes(configured: frozenset[str], named: Iterable[str]) -> tuple[str, ...]:
-    """Those of the classes that have configuration."""
-    return tuple(sorted(configured.intersection(named)))

@@ -32,13 +32,15 @@ class ClaimTurns:
         """Each by itself: a forgotten turn and a later one might have an earlier sum."""
         return tuple([self._turns.get(key, 0) for key in keys])
 
-    def move(self, key: Key, known: Iterable[Container[Key]]) -> None:
-        """Give the claim its next turn. `known`: the claims that there are, that have a choice, and
-        that are in use. Turns of others are forgotten: a result that was cached with such a turn
-        has an older version of the tables, or is of a claim without choice and users, as it is now.
+    def move(self, keys: Iterable[Key], known: Iterable[Container[Key]]) -> None:
+        """Give each of these claims its next turn. `known`: the claims that there are, that have a
+        choice, and that are in use. Turns of others are forgotten: a result that was cached with
+        such a turn has an older version of its claim, or is of a claim without choice and users, as
+        it is now.
         """
-        self._turn += 1
-        self._turns[key] = self._turn
+        for key in keys:
+            self._turn += 1
+            self._turns[key] = self._turn
         if len(self._turns) > self._turns_max:
             places = list(known)
             self._turns = {

@@ -6,7 +6,8 @@ capacity, or a changed node. A gang that was refused at a count is not tried aga
 changes.
 """
 
-from typing import Final
+from collections.abc import Sequence
+from typing import Final, TypeAlias
 
 import numpy as np
 
@@ -22,6 +23,9 @@ from services.gang_planner.core.state.storage.disks import Disks
 from services.gang_planner.core.state.storage.ledger import Storage
 from services.gang_planner.core.state.topology.table import TopologyTable
 from shared.model.invariants import InvariantViolation
+
+Alike: TypeAlias = tuple[bytes, Problem]
+"""A shape without claims, and the needs of these."""
 
 #: Up to this number of changed nodes, sums are updated; beyond it, they are computed again.
 _CHANGED_MAX: Final = 1_024
@@ -94,12 +98,15 @@ class NodeCapacity:
         self.pairs.add(slot, before.tallies, -1)
         self.pairs.add(slot, after.tallies, 1)
 
-    def claims_version(self, shape: ShapeEntry) -> tuple[int, ...]:
-        """A version that changes whenever a filter's result for the shape's claims may change."""
-        version: tuple[int, ...] = ()
+    def claims_version(self, shape: ShapeEntry) -> tuple[object, ...]:
+        """A version that changes whenever a filter's result for the shape's claims may change,
+        except on nodes that are among the newest `changes`.
+        """
+        version: tuple[object, ...] = ()
         if shape.shape.claims:
             version += self.storage.version(shape)
         if shape.shape.device_claims:
+            self.changes.extend(self.devices.changed_slots())
             version += self.devices.version(shape)
         return version
 
@@ -109,13 +116,24 @@ class NodeCapacity:
         self.changes.extend(slots)
         self.freed += bool(slots)
 
-    def alike(self, shape: ShapeEntry) -> tuple[bytes, Problem] | None:
-        """Equal for shapes that differ only in the names of their claims, so that each node serves
-        one pod like the next until it is full: the shape without claims, and their needs. None: the
-        shape is unlike any other.
+    def alike(self, shapes: Sequence[ShapeEntry]) -> list[Alike | None]:
+        """For each of these shapes something equal for shapes that differ only in the names of
+        their claims, so that each node serves one pod like the next until it is full: the shape
+        without claims, and their needs. None: the shape is unlike any other.
         """
-        needs = self.devices.plain_needs(shape) if shape.devices_only else None
-        return None if needs is None else (shape.rated, needs)
+        found: list[Alike | None] = [None] * len(shapes)
+        able = [at for at, shape in enumerate(shapes) if shape.devices_only]
+        if not able:
+            return found
+        last: Alike = (b"", ())
+        needs = self.devices.plain_needs([shapes[at] for at in able])
+        for at, of in zip(able, needs, strict=True):
+            if of is not None:
+                # One object for shapes that follow each other: looked up once for all.
+                if of is not last[1] or shapes[at].rated != last[0]:
+                    last = shapes[at].rated, of
+                found[at] = last
+        return found
 
     def one_by_one(self, shape: ShapeEntry) -> bool:
         """Whether one placed pod of the shape changes the nodes of the next: a claim has no volume

@@ -16,7 +16,7 @@ import numpy as np
 from services.gang_planner.core.state.columns import Ints, ResourceIndex, requested
 from services.gang_planner.core.state.devices.demand import Key, claim_keys
 from services.gang_planner.core.state.inter_pod.terms import Profile, ShapeTerms, Terms
-from shared.model.objects import Shape
+from shared.model.objects import PodDevices, Shape
 
 PODS: Final = "pods"
 _UNREADABLE: Final = Shape(requests=((PODS, 1),), unsupported=("its shape cannot be decoded",))
@@ -49,8 +49,16 @@ class ShapeEntry:
         self.column: Ints = self.amounts.reshape(-1, 1)
         #: Whether it has claims to volumes or devices, or disks without a claim.
         self.attached: bool = bool(shape.claims or shape.device_claims or shape.disks)
+        #: Bytes of the names of its claims; not of those that binders make.
+        self.claim_bytes: int = sum(
+            len(one) for one in (*shape.claims, *shape.device_claims) if isinstance(one, str)
+        )
         #: Its ResourceClaims.
         self.device_keys: tuple[Key, ...] = tuple(claim_keys(shape))
+        #: UIDs of pods whose extended resources are among these.
+        self.device_pods: tuple[str, ...] = tuple(
+            one.pod_uid for one in shape.device_claims if isinstance(one, PodDevices)
+        )
         #: Shape without claims, as the key of cached scores: members with a claim each share it.
         self.rated: bytes = encoded
         if self.attached:

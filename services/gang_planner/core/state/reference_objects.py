@@ -6,7 +6,7 @@ is computed again when that number has changed.
 """
 
 from collections.abc import Collection, Iterable
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from typing_extensions import override
 
@@ -35,6 +35,8 @@ from shared.model.reference_objects import (
 )
 
 _Kind = TypeVar("_Kind", bound=ReferenceObject | PriorityClass)
+#: Number of changes of ResourceClaims that readers can ask for.
+_CLAIM_CHANGES_MAX: Final = 16_384
 
 
 class Table(dict[str, _Kind]):
@@ -91,11 +93,23 @@ class ResourceClaims(Table[ResourceClaim]):
         self._of_pods: dict[str, list[str]] = {}
         #: UID -> number of its versions that had allocated devices.
         self.allocations: dict[str, int] = {}
+        #: What the newest changes put or removed, the latest last.
+        self._log: list[ResourceClaim] = []
+
+    def changed_since(self, changes: int) -> list[ResourceClaim] | None:
+        """What was put or removed since `changes` had this value, which may be any version of a
+        claim; None: the log has forgotten, and all claims may have changed.
+        """
+        count = self.changes - changes
+        if count > len(self._log):
+            return None
+        return self._log[len(self._log) - count :]
 
     @override
     def put(self, one: ResourceClaim, *, from_snapshot: bool = False) -> bool:
         if not super().put(one, from_snapshot=from_snapshot):
             return False
+        self._note(one)
         if one.is_allocated:
             self.allocations[one.uid] = self.allocations.get(one.uid, 0) + 1
         if one.extended and one.uid not in self._of_pods.setdefault(one.owner_uid, []):
@@ -111,12 +125,19 @@ class ResourceClaims(Table[ResourceClaim]):
             uids.remove(uid)
             if not uids:
                 del self._of_pods[one.owner_uid]
+        if one is not None:
+            self._note(one)
         return super().remove(uid)
 
     def of_pod(self, pod_uid: str) -> list[ResourceClaim]:
         """The claims for extended resources of a pod, by name."""
         found = (self[uid] for uid in self._of_pods.get(pod_uid, ()))
         return sorted(found, key=lambda one: one.name)
+
+    def _note(self, one: ResourceClaim) -> None:
+        self._log.append(one)
+        if len(self._log) > _CLAIM_CHANGES_MAX:
+            del self._log[: _CLAIM_CHANGES_MAX // 2]
 
 
 class ProvisioningRequests(Table[ProvisioningRequest]):

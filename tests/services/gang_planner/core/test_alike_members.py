@@ -1,5 +1,7 @@
 """Members that differ only in the names of their claims are placed as one group (ADR 0090)."""
 
+from collections.abc import Sequence
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -76,8 +78,9 @@ def test_as_many_members_are_placed_as_one_by_one(
     assert [len(each.bindings) for each in together] == [len(each.bindings) for each in singly]
 
 
-def unlike(_capacity: NodeCapacity, _shape: ShapeEntry) -> None:
+def unlike(_capacity: NodeCapacity, shapes: Sequence[ShapeEntry]) -> list[None]:
     """No shape is like another one."""
+    return [None] * len(shapes)
 
 
 def test_members_that_share_a_claim_stay_on_its_node() -> None:
@@ -186,7 +189,7 @@ def test_equal_needs_are_the_same_objects_while_more_shapes_are_known_than_cache
     scene.put(make_slice("n0", 1))
     state = scene.planner._state
     shapes = [state.shapes.intern(one.shape) for one in members("g", [("c",), ("d",)])]
-    first, second = map(state.node_capacity.devices.plain_needs, shapes)
+    first, second = state.node_capacity.devices.plain_needs(shapes)
     assert first is not None
     assert second is not None
     assert first[0] is second[0]

@@ -111,11 +111,8 @@ class DeviceDemand(NamedTuple):
     allocated: tuple[ResourceClaim, ...] = ()
     #: Claims without allocated devices, with their needs.
     open: tuple[tuple[ResourceClaim, ClaimNeed], ...] = ()
-
-    @property
-    def needs(self) -> tuple[ClaimNeed, ...]:
-        """The needs of the claims without allocated devices."""
-        return tuple([need for _, need in self.open])
+    #: The needs of these.
+    needs: tuple[ClaimNeed, ...] = ()
 
 
 def claim_keys(shape: Shape) -> list[Key]:
@@ -175,7 +172,8 @@ def demand_of(
         if isinstance(need, DeviceDemand):
             return need
         waiting.append((claim, need))
-    return DeviceDemand(allocated=tuple(allocated), open=tuple(waiting))
+    needs = tuple([need for _, need in waiting])
+    return DeviceDemand(allocated=tuple(allocated), open=tuple(waiting), needs=needs)
 
 
 def _unmade(key: Key, devices: PodDevices) -> ResourceClaim:

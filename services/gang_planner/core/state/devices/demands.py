@@ -1,6 +1,6 @@
-"""The demands of shapes for devices, cached until a table on which they depend changes."""
+"""The demands of shapes for devices, cached until what they were read from changes."""
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from services.gang_planner.core.state.devices.demand import (
     ClaimNeed,
@@ -8,6 +8,7 @@ from services.gang_planner.core.state.devices.demand import (
     DeviceDemand,
     demand_of,
 )
+from shared.model.devices import ResourceClaim
 
 if TYPE_CHECKING:
     from services.gang_planner.core.state.devices.extended import ClassesOfResources
@@ -15,8 +16,12 @@ if TYPE_CHECKING:
     from services.gang_planner.core.state.pod_shapes import ShapeEntry
     from services.gang_planner.core.state.reference_objects import ReferenceObjects
 
-#: Number of cached demands.
+Claims: TypeAlias = list[ResourceClaim | None]
+"""The claims of a shape, and those for the extended resources of its pod."""
+
+#: Number of cached demands, and of different needs of claims.
 _DEMANDS_MAX: Final = 65_536
+_NEEDS_MAX: Final = 65_536
 
 
 class Demands:
@@ -31,7 +36,6 @@ class Demands:
         self._classes = classes
         self._selection = selection
         self._read = (
-            tables.resource_claims,
             tables.resource_slices,
             tables.device_taint_rules,
             tables.device_classes,
@@ -39,29 +43,41 @@ class Demands:
         )
         #: Number of changes of these tables that the demands agree with.
         self.version = 0
-        self._demands: dict[bytes, DeviceDemand] = {}
+        #: By encoded shape, with what its claims were.
+        self._demands: dict[bytes, tuple[Claims, DeviceDemand]] = {}
         self._needs: dict[Content, ClaimNeed] = {}
 
     def of(self, shape: "ShapeEntry") -> DeviceDemand:
         # Written out, because it is called several times for every pod with claims.
-        claims, slices, rules, classes, namespaces = self._read
-        changes = (
-            claims.changes + slices.changes + rules.changes + classes.changes + namespaces.changes
-        )
+        slices, rules, classes, namespaces = self._read
+        changes = slices.changes + rules.changes + classes.changes + namespaces.changes
         if self.version != changes:
             self.version = changes
             self._demands.clear()
             self._needs.clear()
         elif len(self._demands) >= _DEMANDS_MAX:
             self._demands.clear()
-        found = self._demands.get(shape.encoded)
-        if found is None:
-            found = self._demands[shape.encoded] = demand_of(
-                shape.shape,
-                shape.device_keys,
-                self._tables,
-                self._classes,
-                self._selection,
-                self._needs,
-            )
+        claims = self.claims(shape)
+        known = self._demands.get(shape.encoded)
+        if known is not None and known[0] == claims:
+            return known[1]
+        if len(self._needs) >= _NEEDS_MAX:
+            self._needs.clear()
+        found = demand_of(
+            shape.shape,
+            shape.device_keys,
+            self._tables,
+            self._classes,
+            self._selection,
+            self._needs,
+        )
+        self._demands[shape.encoded] = claims, found
         return found
+
+    def claims(self, shape: "ShapeEntry") -> Claims:
+        """What the shape's claims are now; None: there is no such claim."""
+        claims = self._tables.resource_claims
+        named: Claims = list(map(claims.by_name.get, shape.device_keys))
+        for pod_uid in shape.device_pods:
+            named += claims.of_pod(pod_uid)
+        return named

@@ -21,7 +21,7 @@ from services.gang_planner.core.state.node_terms import matching_any
 from services.gang_planner.core.state.nodes import NodeTable
 from services.gang_planner.core.state.reference_objects import ReferenceObjects
 from shared.kube.quantities import QuantityError, exact
-from shared.model.devices import SharedDevice
+from shared.model.devices import ResourceClaim, SharedDevice
 
 #: Number of requirements whose devices are cached.
 _REQUIREMENTS_MAX: Final = 1_024
@@ -53,8 +53,10 @@ class Inventory:
         self._claims_at: int | None = None
         self._nodes_at: int | None = None
         self.table = DeviceTable(tables.resource_slices, tables.device_taint_rules)
-        #: Devices that claims have alone.
-        self.allocated: set[Device] = set()
+        #: Devices that claims have alone, with the number of these claims.
+        self.allocated: dict[Device, int] = {}
+        #: By UID, the claims with devices that are counted in them.
+        self._claims: dict[str, ResourceClaim] = {}
         #: Shareable devices, and what claims have of them: each by UID, and all together.
         self._parts: dict[Device, dict[str, Shares]] = {}
         self._shares: dict[Device, Shares] = {}
@@ -81,9 +83,11 @@ class Inventory:
             self._nodes_at = self._nodes.changes.position
             self._reaches.clear()
             self.wide_changes += 1
-        if self._claims_at != tables.resource_claims.changes:
-            self._claims_at = tables.resource_claims.changes
-            self._read_claims()
+        claims = tables.resource_claims
+        if self._claims_at != claims.changes:
+            changed = None if self._claims_at is None else claims.changed_since(self._claims_at)
+            self._claims_at = claims.changes
+            self._read_claims(changed)
 
     def matches(self, requirement: DeviceRequirement) -> Matches:
         """The devices that the requirement may get."""
@@ -147,29 +151,49 @@ class Inventory:
         entry = self.table.entries.get(device)
         return self._nodes.find(entry.node) if entry is not None and not entry.wide else None
 
-    def _read_claims(self) -> None:
-        allocated: set[Device] = set()
-        parts: dict[Device, dict[str, Shares]] = {}
-        for claim in self._tables.resource_claims.values():
-            allocated.update(claim.allocated)
-            for one in claim.shares:
-                device = one.driver, one.pool, one.device
-                total = parts.setdefault(device, {}).setdefault(claim.uid, {})
-                _add(total, _amounts(one))
-        changed = allocated ^ self.allocated
-        changed.update(
-            one
-            for one in parts.keys() | self._parts.keys()
-            if parts.get(one) != self._parts.get(one)
-        )
-        self.allocated, self._parts = allocated, parts
-        self._shares = {device: _sum(of.values()) for device, of in parts.items()}
-        for device in changed:
+    def _read_claims(self, changed: Sequence[ResourceClaim] | None) -> None:
+        """Read the claims that changed; None: all."""
+        claims = self._tables.resource_claims
+        uids = [*self._claims, *claims] if changed is None else [one.uid for one in changed]
+        touched: dict[Device, None] = {}
+        for uid in dict.fromkeys(uids):
+            before, now = self._claims.pop(uid, None), claims.get(uid)
+            if now is not None and _has_devices(now):
+                self._claims[uid] = now
+            if _allocation(before) == _allocation(now):
+                continue
+            for claim, by in ((before, -1), (now, 1)):
+                if claim is not None:
+                    self._count(claim, by)
+                    touched.update(dict.fromkeys(_devices(claim)))
+        for device in touched:
             slot = self.slot_of(device)
             if slot is not None:
                 self.changes.add(slot)
             elif device in self.table.entries:
                 self.wide_changes += 1
+
+    def _count(self, claim: ResourceClaim, by: int) -> None:
+        """Add the devices of a claim, or remove them."""
+        for device in claim.allocated:
+            # Two claims have one device, if another scheduler made that mistake.
+            claims = self.allocated.get(device, 0) + by
+            if claims:
+                self.allocated[device] = claims
+            else:
+                del self.allocated[device]
+        for one in claim.shares:
+            device = one.driver, one.pool, one.device
+            parts = self._parts.setdefault(device, {})
+            if by > 0:
+                _add(parts.setdefault(claim.uid, {}), _amounts(one))
+            else:
+                parts.pop(claim.uid, None)
+            if parts:
+                self._shares[device] = _sum(parts.values())
+            else:
+                del self._parts[device]
+                self._shares.pop(device, None)
 
     def _match(self, requirement: DeviceRequirement) -> Matches:
         found = Matches()
@@ -182,6 +206,18 @@ class Inventory:
             elif outcome:
                 found.wide.append(entry)
         return found
+
+
+def _has_devices(claim: ResourceClaim) -> bool:
+    return bool(claim.allocated or claim.shares)
+
+
+def _allocation(claim: ResourceClaim | None) -> object:
+    return None if claim is None or not _has_devices(claim) else (claim.allocated, claim.shares)
+
+
+def _devices(claim: ResourceClaim) -> list[Device]:
+    return [*claim.allocated, *((one.driver, one.pool, one.device) for one in claim.shares)]
 
 
 def _amounts(share: SharedDevice) -> Iterator[tuple[str, Fraction]]:

@@ -11,7 +11,7 @@ Invariant: no device is chosen for two claims, unless it is shareable.
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
-from typing import NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -28,12 +28,14 @@ from services.gang_planner.core.state.devices.demand import (
     ClaimNeed,
     DeviceDemand,
     Key,
+    claim_key,
 )
 from services.gang_planner.core.state.devices.demands import Demands
 from services.gang_planner.core.state.devices.extended import (
     ClassesOfResources,
     pod_uid_of,
 )
+from services.gang_planner.core.state.devices.free_numbers import FreeNumbers
 from services.gang_planner.core.state.devices.grants import (
     Grant,
     allocations,
@@ -46,22 +48,17 @@ from services.gang_planner.core.state.devices.grants import (
 from services.gang_planner.core.state.devices.inventory import Inventory
 from services.gang_planner.core.state.devices.masks import SolutionMask, SolutionMasks
 from services.gang_planner.core.state.devices.node_devices import ChosenDevices, DevicesOfNode
-from services.gang_planner.core.state.devices.plain_devices import (
-    JointLimit,
-    PlainProblem,
-    PlainProblems,
-    SelectedDevices,
-    Taken,
-    joint_limits,
-)
+from services.gang_planner.core.state.devices.plain_devices import PlainProblems, Taken
 from services.gang_planner.core.state.devices.reach import within_all
-from services.gang_planner.core.state.devices.selection import Device
 from services.gang_planner.core.state.devices.vacated import StillAllocated, VacatedDevices
 from services.gang_planner.core.state.node_terms import matching_any
 from services.gang_planner.core.state.nodes import NodeTable
 from services.gang_planner.core.state.pod_shapes import ShapeEntry
 from services.gang_planner.core.state.reference_objects import ReferenceObjects
 from shared.model.devices import ResourceClaim
+
+#: Number of changed nodes that are named; beyond it, any may have changed.
+_SLOTS_MAX: Final = 1_024
 
 Open: TypeAlias = tuple[ResourceClaim, ClaimNeed]
 """A claim without devices, and its need."""
@@ -74,6 +71,7 @@ class _Shared(NamedTuple):
     plain: PlainProblems
     #: Which class has which extended resource.
     classes: ClassesOfResources
+    demands: Demands
 
 
 class Devices:
@@ -86,11 +84,11 @@ class Devices:
         self._tables = tables
         self._nodes = nodes
         if shared is None:
-            inventory = Inventory(tables, nodes)
-            shared = _Shared(inventory, PlainProblems(inventory), ClassesOfResources(tables))
+            inventory, classes = Inventory(tables, nodes), ClassesOfResources(tables)
+            demands = Demands(tables, classes, inventory.selection)
+            shared = _Shared(inventory, PlainProblems(inventory), classes, demands)
         self._shared = shared
-        self._inventory, self._plain, self.classes = shared
-        self._demands = Demands(tables, self.classes, self._inventory.selection)
+        self._inventory, self._plain, self.classes, self._demands = shared
         #: Claim -> number of pods on nodes, and of reservations, that use it.
         self.uses: dict[Key, int] = {}
         self._grants: dict[Key, Grant] = {}
@@ -111,6 +109,11 @@ class Devices:
         self._chosen = ChosenDevices()
         self._masks = SolutionMasks()
         self._claims_at: int | None = None
+        #: Positions of the logs of the inventory and of chosen devices, at the last call of
+        #: `changed_slots`.
+        self._told = self._inventory.changes.position, 0
+        #: How often they had forgotten what changed since then.
+        self._forgotten = 0
         #: They change with the devices and the users of a claim.
         self._turns = ClaimTurns()
 
@@ -122,6 +125,7 @@ class Devices:
         other._kept, other._movable = dict(self._kept), dict(self._movable)
         other._chosen = self._chosen.copy()
         other._turns = self._turns.copy()
+        other._claims_at = self._claims_at
         return other
 
     def unused(self) -> "Devices":
@@ -130,22 +134,29 @@ class Devices:
 
     # ------------------------------------------------------------------- asking
 
-    def version(self, shape: ShapeEntry) -> tuple[int, ...]:
+    def version(self, shape: ShapeEntry) -> tuple[object, ...]:
         """A version that changes whenever the results for the shape may change on any node, except
-        where capacity is taken or released.
+        on those that `changed_slots` has named, and where capacity is taken or released.
         """
         demand = self.demand(shape)
-        if not demand.open:
-            return (self._demands.version,)
         self._refresh()
+        wide = self._inventory.wide_changes, self._chosen.wide_changes, self._forgotten
         if shape.alike:
             # No pod uses its claims.
-            return (self._demands.version, self._chosen.wide_changes)
-        return (
-            self._demands.version,
-            self._chosen.wide_changes,
-            *self._turns.of(shape.device_keys),
-        )
+            return (self._demands.version, *wide)
+        version = (self._demands.version, *wide, *self._demands.claims(shape))
+        return (*version, *self._turns.of(shape.device_keys)) if demand.open else version
+
+    def changed_slots(self) -> Sequence[int]:
+        """Slots of nodes whose devices may have been taken or become free since the last call."""
+        self._refresh()
+        logs = self._inventory.changes, self._chosen.changes
+        told, self._told = self._told, (logs[0].position, logs[1].position)
+        changed = [log.since(at, _SLOTS_MAX) for log, at in zip(logs, told, strict=True)]
+        if any(one is None for one in changed):
+            self._forgotten += 1
+            return ()
+        return [slot for one in changed if one is not None for slot in one.tolist()]
 
     def demand(self, shape: ShapeEntry) -> DeviceDemand:
         return self._demands.of(shape)
@@ -155,19 +166,26 @@ class Devices:
         self._refresh()
         return self._inventory
 
-    def plain_needs(self, shape: ShapeEntry) -> Problem | None:
-        """The needs of the shape's claims, if they are a plain problem and no pod uses a claim;
-        None: nodes may serve another pod with equal needs differently.
+    def plain_needs(self, shapes: Iterable[ShapeEntry]) -> Iterator[Problem | None]:
+        """For each of these shapes the needs of its claims, if they are a plain problem and no pod
+        uses a claim; None: nodes may serve another pod with equal needs differently. Equal needs
+        that follow each other are the same object.
         """
-        demand = self.demand(shape)
-        if demand.allocated or not demand.open:
-            return None
-        for key in shape.device_keys:
-            if key in self.uses or key in self._pins or key in self._grants:
-                return None
-        needs = demand.needs
         self._refresh()
-        return needs if self._plain.find(needs) is not None else None
+        demand_of = self._demands.of
+        uses, pins, grants = self.uses.keys(), self._pins.keys(), self._grants.keys()
+        last: Problem = ()
+        is_plain = False
+        for shape in shapes:
+            demand, keys = demand_of(shape), shape.device_keys
+            needs = demand.needs
+            unused = uses.isdisjoint(keys) and pins.isdisjoint(keys) and grants.isdisjoint(keys)
+            if not needs or demand.allocated or not unused:
+                yield None
+                continue
+            if needs != last:
+                last, is_plain = needs, self._plain.find(needs) is not None
+            yield last if is_plain else None
 
     def grant(self, key: Key) -> Grant | None:
         """The devices chosen for the claim; None: none, or it has had allocated devices since."""
@@ -233,6 +251,10 @@ class Devices:
             need for claim, need in demand.open if self.grant((claim.namespace, claim.name)) is None
         )
 
+    def is_served(self, shape: ShapeEntry) -> bool:
+        """Whether each claim of the shape has devices, or some are chosen for it."""
+        return not self.unsolved(self.demand(shape))
+
     def on_slot(self, problem: Problem, slot: int) -> Problem:
         """The needs on one node: without the extended resources that its device plugin has."""
 
@@ -241,42 +263,10 @@ class Devices:
 
         return tuple([need.without(has_plugin) for need in problem])
 
-    def selections(self, shape: ShapeEntry) -> Sequence[SelectedDevices]:
-        """The devices that the requests of a shape's claims select; (): they are no plain
-        problem.
-        """
+    def numbers(self) -> FreeNumbers:
+        """How many devices are free, for plain problems."""
         self._refresh()
-        plain = self._plain.find(self.unsolved(self.demand(shape)))
-        return plain.selections if plain is not None else ()
-
-    def joint_limits(self, problems: Sequence[Problem], slots: Ints) -> Sequence[JointLimit] | None:
-        """What decides how many pods with these needs each of these slots serves together, in the
-        order of the slots; None: more than a few limits would. Without needs a pod has no claims.
-        """
-        self._refresh()
-        plain = [self._plain.find(one) if one else PlainProblem((), ()) for one in problems]
-        names: list[str] = [self._nodes.names[slot] for slot in slots.tolist()]
-        return joint_limits([one for one in plain if one is not None], names, self._taken)
-
-    def is_served(self, shape: ShapeEntry) -> bool:
-        """Whether each claim of the shape has devices, or some are chosen for it."""
-        return not self.unsolved(self.demand(shape))
-
-    def by_slot(self, selected: SelectedDevices) -> Iterator[tuple[int, Sequence[Device]]]:
-        """Selected devices on each node, whether free or not."""
-        for node, devices in selected.devices.items():
-            slot = self._nodes.find(node)
-            if slot is not None:
-                yield slot, devices
-
-    def free_of(self, selected: SelectedDevices) -> Ints:
-        """How many of selected devices are free, by slot."""
-        self._refresh()
-        allocated, chosen = self._taken
-        free: Ints = np.zeros(self._nodes.size, dtype=np.int64)
-        for slot, devices in self.by_slot(selected):
-            free[slot] = len([one for one in devices if one not in allocated and one not in chosen])
-        return free
+        return FreeNumbers(self._plain, self._nodes, self._taken)
 
     def on_node(self, slot: int) -> DevicesOfNode:
         """The devices of a node, and their use."""
@@ -308,16 +298,18 @@ class Devices:
                 self._choose([one], slot)
         for key in shape.device_keys:
             self.uses[key] = self.uses.get(key, 0) + count
-            self._moved(key)
+        self._moved(*shape.device_keys)
 
     def take_alike(self, slots: Sequence[int], shapes: Sequence[ShapeEntry]) -> None:
         """Like `take` for each of these shapes on the slot at the same index; they have equal plain
         needs, and their claims are not in use.
         """
         self._refresh()
-        plain = self._plain.find(self.demand(shapes[0]).needs)
+        needs = self.demand(shapes[0]).needs
+        plain = self._plain.find(needs)
         picks: dict[int, Iterator[Sequence[tuple[Pick, ...]]]] = {}
-        names, times_allocated = self._nodes.names, self._tables.resource_claims.allocations
+        names, claims = self._nodes.names, self._tables.resource_claims
+        moved: list[Key] = []
         for slot, shape in zip(slots, shapes, strict=True):
             if plain is not None and slot not in picks:
                 picks[slot] = plain.picks(names[slot], self._taken)
@@ -328,15 +320,15 @@ class Devices:
                 picks.pop(slot, None)
                 continue
             # All claims are open, and their devices are on one node.
-            for key, (claim, need), each in zip(
-                shape.device_keys, self.demand(shape).open, found, strict=True
-            ):
-                seen = times_allocated.get(claim.uid, 0)
-                self._grants[key] = Grant(names[slot], claim.uid, each, None, seen)
+            for key, need, each in zip(shape.device_keys, needs, found, strict=True):
+                uid = claims.by_name[key].uid
+                seen = claims.allocations.get(uid, 0)
+                self._grants[key] = Grant(names[slot], uid, each, allocations=seen)
                 self._chosen.hold_on(slot, key, each)
                 self._movable[key] = slot, need
                 self.uses[key] = 1
-                self._moved(key)
+                moved.append(key)
+        self._moved(*moved)
 
     def give(self, shape: ShapeEntry, count: int = 1) -> None:
         for key in shape.device_keys:
@@ -447,9 +439,9 @@ class Devices:
 
     # ----------------------------------------------------------------- internal
 
-    def _moved(self, key: Key) -> None:
+    def _moved(self, *keys: Key) -> None:
         chosen = self._grants, self._prepared, self._pins, self._kept, self._movable
-        self._turns.move(key, (self._tables.resource_claims.by_name, self.uses, *chosen))
+        self._turns.move(keys, (self._tables.resource_claims.by_name, self.uses, *chosen))
 
     def _drop(self, key: Key) -> None:
         self._kept.pop(key, None)
@@ -470,27 +462,35 @@ class Devices:
     def _refresh(self) -> None:
         """Read the tables, and drop choices whose claims have had allocated devices since."""
         self._inventory.refresh()
-        if self._claims_at == self._tables.resource_claims.changes:
+        claims = self._tables.resource_claims
+        if self._claims_at == claims.changes:
             return
-        self._claims_at = self._tables.resource_claims.changes
-        for key, one in (self._pins | self._grants).items():
-            if was_allocated(self._tables.resource_claims, key, one):
+        changed = None if self._claims_at is None else claims.changed_since(self._claims_at)
+        self._claims_at = claims.changes
+        if changed is None:
+            keys = dict.fromkeys([*self._pins, *self._grants, *self._prepared, *self._kept])
+        else:
+            keys = dict.fromkeys(map(claim_key, changed))
+        for key in keys:
+            one = self._grants.get(key) or self._pins.get(key)
+            if one is not None and was_allocated(claims, key, one):
                 self._grants.pop(key, None)
                 self._pins.pop(key, None)
                 self._movable.pop(key, None)
                 self._chosen.release(key, one.picks, self._inventory)
                 if one.decided:
                     self._prepared[key] = one
-        self._choose_again()
-        for key in [one for one in self._kept if self.grant(one) is None]:
+        self._choose_again([key for key in keys if key in self._prepared])
+        for key in [one for one in keys if one in self._kept and self.grant(one) is None]:
             del self._kept[key]
             if key not in self.uses:
                 self._drop_grant(key)
 
-    def _choose_again(self) -> None:
+    def _choose_again(self, keys: Iterable[Key]) -> None:
         """Choose devices again for decided claims that have lost them."""
         claims = self._tables.resource_claims
-        for key, one in list(self._prepared.items()):
+        for key in keys:
+            one = self._prepared[key]
             if has_devices(claims, key):
                 continue
             del self._prepared[key]

@@ -332,7 +332,7 @@ class Storage:
 
     def _moved(self, key: Key) -> None:
         known = self.tables.claims.by_name, self.uses, self._choices, self._pins
-        self._turns.move(key, known)
+        self._turns.move([key], known)
 
     def _open(self, claim: Claim) -> bool:
         choice = self._choices.get((claim.namespace, claim.name))
