@@ -15,6 +15,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 import re2
 
 from shared.cel import optionals
+from shared.cel.formatting import double_text, formatted
 from shared.cel.values import (
     INT_MAX,
     UINT_MAX,
@@ -148,9 +149,9 @@ def _string(budget: Budget, value: Value) -> str:
             return value.decode()
         except UnicodeDecodeError as error:
             raise CelError("the bytes are no UTF-8") from error
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
-    if isinstance(value, str | int | float) and not isinstance(value, CelType):
+    if isinstance(value, float):
+        return double_text(value)
+    if isinstance(value, str | int) and not isinstance(value, CelType):
         return str(value)
     raise overload("string", value)
 
@@ -327,6 +328,10 @@ _LOWER: Final = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
 
 
 # --------------------------------------------------------------- regular expressions
+
+
+def _format(budget: Budget, text: Value, values: Value) -> str:
+    return formatted(budget, _text(text, "format"), _list(values, "format"), _string)
 
 
 def _pattern(value: Value) -> Any:
@@ -554,6 +559,7 @@ METHODS: Final[Mapping[str, tuple[Function, range]]] = {
     "substring": (_on_text("substring", _substring), range(2, 4)),
     "trim": (_on_text("trim", lambda text: text.strip()), range(1, 2)),
     "join": (_join, range(1, 3)),
+    "format": (_format, range(2, 3)),
     "find": (_find, range(2, 3)),
     "findAll": (_find_all, range(2, 4)),
     "isSorted": (_on_list("isSorted", _is_sorted), range(1, 2)),

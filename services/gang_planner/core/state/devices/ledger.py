@@ -111,7 +111,7 @@ class Devices:
         self._claims_at: int | None = None
         #: Positions of the logs of the inventory and of chosen devices, at the last call of
         #: `changed_slots`.
-        self._told = self._inventory.changes.position, 0
+        self._reported = self._inventory.changes.position, 0
         #: How often they had forgotten what changed since then.
         self._forgotten = 0
         #: They change with the devices and the users of a claim.
@@ -151,8 +151,8 @@ class Devices:
         """Slots of nodes whose devices may have been taken or become free since the last call."""
         self._refresh()
         logs = self._inventory.changes, self._chosen.changes
-        told, self._told = self._told, (logs[0].position, logs[1].position)
-        changed = [log.since(at, _SLOTS_MAX) for log, at in zip(logs, told, strict=True)]
+        before, self._reported = self._reported, (logs[0].position, logs[1].position)
+        changed = [log.since(at, _SLOTS_MAX) for log, at in zip(logs, before, strict=True)]
         if any(one is None for one in changed):
             self._forgotten += 1
             return ()
