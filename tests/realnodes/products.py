@@ -57,6 +57,11 @@ def authority_of_issuer(cluster: RealCluster) -> str:
     return cluster.kubectl("get", "secret", ISSUER["name"], f"--namespace={_CERT_MANAGER}", path)
 
 
+def delete_authority_of_issuer(cluster: RealCluster) -> None:
+    """Have cert-manager make another authority for `ISSUER`; issued certificates stay."""
+    cluster.kubectl("delete", "secret", ISSUER["name"], f"--namespace={_CERT_MANAGER}")
+
+
 def start_training_operator(cluster: RealCluster) -> None:
     """Apply Kubeflow's own manifests of the training-operator, with Volcano as gang scheduler. It
     works as soon as the kubelet has seen its webhook's certificate: a minute or more."""

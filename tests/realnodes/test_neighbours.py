@@ -16,6 +16,7 @@ from tests.realnodes.networks import FIRST_SERVICE
 from tests.realnodes.products import (
     ISSUER,
     authority_of_issuer,
+    delete_authority_of_issuer,
     install_cert_manager,
     start_training_operator,
 )
@@ -57,6 +58,7 @@ _BOUND_S: Final = 30.0
 _READY_S: Final = 60.0
 #: Most of it is the kubelet's: it looks every minute or two whether a Secret has changed.
 _OPERATOR_S: Final = 240.0
+_RENEWED_S: Final = 240.0
 _TRAINED_S: Final = 60.0
 
 Client = tuple[str, str]
@@ -82,27 +84,23 @@ def test_cert_manager_issues_what_the_api_server_trusts(release: RealCluster) ->
     }
     assert ready == {f"{RELEASE}-{name}" for name in _CERTIFIED}
 
-    # The API server trusts nothing else, so what it reaches has a certificate of this authority.
-    configurations = [
-        one
-        for kind in ("validating", "mutating")
-        for one in release.listed(f"{kind}webhookconfigurations")
-        if one["metadata"]["name"].startswith(RELEASE)
-    ]
-    registrations = [
-        one["spec"]
-        for one in release.listed("apiservices")
-        if (one["spec"].get("service") or {}).get("name") == f"{RELEASE}-api"
-    ]
-    hooks = [hook["clientConfig"] for one in configurations for hook in one["webhooks"]]
-    assert len(configurations) >= 2
-    assert len(registrations) == 1
-    trusted = {one["caBundle"] for one in (*hooks, *registrations)}
-    assert trusted == {authority_of_issuer(release)}
+    assert _trusted(release) == {authority_of_issuer(release)}
+    _admission_and_api_answer(release)
 
-    with pytest.raises(ToolError, match=r"admission webhook .* denied the request"):
-        submit_gang(release, "impossible", minimum=5)
-    assert "gangs" in release.kubectl("get", "--raw=/apis/visibility.tutti.dev/v1alpha1")
+
+def test_a_new_authority_replaces_the_old_one(release: RealCluster, measured: Measured) -> None:
+    """As when an issuer renews its authority: certificates follow, and the API server has to trust
+    the new authority as soon as they are in use."""
+    before = authority_of_issuer(release)
+    delete_authority_of_issuer(release)
+    wait_until(lambda: authority_of_issuer(release) != before, _READY_S, "there is a new authority")
+    secrets = [f"{RELEASE}-{name}-tls" for name in _CERTIFIED]
+    release.kubectl("delete", "secrets", *secrets, f"--namespace={NAMESPACE}")
+    after = authority_of_issuer(release)
+    renewed_s = wait_until(lambda: _trusted(release) == {after}, _RENEWED_S, "it is trusted")
+    measured("a new authority is trusted alone after", renewed_s)
+    _admission_and_api_answer(release)
+    assert restarts(release) == {}
 
 
 def test_policies_allow_what_tutti_needs_and_nothing_else(
@@ -188,6 +186,32 @@ def test_nothing_but_what_the_documents_name_is_left(release: RealCluster) -> No
     selected = f"--selector=app.kubernetes.io/instance={RELEASE}"
     release.kubectl("delete", "secret,pvc", selected, f"--namespace={NAMESPACE}")
     assert owned_objects(release) == set()
+
+
+def _trusted(cluster: RealCluster) -> set[str]:
+    """The authorities in Tutti's registrations. The API server trusts no others, so whatever it
+    reaches has a certificate of one of them."""
+    configurations = [
+        one
+        for kind in ("validating", "mutating")
+        for one in cluster.listed(f"{kind}webhookconfigurations")
+        if one["metadata"]["name"].startswith(RELEASE)
+    ]
+    hooks = [hook["clientConfig"] for one in configurations for hook in one["webhooks"]]
+    registrations = [
+        one["spec"]
+        for one in cluster.listed("apiservices")
+        if (one["spec"].get("service") or {}).get("name") == f"{RELEASE}-api"
+    ]
+    assert len(configurations) == 2
+    assert len(registrations) == 1
+    return {one["caBundle"] for one in (*hooks, *registrations)}
+
+
+def _admission_and_api_answer(cluster: RealCluster) -> None:
+    with pytest.raises(ToolError, match=r"admission webhook .* denied the request"):
+        submit_gang(cluster, "impossible", minimum=5)
+    assert "gangs" in cluster.kubectl("get", "--raw=/apis/visibility.tutti.dev/v1alpha1")
 
 
 def _expected(address: dict[str, str]) -> dict[Client, dict[Target, Outcome]]:
