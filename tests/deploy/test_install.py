@@ -98,6 +98,18 @@ def test_values_that_break_a_rule_are_refused_by_name(helm: Path, flag: str, sai
     assert said in refused.value.stderr
 
 
+def test_secrets_that_cert_manager_keeps_are_found_by_the_releases_label(helm: Path) -> None:
+    chosen = ",".join(
+        f"{service}.certificate.source=cert-manager,{service}.certificate.issuerRef.name=own"
+        for service in ("webhook", "api")
+    )
+    printed = objects(rendered(helm, f"--set={chosen}"))
+    certificates = [one["spec"] for one in printed if one["kind"] == "Certificate"]
+    assert len(certificates) == 2
+    for spec in certificates:
+        assert spec["secretTemplate"]["labels"]["app.kubernetes.io/instance"] == "tutti"
+
+
 @pytest.mark.parametrize(
     ("endpoint", "port"),
     [

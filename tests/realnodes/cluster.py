@@ -1,4 +1,5 @@
-"""A real cluster: a control plane, two nodes that run containers, and volumes on their disks."""
+"""A real cluster: a control plane, two nodes that run containers, volumes on their disks, and
+NetworkPolicies in force."""
 
 import json
 import shutil
@@ -17,8 +18,9 @@ from tests.controlplane.programs import ensure_helm
 from tests.controlplane.workspace import Workspace
 from tests.realnodes.building import ensure_node_programs
 from tests.realnodes.control import RealControlPlane
+from tests.realnodes.enforcer import Enforcer
 from tests.realnodes.images import ensure_images
-from tests.realnodes.networks import make_networks, remove_networks
+from tests.realnodes.networks import make_networks, node_network, remove_networks
 from tests.realnodes.node import Node, node_name
 from tests.realnodes.node_files import VOLUMES, VOLUMES_PER_NODE
 
@@ -33,9 +35,12 @@ Object = dict[str, Any]
 class RealCluster:
     """What tests do with it."""
 
-    def __init__(self, control: RealControlPlane, nodes: dict[str, Node], helm: Path) -> None:
+    def __init__(
+        self, control: RealControlPlane, nodes: dict[str, Node], enforcer: Enforcer, helm: Path
+    ) -> None:
         self.control = control
         self.nodes = nodes
+        self.enforcer = enforcer
         self._helm = helm
 
     def helm(self, *arguments: str) -> str:
@@ -90,7 +95,7 @@ def real_cluster() -> Iterator[RealCluster]:
         BinariesError, ImageError, ComponentError, NetworkError: It could not be started.
     """
     binaries, programs, helm = ensure_binaries(), ensure_node_programs(), ensure_helm()
-    archives = ensure_images(programs.pause)
+    archives = ensure_images(programs.contained)
     with exclusive(cache_root() / "realnodes" / "cluster.lock"):
         # Layers of containers are on a disk, the API server's data in memory.
         folder = Path(tempfile.mkdtemp(prefix="tutti-realnodes-", dir="/var/tmp"))
@@ -98,21 +103,25 @@ def real_cluster() -> Iterator[RealCluster]:
         make_networks(NODES)
         control = RealControlPlane(folder / "control", memory.path / "etcd", binaries)
         proxy = control.kubeconfig("system:kube-proxy")
+        networks = [node_network(number) for number in NODES]
+        enforcer = Enforcer(control.admin_kubeconfig, networks, folder / "enforcer.log")
         nodes: dict[str, Node] = {}
         try:
             control.start()
+            enforcer.start()
             for number in NODES:
                 name = node_name(number)
                 kubelet = control.kubeconfig(f"system:node:{name}", ("system:nodes",))
                 nodes[name] = Node(number, folder / name, (kubelet, proxy), programs, archives)
                 nodes[name].start()
-            cluster = RealCluster(control, nodes, helm)
+            cluster = RealCluster(control, nodes, enforcer, helm)
             _furnish(cluster)
             cluster.wait_for_nodes(list(nodes))
             yield cluster
         finally:
             for node in nodes.values():
                 node.stop()
+            enforcer.stop()
             control.stop()
             remove_networks(NODES)
             memory.close()

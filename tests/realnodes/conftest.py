@@ -1,4 +1,4 @@
-"""A real cluster for each test that asks for one; where none can run, the test is skipped."""
+"""One real cluster for all tests that ask for it; where none can run, they are skipped."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -10,6 +10,7 @@ from tests.realnodes import machine
 from tests.realnodes.building import ensure_node_programs
 from tests.realnodes.cluster import RealCluster, real_cluster
 from tests.realnodes.images import ensure_images
+from tests.realnodes.workload import remove_everything
 
 _MEASURED: Final[list[str]] = []
 
@@ -20,7 +21,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     """Build programs and images before the first test's timeout runs: cold, it takes minutes."""
     wanted = any("cluster" in getattr(item, "fixturenames", ()) for item in session.items)
     if wanted and not session.config.option.collectonly and not machine.missing():
-        ensure_images(ensure_node_programs().pause)
+        ensure_images(ensure_node_programs().contained)
 
 
 def pytest_unconfigure() -> None:
@@ -29,13 +30,21 @@ def pytest_unconfigure() -> None:
         sys.stderr.write(f"\nmeasured: {', '.join(_MEASURED)}\n")
 
 
-@pytest.fixture
-def cluster() -> Iterator[RealCluster]:
-    """Two real nodes and their control plane; the test is skipped, with the reason, without."""
+@pytest.fixture(scope="session")
+def running_cluster() -> Iterator[RealCluster]:
+    """Two real nodes and their control plane; tests are skipped, with the reason, without."""
     if why := machine.missing():
         pytest.skip(why)
     with real_cluster() as running:
         yield running
+
+
+@pytest.fixture(scope="module")
+def cluster(running_cluster: RealCluster) -> Iterator[RealCluster]:
+    """The cluster without anything of Tutti, as it is left behind, too."""
+    yield running_cluster
+    assert running_cluster.enforcer.is_running, "NetworkPolicies were not in force"
+    remove_everything(running_cluster)
 
 
 @pytest.fixture

@@ -36,6 +36,9 @@ _NAMES: Final = "names"
 _START_S: Final = 180.0
 _POLL_S: Final = 0.2
 _COMMAND_S: Final = 900.0
+#: PodGroups of Kubernetes itself, in the version that the pinned minor serves.
+KUBERNETES_GROUPS: Final = "scheduling.k8s.io/v1alpha2"
+_GATE: Final = "--feature-gates=GenericWorkload=true"
 _OPTIONS: Final = ControlPlaneOptions(
     controllers=("*",),
     scheduler=True,
@@ -50,8 +53,11 @@ _OPTIONS: Final = ControlPlaneOptions(
         # Webhooks are reached at their pods' addresses: this namespace needs no kube-proxy.
         "--enable-aggregator-routing=true",
         "--kubelet-preferred-address-types=InternalIP",
+        _GATE,
+        f"--runtime-config={KUBERNETES_GROUPS}=true",
     ),
-    controller_manager_args=("--use-service-account-credentials=true",),
+    # It deletes PodGroups finally.
+    controller_manager_args=("--use-service-account-credentials=true", _GATE),
 )
 
 

@@ -1,8 +1,9 @@
 """The images that the nodes run, made here: no registry is asked.
 
 The Dockerfile is built as it is, on a stand-in for its base: Debian 12 with its own Python 3.11.
-The image of NATS is that base with the nats-server of the wheel. What is made stays in the cache;
-the Dockerfile's steps are made again only if what they read has changed.
+The image of NATS is that base with the nats-server of the wheel; images of other products have one
+program each. What is made stays in the cache; the Dockerfile's steps are made again only if what
+they read has changed.
 """
 
 import functools
@@ -27,7 +28,9 @@ _BASE_PACKAGES: Final = "python3,python3-venv,python3-pip,python-is-python3,ca-c
 #: What an installation inside the build reads of this machine to reach a package index.
 _PIP_READS: Final = ("/etc/ssl/certs", "/etc/pip.conf")
 _BUILD_S: Final = 1800.0
-PAUSE: Final = f"{_REGISTRY}/pause:real"
+#: Of the images that have one program.
+TAG: Final = "real"
+PAUSE: Final = f"{_REGISTRY}/pause:{TAG}"
 
 
 class ImageError(RuntimeError):
@@ -41,18 +44,18 @@ def tutti_image() -> str:
 
 
 @functools.cache
-def ensure_images(pause: Path) -> tuple[Path, ...]:
+def ensure_images(contained: tuple[tuple[str, Path], ...]) -> tuple[Path, ...]:
     """Return an archive of each image, making what is missing: minutes, once.
 
     Args:
-        pause: The program that holds a pod's namespaces.
+        contained: Names of images that have one program, `/NAME`, and where it is.
 
     Raises:
         ImageError: A tool failed.
     """
     folder = cache_root() / "realnodes"
     with exclusive(folder / "images.lock"):
-        return _Store(folder).ensure(pause)
+        return _Store(folder).ensure(contained)
 
 
 class _Store:
@@ -65,17 +68,19 @@ class _Store:
             *("--storage-driver", "overlay"),
         )
 
-    def ensure(self, pause: Path) -> tuple[Path, ...]:
+    def ensure(self, contained: Sequence[tuple[str, Path]]) -> tuple[Path, ...]:
         """All images, made from the base upwards."""
         nats = yaml.safe_load((_CHART / "values.yaml").read_text("utf-8"))["nats"]["image"]
         if not self._has(_BASE):
             self._make_base()
-        configured = ("--entrypoint", '["/pause"]', "--user", "65535")
-        self._make(PAUSE, "scratch", pause, "/pause", configured)
+        names = [f"{_REGISTRY}/{name}:{TAG}" for name, _ in contained]
+        for image, (name, program) in zip(names, contained, strict=True):
+            configured = ("--entrypoint", f'["/{name}"]', "--user", "65535")
+            self._make(image, "scratch", program, f"/{name}", configured)
         server = Path(sysconfig.get_path("scripts")) / "nats-server"
         self._make(f"{_REGISTRY}/{nats}", _BASE, server, "/usr/local/bin/nats-server", ())
         self._make_ours()
-        names = (PAUSE, f"{_REGISTRY}/{nats}", tutti_image())
+        names += [f"{_REGISTRY}/{nats}", tutti_image()]
         return tuple(self._archive(name) for name in names)
 
     def _make_base(self) -> None:

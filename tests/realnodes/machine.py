@@ -18,7 +18,7 @@ CONTROLLERS: Final = (
 _PROGRAMS: Final = {
     "containerd": "containerd",
     "runc": "runc",
-    "/usr/lib/cni/bridge": "containernetworking-plugins",
+    "/usr/lib/cni/ptp": "containernetworking-plugins",
     "iptables": "iptables",
     "nft": "nftables",
     "conntrack": "conntrack",

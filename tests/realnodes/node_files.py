@@ -31,8 +31,8 @@ _FOLDERS: Final = {
 }
 #: Where the node's local volumes are, as its pods' PersistentVolumes name it.
 VOLUMES: Final = "/media"
-#: Enough for one server of NATS, and then for three that take none of its own.
-VOLUMES_PER_NODE: Final = 4
+#: Enough for the servers of NATS of all releases that tests install: none is used twice.
+VOLUMES_PER_NODE: Final = 8
 _CONTAINERD: Final = f"""
 version = 2
 root = "/var/lib/containerd"
@@ -68,7 +68,7 @@ def write_node_files(folder: Path, name: str, number: int, cgroup: str, proxy: P
         (folder / "volumes" / str(volume)).mkdir(exist_ok=True)
     (folder / "resolv.conf").write_text("options ndots:0\n")
     (folder / "containerd.toml").write_text(_CONTAINERD)
-    (folder / "network" / "10-bridge.conflist").write_text(json.dumps(_network(number)))
+    (folder / "network" / "10-pods.conflist").write_text(json.dumps(_network(number)))
     # JSON is YAML.
     kubelet, kube_proxy = _kubelet(folder, number, cgroup), _kube_proxy(name, number, proxy)
     (folder / "kubelet.yaml").write_text(json.dumps(kubelet))
@@ -128,9 +128,10 @@ def _network(number: int) -> dict[str, object]:
         "ranges": [[{"subnet": pod_range(number)}]],
         "routes": [{"dst": "0.0.0.0/0"}],
     }
-    bridge = {"type": "bridge", "bridge": "cni0", "isGateway": True, "hairpinMode": True}
+    # Not a bridge: the rules of NetworkPolicies apply to packets that the node routes.
+    cable = {"type": "ptp", "ipMasq": False, "ipam": addresses}
     ports = {"type": "portmap", "capabilities": {"portMappings": True}}
-    plugins = [{**bridge, "ipMasq": False, "ipam": addresses}, ports]
+    plugins = [cable, ports]
     return {"cniVersion": "0.4.0", "name": "pods", "plugins": plugins}
 
 

@@ -5,39 +5,81 @@ from collections.abc import Callable
 from typing import Final
 
 from tests.realnodes.cluster import Object, RealCluster, is_ready
-from tests.realnodes.control import ToolError
+from tests.realnodes.control import KUBERNETES_GROUPS, ToolError
 from tests.realnodes.images import tutti_image
 
 NAMESPACE: Final = "kube-system"
 RELEASE: Final = "tutti"
+_INSTANCE: Final = "app.kubernetes.io/instance"
+_KINDS: Final = "customresourcedefinitions.apiextensions.k8s.io"
 _POLL_S: Final = 0.25
 _GANG: Final = 4
+#: Of pods whose gang no controller of ours has made.
+GANG_LABEL: Final = "realnodes.test/gang"
+#: Of gangs made by a Job: their pods have the Job's name in it.
+JOB_LABEL: Final = "volcano.sh/job-name"
 
 
-def submit_gang(cluster: RealCluster, name: str) -> None:
-    """Create a Job of four pods, none of which may run without the rest."""
+def _member_spec() -> Object:
+    """What the pods of all gangs run: they wait."""
     container = {
         "name": "member",
         "image": tutti_image(),
         "command": ["sleep", "3600"],
         "resources": {"requests": {"cpu": "20m", "memory": "8Mi"}},
     }
-    pod = {
+    return {
         "restartPolicy": "Never",
         "terminationGracePeriodSeconds": 0,
         "containers": [container],
     }
+
+
+def submit_gang(cluster: RealCluster, name: str, minimum: int = _GANG) -> None:
+    """Create a Job of four pods, none of which may run without the rest.
+
+    Raises:
+        ToolError: It was refused, as a minimum above four is by admission.
+    """
     job: Object = {
         "apiVersion": "batch.volcano.sh/v1alpha1",
         "kind": "Job",
         "metadata": {"name": name, "namespace": "default"},
         "spec": {
             "schedulerName": "tutti",
-            "minAvailable": _GANG,
-            "tasks": [{"name": "member", "replicas": _GANG, "template": {"spec": pod}}],
+            "minAvailable": minimum,
+            "tasks": [{"name": "member", "replicas": _GANG, "template": {"spec": _member_spec()}}],
         },
     }
     cluster.apply(job)
+
+
+def submit_kubernetes_gang(cluster: RealCluster, name: str) -> None:
+    """Create a gang of four in Kubernetes' own API: a PodGroup and its pods."""
+    group: Object = {
+        "apiVersion": KUBERNETES_GROUPS,
+        "kind": "PodGroup",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"schedulingPolicy": {"gang": {"minCount": _GANG}}},
+    }
+    pods: list[Object] = [
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {
+                "name": f"{name}-{number}",
+                "namespace": "default",
+                "labels": {GANG_LABEL: name},
+            },
+            "spec": {
+                **_member_spec(),
+                "schedulerName": "tutti",
+                "schedulingGroup": {"podGroupName": name},
+            },
+        }
+        for number in range(_GANG)
+    ]
+    cluster.apply(group, *pods)
 
 
 def delete_gang(cluster: RealCluster, name: str) -> None:
@@ -45,11 +87,19 @@ def delete_gang(cluster: RealCluster, name: str) -> None:
     cluster.kubectl("delete", "jobs.batch.volcano.sh", name, "--namespace=default")
 
 
+def members(cluster: RealCluster, name: str, label: str = JOB_LABEL) -> list[Object]:
+    """The gang's pods, which have its name in this label."""
+    return cluster.listed("pods", "--namespace=default", f"--selector={label}={name}")
+
+
 def bound_members(cluster: RealCluster, name: str) -> int:
     """How many of the gang's pods have a node."""
-    chosen = f"--selector=volcano.sh/job-name={name}"
-    pods = cluster.listed("pods", "--namespace=default", chosen)
-    return sum(1 for pod in pods if pod["spec"].get("nodeName"))
+    return sum(1 for pod in members(cluster, name) if pod["spec"].get("nodeName"))
+
+
+def running_members(cluster: RealCluster, name: str, label: str = JOB_LABEL) -> int:
+    """In how many of the gang's pods containers run."""
+    return sum(1 for pod in members(cluster, name, label) if pod["status"]["phase"] == "Running")
 
 
 def wait_for_gang(cluster: RealCluster, name: str, timeout_s: float) -> float:
@@ -61,7 +111,7 @@ def wait_for_gang(cluster: RealCluster, name: str, timeout_s: float) -> float:
 
 def services_pods(cluster: RealCluster) -> list[Object]:
     """The release's pods that run for ever, without those of its Jobs and those that end."""
-    chosen = f"--selector=app.kubernetes.io/instance={RELEASE}"
+    chosen = f"--selector={_INSTANCE}={RELEASE}"
     return [
         pod
         for pod in cluster.listed("pods", f"--namespace={NAMESPACE}", chosen)
@@ -106,7 +156,7 @@ def failed_mounts(cluster: RealCluster) -> dict[str, int]:
 
 def desired(cluster: RealCluster) -> dict[str, int]:
     """Each component, and how many replicas the release asks for."""
-    chosen = f"--selector=app.kubernetes.io/instance={RELEASE}"
+    chosen = f"--selector={_INSTANCE}={RELEASE}"
     return {
         component(one): int(one["spec"]["replicas"])
         for one in cluster.listed("deployments,statefulsets", f"--namespace={NAMESPACE}", chosen)
@@ -119,6 +169,34 @@ def not_ready(cluster: RealCluster) -> dict[str, int]:
     for pod in services_pods(cluster):
         lacking[component(pod)] -= is_ready(pod)
     return {name: count for name, count in lacking.items() if count}
+
+
+def owned_objects(cluster: RealCluster) -> set[tuple[str, str]]:
+    """Kind and name of every object of a release of Tutti, by its name or its label: not the kinds
+    that it installed, and no Events, which end by themselves."""
+    printed = cluster.kubectl("api-resources", "--verbs=list", "--output=name")
+    kinds = {kind for kind in printed.split() if not kind.startswith("events")} - {_KINDS}
+    return {
+        (one["kind"], one["metadata"]["name"])
+        for one in cluster.listed(",".join(sorted(kinds)))
+        if RELEASE in one["metadata"]["name"]
+        or (one["metadata"].get("labels") or {}).get(_INSTANCE) == RELEASE
+    }
+
+
+def remove_everything(cluster: RealCluster) -> None:
+    """Delete all gangs, uninstall the release if there is one, and delete what that keeps, by the
+    commands of the documents."""
+    kinds = ["pods", "podgroups.scheduling.k8s.io"]
+    if any(one["metadata"]["name"] == "jobs.batch.volcano.sh" for one in cluster.listed("crd")):
+        kinds.append("jobs.batch.volcano.sh")
+    cluster.kubectl("delete", ",".join(kinds), "--all", "--namespace=default", "--wait=false")
+    cluster.helm(
+        *("uninstall", RELEASE, f"--namespace={NAMESPACE}", "--ignore-not-found"),
+        *("--wait", "--timeout=120s"),
+    )
+    kept = ("secret,pvc", f"--selector={_INSTANCE}={RELEASE}")
+    cluster.kubectl("delete", *kept, f"--namespace={NAMESPACE}")
 
 
 def wait_until(probe: Callable[[], bool], timeout_s: float, because: str) -> float:

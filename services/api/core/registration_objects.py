@@ -72,7 +72,8 @@ def api_service(
                 "uid": owner_uid,
             }
         ]
-    bundle = "".join(members[one] for one in sorted(members))
+    # Replicas that serve a given certificate have one CA, whose file may lack the last line break.
+    bundle = "\n".join(sorted({ca.strip() for ca in members.values()})) + "\n"
     return {
         "apiVersion": API_SERVICES.api_version,
         "kind": API_SERVICES.kind,
