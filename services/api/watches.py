@@ -2,7 +2,8 @@
 
 A watch has no queue of events: it has the set of places that may have changed since its last
 events, and sends their present state. So a slow reader costs little, and one that does not take a
-write in time is disconnected.
+write in time is disconnected. Watches write one after another, each in its own pass of the event
+loop: a change that concerns hundreds of them does not delay the answers to other requests.
 """
 
 import asyncio
@@ -83,9 +84,20 @@ class Watching:
         self._book = book
         self._watches: set[GangWatch] = set()
         self._moved = asyncio.Event()
+        #: Held by the watch that writes next.
+        self._turn = asyncio.Lock()
 
     def __len__(self) -> int:
         return len(self._watches)
+
+    async def take_turn(self) -> None:
+        """Wait for a pass of the event loop in which no other watch goes on from here.
+
+        Other requests are answered in between. If all watches together need more time than there
+        is, each gets its turns later, and its changes are collected for longer.
+        """
+        async with self._turn:
+            await asyncio.sleep(0)
 
     def changed(self, places: Iterable[Place]) -> None:
         """Gangs at these places may have changed, or the version has."""
@@ -181,10 +193,13 @@ class GangWatch:
         self._news.set()
 
     async def events(
-        self, made: WatchEvents, sees: Callable[[set[str]], Awaitable[Container[str]]]
+        self,
+        made: WatchEvents,
+        sees: Callable[[set[str]], Awaitable[Container[str]]],
+        take_turn: Callable[[], Awaitable[None]],
     ) -> AsyncIterator[bytes]:
         """What to write, until the watch ends. `sees` returns those of some namespaces that its
-        user may see.
+        user may see; `take_turn` is called before each write of events.
         """
         initial = self._options.send_initial
         while True:
@@ -193,6 +208,7 @@ class GangWatch:
                 yield made.error(self._failure)
             if self._ended:
                 return
+            await take_turn()
             visible = await self._visible(sees)
             # From here to the first write there is no await: what is sent is the state of the
             # version up to which the watch has been sent everything afterwards.
@@ -204,7 +220,11 @@ class GangWatch:
                 for change in self._changes(book, place)
             ]
             self._sent, version = book.read, book.version.text()
-            for write in _writes(made.event(kind, forms) for kind, forms in changes):
+            for count, write in enumerate(
+                _writes(made.event(kind, forms) for kind, forms in changes)
+            ):
+                if count:
+                    await take_turn()
                 yield write
             del changes
             if initial:

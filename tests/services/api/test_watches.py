@@ -34,7 +34,7 @@ class Watched:
         self.watch = GangWatch(lambda: self.book, target, options, sees_all=True)
         self.watching.open(self.watch)
         made = WatchEvents(options, lambda: FIRST_SEEN_MS + 90_000)
-        self._lines = self.watch.events(made, self._sees)
+        self._lines = self.watch.events(made, self._sees, self.watching.take_turn)
 
     async def _sees(self, _namespaces: set[str]) -> Container[str]:
         change, self.during_check = self.during_check, int
@@ -235,3 +235,34 @@ async def test_all_watches_end_with_the_error_of_a_lost_stream() -> None:
     watched.watching.end(RequestFailed(410, "list again"))
     assert [(kind, one["code"]) for kind, one in await watched.events()] == [("ERROR", 410)]
     assert [lines async for lines in watched] == []
+
+
+async def test_each_watch_takes_its_turn_in_a_pass_of_the_event_loop_of_its_own() -> None:
+    """A change that concerns all watches must not delay the answers to other requests."""
+    watching = Watching(lambda: a_book("x"))
+    turns: list[int] = []
+    passes = 0
+
+    async def take(number: int) -> None:
+        await watching.take_turn()
+        turns.append(number)
+
+    taking = [asyncio.create_task(take(number)) for number in range(20)]
+    while len(turns) < 20:
+        passes += 1
+        before = len(turns)
+        await asyncio.sleep(0)
+        assert len(turns) - before <= 1
+        assert passes < 100
+    assert turns == list(range(20)), "first come, first served"
+    await asyncio.gather(*taking)
+
+
+async def test_a_watch_that_leaves_while_it_waits_for_its_turn_holds_up_no_other_one() -> None:
+    watching = Watching(lambda: a_book("x"))
+    first, second, third = (asyncio.create_task(watching.take_turn()) for _ in range(3))
+    await asyncio.sleep(0)
+    first.cancel()
+    second.cancel()
+    async with asyncio.timeout(5):
+        await third
