@@ -20,9 +20,8 @@ from typing import Any, Final
 import psutil
 import uvloop
 
-from bench.api_clients import POLL_S, EventLoopLag, Users, Watches, users_of, watches_of
+from bench.api_clients import POLL_S, ClientProcess, EventLoopLag, Users, users_of, watches_of
 from bench.api_reviews import ADMINS
-from bench.api_server import team
 
 #: p99 of a list, with watches.
 _TARGET_MS: Final = 100.0
@@ -87,14 +86,19 @@ async def a_server() -> AsyncIterator[Server]:
 
 
 async def measure(
-    server: Server, users: Users, arguments: argparse.Namespace, watches: Watches | None = None
+    server: Server,
+    users: Users,
+    arguments: argparse.Namespace,
+    watches: ClientProcess | None = None,
 ) -> dict[str, Any]:
     """Poll for some seconds; times in milliseconds, CPU in percent of a core."""
     await server.lag_p99_ms()
     events = 0 if watches is None else (await watches.count())["events"]
     cpu_s, began_s = server.cpu_s, time.monotonic()
+    users.take()
     async with EventLoopLag() as lag:
-        lists = await users.poll(arguments.users, team, arguments.seconds)
+        await users.poll(arguments.users, arguments.seconds)
+        lists = users.take()
         lag_ms = lag.take_p99_ms()
     took_s, used_s = time.monotonic() - began_s, server.cpu_s - cpu_s
     found: dict[str, Any] = {
@@ -118,7 +122,8 @@ async def run(arguments: argparse.Namespace) -> bool:
     """All measurements of one run; whether the target was reached."""
     async with a_server() as server, users_of(server.port) as users:
         # Connections and reviews of the first requests are not what is measured.
-        await users.poll(arguments.users, team, POLL_S)
+        await users.poll(arguments.users, POLL_S)
+        users.take()
         alone = await measure(server, users, arguments)
         _report(f"{arguments.users} users", alone)
         version = await users.version(ADMINS[0])
@@ -135,7 +140,7 @@ async def run(arguments: argparse.Namespace) -> bool:
 
 
 async def _measure_unread(
-    server: Server, users: Users, arguments: argparse.Namespace, watches: Watches
+    server: Server, users: Users, arguments: argparse.Namespace, watches: ClientProcess
 ) -> dict[str, Any]:
     """As `measure`, and after how many seconds the watches that are not read were dropped."""
     version = await users.version(ADMINS[0])

@@ -1,8 +1,8 @@
 """Clients of the API service: users that poll, and watches.
 
-Watches have a process of their own (`python -m bench.api_clients`), which decrypts and counts what
-it reads, and nothing more: so the times of the users' lists are not those of a busy client.
-Watches that are not read are sockets of which nothing is received after the request.
+In a process of their own (`python -m bench.api_clients`) watches decrypt and count what they read,
+and nothing more: so the times of the users' lists are not those of a busy client. Watches that are
+not read are sockets of which nothing is received after the request.
 """
 
 import argparse
@@ -14,7 +14,7 @@ import ssl
 import statistics
 import sys
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, Final, Self, cast
 
@@ -25,6 +25,7 @@ from typing_extensions import override
 
 #: Users look again as a person or a script does.
 POLL_S: Final = 10.0
+NAMESPACES: Final = 200
 PATH: Final = "/apis/visibility.tutti.dev/v1alpha1"
 _LAG_EVERY_S: Final = 0.005
 #: Of a client that does not read, the kernel takes little on its behalf.
@@ -32,6 +33,11 @@ _RECEIVE_BYTES: Final = 64 * 1024
 _START_S: Final = 60.0
 #: The end of an event; text in JSON has no line ends.
 _EVENT_END: Final = b"}\n"
+
+
+def team(n: int) -> str:
+    """The namespace of a gang, or of a user, by its number."""
+    return f"team-{n % NAMESPACES}"
 
 
 def insecure_context() -> ssl.SSLContext:
@@ -90,35 +96,37 @@ class Users:
     def __init__(self, url: str, session: aiohttp.ClientSession) -> None:
         self._url = url
         self._session = session
+        self._took_s: list[float] = []
+        self._refused = 0
 
-    async def poll(self, count: int, namespace_of: Callable[[int], str], seconds: float) -> Lists:
-        """So many users poll, evenly spread, for some seconds."""
-        took_s: list[float] = []
-        refused = 0
-        until_s = time.monotonic() + seconds
-
-        async def user(n: int) -> None:
-            nonlocal refused
-            namespace = namespace_of(n)
-            path = f"{self._url}{PATH}/namespaces/{namespace}/gangs?limit=500"
-            headers = {"Authorization": f"Bearer {namespace}"}
-            await asyncio.sleep(n / count * POLL_S)
-            while (began_s := time.monotonic()) < until_s:
-                async with self._session.get(path, headers=headers) as response:
-                    await response.read()
-                if response.status == 200:
-                    took_s.append(time.monotonic() - began_s)
-                else:
-                    refused += 1
-                await asyncio.sleep(max(0.0, POLL_S - (time.monotonic() - began_s)))
-
-        await asyncio.gather(*(user(n) for n in range(count)))
+    def take(self) -> Lists:
+        """What users saw since the last call."""
+        took_s, self._took_s = self._took_s or [0.0], []
+        refused, self._refused = self._refused, 0
         return Lists(
             lists=len(took_s),
             refused=refused,
             p50_ms=round(statistics.median(took_s) * 1000, 1),
             p99_ms=round(percentile(took_s, 99) * 1000, 1),
         )
+
+    async def poll(self, count: int, seconds: float = math.inf) -> None:
+        """So many users poll, evenly spread, for some seconds."""
+        until_s = time.monotonic() + seconds
+        await asyncio.gather(*(self._user(n, n / count * POLL_S, until_s) for n in range(count)))
+
+    async def _user(self, n: int, delay_s: float, until_s: float) -> None:
+        path = f"{self._url}{PATH}/namespaces/{team(n)}/gangs?limit=500"
+        headers = {"Authorization": f"Bearer {team(n)}"}
+        await asyncio.sleep(delay_s)
+        while (began_s := time.monotonic()) < until_s:
+            async with self._session.get(path, headers=headers) as response:
+                await response.read()
+            if response.status == 200:
+                self._took_s.append(time.monotonic() - began_s)
+            else:
+                self._refused += 1
+            await asyncio.sleep(max(0.0, POLL_S - (time.monotonic() - began_s)))
 
     async def version(self, admin: str) -> str:
         """The version of a list of all namespaces."""
@@ -135,14 +143,21 @@ async def users_of(port: int) -> AsyncIterator[Users]:
         yield Users(f"https://127.0.0.1:{port}", session)
 
 
-class Watches:
-    """The process of some watches."""
+class ClientProcess:
+    """A process of clients."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self._process = process
 
+    @property
+    def pid(self) -> int:
+        """Of the process."""
+        return self._process.pid
+
     async def count(self) -> dict[str, Any]:
-        """`events` so far, `open` watches and, of the time since the last call, `lag p99 ms`."""
+        """What it counted: of watches the `events` so far, those that are `open` and, of the time
+        since the last call, `lag p99 ms`; of users their `Lists`.
+        """
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(b"\n")
@@ -154,27 +169,38 @@ class Watches:
 @asynccontextmanager
 async def watches_of(
     port: int, count: int, admins: tuple[str, ...], version: str, *, read: bool = True
-) -> AsyncIterator[Watches]:
+) -> AsyncIterator[ClientProcess]:
     """So many watches of all gangs from a version on, all open, for the length of the block."""
-    command = (sys.executable, "-m", "bench.api_clients", f"--port={port}", f"--watches={count}")
+    flags = (f"--watches={count}", f"--admins={','.join(admins)}", f"--version={version}")
+    async with _a_process(port, *flags, *(() if read else ("--unread",))) as watches:
+        async with asyncio.timeout(_START_S):
+            assert (await watches.count())["open"] == count
+        yield watches
+
+
+@asynccontextmanager
+async def polling_users(port: int, count: int) -> AsyncIterator[ClientProcess]:
+    """A process of so many users that poll, for the length of the block."""
+    async with _a_process(port, f"--users={count}") as users:
+        yield users
+
+
+@asynccontextmanager
+async def _a_process(port: int, *flags: str) -> AsyncIterator[ClientProcess]:
     process = await asyncio.create_subprocess_exec(
-        *(*command, f"--admins={','.join(admins)}", f"--version={version}"),
-        *(() if read else ("--unread",)),
+        *(sys.executable, "-m", "bench.api_clients", f"--port={port}", *flags),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
     )
     assert process.stdin is not None
-    watches = Watches(process)
     try:
-        async with asyncio.timeout(_START_S):
-            assert (await watches.count())["open"] == count
-        yield watches
+        yield ClientProcess(process)
     finally:
         process.stdin.close()
         await process.wait()
 
 
-# The process of watches.
+# What the process does.
 
 
 class _Reader(asyncio.Protocol):
@@ -254,18 +280,31 @@ def _hold(port: int, requests: list[bytes]) -> None:
             sys.stdout.flush()
 
 
+async def _poll(port: int, count: int) -> None:
+    """Poll; each line of standard input is answered with what was seen since the last one."""
+    async with users_of(port) as users:
+        polling = asyncio.create_task(users.poll(count), name="polling")
+        while await asyncio.to_thread(sys.stdin.readline):
+            sys.stdout.write(f"{msgspec.json.encode(users.take()).decode()}\n")
+            sys.stdout.flush()
+        polling.cancel()
+
+
 def main() -> None:
-    """Hold watches open until standard input ends."""
+    """Be users or watches until standard input ends."""
     parser = argparse.ArgumentParser(prog="python -m bench.api_clients", description=__doc__)
     parser.add_argument("--port", type=int, required=True)
-    parser.add_argument("--watches", type=int, required=True)
-    parser.add_argument("--admins", required=True)
-    parser.add_argument("--version", required=True)
+    parser.add_argument("--users", type=int, default=0)
+    parser.add_argument("--watches", type=int, default=0)
+    parser.add_argument("--admins", default="")
+    parser.add_argument("--version", default="")
     parser.add_argument("--unread", action="store_true")
     given = parser.parse_args()
     admins = given.admins.split(",")
     requests = [_request(admins[n % len(admins)], given.version) for n in range(given.watches)]
-    if given.unread:
+    if given.users:
+        uvloop.run(_poll(given.port, given.users))
+    elif given.unread:
         _hold(given.port, requests)
     else:
         uvloop.run(_read(given.port, requests))

@@ -15,7 +15,7 @@ from typing import Final
 
 import uvloop
 
-from bench.api_clients import EventLoopLag
+from bench.api_clients import EventLoopLag, team
 from bench.api_reviews import reviews
 from services.api.api_server import ApiServer
 from services.api.authentication import Authenticator
@@ -45,7 +45,6 @@ from tests.support.snapshots import snapshot_of
 NODES: Final = 5_000
 GANGS: Final = 10_000
 MEMBERS: Final = 4
-NAMESPACES: Final = 200
 CHANGES_PER_S: Final = 100
 _SHAPE: Final = codec.encode(Shape(requests=(("cpu", 1000), ("pods", 1))))
 
@@ -55,13 +54,10 @@ def now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-def team(n: int) -> str:
-    """The namespace of a gang, or of a user, by its number."""
-    return f"team-{n % NAMESPACES}"
-
-
-def cluster_objects(*, running: range) -> list[Node | PodGroup | Pod]:
-    """The nodes, and all gangs with their pods, of which those of these numbers run."""
+def cluster_objects(
+    *, running: range, gangs: int = GANGS, name: str = "train"
+) -> list[Node | PodGroup | Pod]:
+    """The nodes, and so many gangs with their pods, of which those of these numbers run."""
     nodes = [
         Node(
             uid=f"node-{n}",
@@ -73,30 +69,30 @@ def cluster_objects(*, running: range) -> list[Node | PodGroup | Pod]:
     ]
     groups = [
         PodGroup(
-            uid=f"gang-{n}",
+            uid=f"{name}-{n}",
             dialect="volcano",
             namespace=team(n),
-            name=f"train-{n}",
+            name=f"{name}-{n}",
             resource_version=1,
             min_member=MEMBERS,
         )
-        for n in range(GANGS)
+        for n in range(gangs)
     ]
     pods = [
         Pod(
-            uid=f"pod-{n}-{member}",
+            uid=f"{name}-{n}-{member}",
             namespace=team(n),
-            name=f"train-{n}-{member}",
+            name=f"{name}-{n}-{member}",
             resource_version=1,
             shape=_SHAPE,
             ours=True,
             scheduler_name="volcano",
-            group_name=f"train-{n}",
+            group_name=f"{name}-{n}",
             role="worker",
             node=f"node-{(n * MEMBERS + member) % NODES:04}" if n in running else "",
             phase="Running" if n in running else "Pending",
         )
-        for n in range(GANGS)
+        for n in range(gangs)
         for member in range(MEMBERS)
     ]
     return [*nodes, *groups, *pods]
@@ -120,13 +116,13 @@ def a_verdict(n: int, *, attempt: int) -> Verdict:
     """A gang's verdict."""
     running = MEMBERS if n in _RUNNING else 0
     return Verdict(
-        gang_id=f"gang-{n}",
+        gang_id=f"train-{n}",
         epoch=2,
         at_ms=now_ms(),
         dialect="volcano",
         namespace=team(n),
         name=f"train-{n}",
-        uid=f"gang-{n}",
+        uid=f"train-{n}",
         queue="default",
         phase="Running" if running else "Inqueue",
         min_member=MEMBERS,

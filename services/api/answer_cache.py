@@ -60,8 +60,9 @@ class AnswerCache(Generic[K, V]):
         found = self._current(key, ask)
         if found is not None:
             return found.value
+        self._start(key, ask)
         # The remaining clients get the answer also when one leaves.
-        return await asyncio.shield(self._asked(key, ask))
+        return await asyncio.shield(self._asking[key])
 
     def _current(self, key: K, ask: Callable[[], Awaitable[V]]) -> _Kept[V] | None:
         found = self._kept.get(key)
@@ -69,17 +70,15 @@ class AnswerCache(Generic[K, V]):
         if found is None or found.until_s <= now_s:
             return None
         if found.renew_s <= now_s:
-            self._asked(key, ask)
+            self._start(key, ask)
         self._kept.move_to_end(key)
         return found
 
-    def _asked(self, key: K, ask: Callable[[], Awaitable[V]]) -> asyncio.Task[V]:
-        """The question about a key that is in flight."""
-        task = self._asking.get(key)
-        if task is None:
+    def _start(self, key: K, ask: Callable[[], Awaitable[V]]) -> None:
+        """Ask about a key, unless a question about it is in flight."""
+        if key not in self._asking:
             task = self._asking[key] = asyncio.create_task(self._fetch(key, ask), name="ask")
             task.add_done_callback(lambda done: self._done(key, done))
-        return task
 
     async def _fetch(self, key: K, ask: Callable[[], Awaitable[V]]) -> V:
         async with self._turns:

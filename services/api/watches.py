@@ -29,9 +29,10 @@ from services.api.errors import RequestFailed
 
 #: Changes are collected for this long, so that a burst is one write; users see them within 0.2 s.
 _COLLECT_S: Final = 0.1
-#: Events are made into JSON up to this length at a time, so that many watches that begin at once do
-#: not have the text of all gangs each.
+#: A write ends at this length or number of events, so that neither many watches that begin at once
+#: nor a burst of changes keeps the event loop from other requests for long.
 _WRITE_BYTES: Final = 256 * 1024
+_WRITE_EVENTS: Final = 100
 #: When a refused client may try again: watches last minutes.
 _RETRY_S: Final = 10
 #: How long a watch or read waits for a version that this replica has not reached.
@@ -210,23 +211,15 @@ class GangWatch:
                 return
             await take_turn()
             visible = await self._visible(sees)
-            # From here to the first write there is no await: what is sent is the state of the
-            # version up to which the watch has been sent everything afterwards.
             book, places, self._dirty = self._book(), self._dirty, set()
-            changes = [
-                change
-                for place in sorted(places)
-                if place[0] in visible
-                for change in self._changes(book, place)
-            ]
-            self._sent, version = book.read, book.version.text()
-            for count, write in enumerate(
-                _writes(made.event(kind, forms) for kind, forms in changes)
-            ):
+            # Of the last writes, gangs may be newer than this: then they count as changed again.
+            reached, version = book.read, book.version.text()
+            visible_places = [place for place in sorted(places) if place[0] in visible]
+            for count, write in enumerate(self._writes(book, visible_places, made)):
                 if count:
                     await take_turn()
                 yield write
-            del changes
+            self._sent = reached
             if initial:
                 initial = False
                 yield made.bookmark(version, initial_end=True)
@@ -273,6 +266,26 @@ class GangWatch:
         entry = self._book().get(place)
         return entry is not None and matches(entry, self._target, self._options)
 
+    def _writes(
+        self, book: GangBook, places: Iterable[Place], made: WatchEvents
+    ) -> Iterator[bytes]:
+        """The events of some places, joined to writes. It ends early if the watch ends."""
+        lines: list[bytes] = []
+        size = 0
+        for place in places:
+            # What changed since the first write is in this one.
+            self._dirty.discard(place)
+            for kind, forms in self._changes(book, place):
+                lines.append(made.event(kind, forms))
+                size += len(lines[-1])
+            if size >= _WRITE_BYTES or len(lines) >= _WRITE_EVENTS:
+                yield b"".join(lines)
+                lines, size = [], 0
+                if self._ended:
+                    return
+        if lines:
+            yield b"".join(lines)
+
     def _changes(self, book: GangBook, place: Place) -> Iterator[tuple[EventKind, GangForms]]:
         """The events of a place since what was sent, and the gang in each."""
         entry, gone, sent = book.get(place), book.deletions.get(place), self._sent
@@ -316,17 +329,3 @@ def matches(entry: GangEntry, target: Target, options: ReadOptions) -> bool:
         and selector.phase in {None, verdict.phase}
         and selector.queue in {None, verdict.queue}
     )
-
-
-def _writes(lines: Iterable[bytes]) -> Iterator[bytes]:
-    """The lines, joined to writes of about `_WRITE_BYTES`."""
-    joined: list[bytes] = []
-    size = 0
-    for line in lines:
-        joined.append(line)
-        size += len(line)
-        if size >= _WRITE_BYTES:
-            yield b"".join(joined)
-            joined, size = [], 0
-    if joined:
-        yield b"".join(joined)

@@ -186,6 +186,39 @@ async def test_many_events_are_several_writes(monkeypatch: pytest.MonkeyPatch) -
     assert found == [f"ADDED g{n} Inqueue" for n in range(10)]
 
 
+async def test_changes_between_two_writes_are_sent_once_and_none_is_lost(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("services.api.watches._WRITE_EVENTS", 2)
+    watched = Watched(a_book("g0", "g1", "g2", "g3", "g4", "g5"), ReadOptions(send_initial=True))
+    version = watched.book.version.text()
+    assert await watched.names() == ["ADDED g0 Inqueue", "ADDED g1 Inqueue"]
+    watched.publish(7, verdict("a", "g0", phase="Running"))
+    watched.publish(8, verdict("a", "g2", phase="Running"))
+    watched.publish(9, verdict("a", "g3", phase="Gone"))
+    watched.publish(10, verdict("a", "g6"))
+    found = await watched.names()
+    found += await watched.names()
+    # g2 is sent as it is by then, and not again; g3 was never sent.
+    assert found == ["ADDED g2 Running", "ADDED g4 Inqueue", "ADDED g5 Inqueue"]
+    ((kind, bookmark),) = await watched.events()
+    assert (kind, bookmark["metadata"]["resourceVersion"]) == ("BOOKMARK", version)
+    assert await watched.names() == ["MODIFIED g0 Running", "ADDED g6 Inqueue"]
+    watched.publish(11, verdict("a", "g2", phase="Starting"))
+    assert await watched.names() == ["MODIFIED g2 Starting"]
+
+
+async def test_a_watch_that_ends_between_two_writes_sends_no_more_gangs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("services.api.watches._WRITE_EVENTS", 1)
+    watched = Watched(a_book("x", "y", "z"), ReadOptions())
+    assert await watched.names() == ["ADDED x Inqueue"]
+    watched.watching.end(RequestFailed(410, "list again"))
+    kinds = [kind for kind, _ in await watched.events()]
+    assert kinds == ["ERROR"]
+
+
 async def test_tables_have_their_columns_once() -> None:
     watched = Watched(a_book("x"), ReadOptions(answer="table"))
     ((_, first),) = await watched.events()
