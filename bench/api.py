@@ -15,6 +15,7 @@ import sys
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any, Final
 
 import psutil
@@ -42,6 +43,12 @@ class Server:
     def cpu_s(self) -> float:
         """CPU time so far."""
         return sum(self._costs.cpu_times()[:2])
+
+    @property
+    def waited_s(self) -> float:
+        """How long its event loop could have run, and had no core, so far."""
+        text = Path(f"/proc/{self._process.pid}/schedstat").read_text()
+        return int(text.split()[1]) / 1e9
 
     @property
     def memory_mib(self) -> float:
@@ -94,19 +101,21 @@ async def measure(
     """Poll for some seconds; times in milliseconds, CPU in percent of a core."""
     await server.lag_p99_ms()
     events = 0 if watches is None else (await watches.count())["events"]
-    cpu_s, began_s = server.cpu_s, time.monotonic()
+    cpu_s, waited_s, began_s = server.cpu_s, server.waited_s, time.monotonic()
     users.take()
     async with EventLoopLag() as lag:
         await users.poll(arguments.users, arguments.seconds)
         lists = users.take()
         lag_ms = lag.take_p99_ms()
     took_s, used_s = time.monotonic() - began_s, server.cpu_s - cpu_s
+    waited_s = server.waited_s - waited_s
     found: dict[str, Any] = {
         "lists": lists.lists,
         "refused": lists.refused,
         "p50 ms": lists.p50_ms,
         "p99 ms": lists.p99_ms,
         "server cpu %": round(used_s / took_s * 100),
+        "server without a core %": round(waited_s / took_s * 100),
         "server MiB": server.memory_mib,
         "server lag p99 ms": await server.lag_p99_ms(),
         "users lag p99 ms": lag_ms,
