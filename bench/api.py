@@ -4,8 +4,9 @@ One process has the service's server with 5,000 nodes and 10,000 gangs of four p
 namespaces, and changes 100 gangs a second (`bench.api_server`). This process has users that list
 the gangs of their namespace every ten seconds, over a connection of their own; a third one has
 watches of all gangs (`bench.api_clients`). It prints, from one run, the times of lists without
-watches, with them, and with further ones that are not read; the server's CPU and memory; and how
-late each process's event loop ran what was due, which says whether the server or a client was busy.
+watches, with them, and with further ones that are not read; the server's CPU and memory; how late
+each process's event loop ran what was due, and the CPU time that the server's used until then,
+which does not depend on other processes of the machine.
 """
 
 import argparse
@@ -67,6 +68,10 @@ class Server:
         """How late its event loop ran what was due since the last call."""
         return await self._ask("lag")
 
+    async def busy_p99_ms(self) -> float:
+        """The CPU time that it used until then."""
+        return await self._ask("busy")
+
     async def _ask(self, command: str) -> float:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
@@ -100,6 +105,7 @@ async def measure(
 ) -> dict[str, Any]:
     """Poll for some seconds; times in milliseconds, CPU in percent of a core."""
     await server.lag_p99_ms()
+    await server.busy_p99_ms()
     events = 0 if watches is None else (await watches.count())["events"]
     cpu_s, waited_s, began_s = server.cpu_s, server.waited_s, time.monotonic()
     users.take()
@@ -118,6 +124,7 @@ async def measure(
         "server without a core %": round(waited_s / took_s * 100),
         "server MiB": server.memory_mib,
         "server lag p99 ms": await server.lag_p99_ms(),
+        "server busy p99 ms": await server.busy_p99_ms(),
         "users lag p99 ms": lag_ms,
     }
     if watches is not None:

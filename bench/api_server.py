@@ -2,8 +2,8 @@
 
 It runs on the event loop and with the collector's settings of the service. Commands are lines of
 standard input, each answered with a number: `change` begins the changes, `watches` are those that
-are open, `lag` is how late the event loop ran what was due since the last `lag` (p99, in
-milliseconds).
+are open, `lag` is how late the event loop ran what was due since the last `lag`, and `busy` the CPU
+time that it used until then (p99, in milliseconds).
 """
 
 import asyncio
@@ -162,6 +162,8 @@ async def serve() -> None:
                         _print(len(watching))
                     case "lag":
                         _print(lag.take_p99_ms())
+                    case "busy":
+                        _print(lag.take_cpu_p99_ms())
                     case _:
                         raise ValueError(f"unknown command: {line!r}")
             if changing is not None:
