@@ -83,6 +83,9 @@ def programs(extent: Extent, session_file: Path) -> list[Part]:
             for jobs, pods in ((20, 100), (3, 1000), (500, 20))
         ),
         _measuring("tracing", "bench.tracing", ("--rounds", str(extent.runs)), 60),
+        _measuring("API service", "bench.api", ("--strict",), 20),
+        _measuring("API service and planner", "bench.api_planner", ("--rounds", "5"), 20),
+        _measuring("the same, on cores of their own", "bench.api_planner", ("--pin",), 20),
         _measuring("recovery", "bench.recovery", (), 60),
         _measuring("log sync", "bench.log_sync", (), 20),
         _measuring("upgrade", "bench.upgrade", (), 30),

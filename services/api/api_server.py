@@ -5,6 +5,7 @@ watches, or a Status.
 import asyncio
 import hashlib
 import logging
+import socket
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any, Final
@@ -37,6 +38,10 @@ KEEPALIVE_S: Final = 120.0
 SHUTDOWN_S: Final = 2.0
 #: A reader of a watch that does not take a write for this long is disconnected.
 SLOW_READER_S: Final = 10.0
+
+#: What is written and not sent yet of a watch, at most: in the event loop, and again in the kernel.
+#: Their own limits are megabytes, minutes of events until a reader that has stopped is noticed.
+_UNSENT_BYTES: Final = 64 * 1024
 
 #: As much as aiohttp reads without further settings: the manifests of a large workload.
 BODY_BYTES_MAX: Final = 1024 * 1024
@@ -224,6 +229,7 @@ class ApiServer:
         response = web.StreamResponse(headers={"Content-Type": _JSON, "Cache-Control": "no-cache"})
         self._warn(response)
         await response.prepare(request)
+        _limit_unsent(request)
         try:
             await self._write_all(request, response, lines, options.timeout_s)
         except ConnectionError:
@@ -299,6 +305,14 @@ def _file_of_console(request: web.BaseRequest) -> web.Response | None:
 def _disconnect(request: web.BaseRequest) -> None:
     if request.transport is not None:
         request.transport.abort()
+
+
+def _limit_unsent(request: web.BaseRequest) -> None:
+    if request.transport is not None:
+        request.transport.set_write_buffer_limits(high=_UNSENT_BYTES)
+    connection = request.get_extra_info("socket")
+    if connection is not None:
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, _UNSENT_BYTES)
 
 
 def _document(path: str) -> dict[str, Any] | None:

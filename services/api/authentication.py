@@ -121,6 +121,7 @@ class Authenticator:
             keep_s=lambda user: _REFUSED_S if user is None else _ACCEPTED_S,
             entries_max=_TOKENS_MAX,
             in_flight_max=_REVIEWS_IN_FLIGHT_MAX,
+            renews=True,
         )
 
     async def run(self) -> None:

@@ -71,6 +71,7 @@ class Authorizer:
             keep_s=lambda _allowed: KEEP_S,
             entries_max=_ANSWERS_MAX,
             in_flight_max=_REVIEWS_IN_FLIGHT_MAX,
+            renews=True,
         )
 
     async def may(self, user: User, *actions: Action) -> tuple[bool, ...]:
@@ -79,16 +80,14 @@ class Authorizer:
         Raises:
             RequestFailed: 503, the API server does not answer in time.
         """
-        kept = [self._answers.kept((user, one)) for one in actions]
+        asked = [((user, one), partial(self._review, user, one)) for one in actions]
+        kept = [self._answers.kept(key, ask) for key, ask in asked]
         if None not in kept:
             # The usual case, and cheap: watches ask before each write.
             return tuple(one is True for one in kept)
         try:
             async with asyncio.timeout(_TIMEOUT_S):
-                answers = (
-                    self._answers.get((user, one), partial(self._review, user, one))
-                    for one in actions
-                )
+                answers = (self._answers.get(key, ask) for key, ask in asked)
                 return tuple(await asyncio.gather(*answers))
         except (KubeError, TimeoutError) as error:
             why = str(error) or "the API server does not answer"

@@ -6,6 +6,7 @@ from msgspec import Meta
 
 from shared.dialects.discovery import scheduler_names
 from shared.runtime.settings import KubeSettings, SettingsError
+from shared.telemetry.addresses import JAEGER_URL
 
 
 class ApiSettings(KubeSettings, frozen=True, kw_only=True):
@@ -60,8 +61,7 @@ class ApiSettings(KubeSettings, frozen=True, kw_only=True):
     jaeger_url: Annotated[
         str,
         Meta(
-            # A path is appended to it, and the console makes a link of it.
-            pattern=r"^(https?://[^/@?#\s]+(/[^@?#\s]*)?)?\Z",
+            pattern=JAEGER_URL,
             description="Jaeger's user interface as users reach it: gangs link to their traces; "
             "empty: no links",
         ),

@@ -93,7 +93,7 @@ class GangResource:
             return namespaces if now.namespaces is None else now.namespaces
 
         try:
-            async for lines in watch.events(made, seen):
+            async for lines in watch.events(made, seen, self._watching.take_turn):
                 yield lines
         except RequestFailed as failure:
             yield made.error(failure)

@@ -2,7 +2,8 @@
 
 A watch has no queue of events: it has the set of places that may have changed since its last
 events, and sends their present state. So a slow reader costs little, and one that does not take a
-write in time is disconnected.
+write in time is disconnected. Watches write one after another, each in its own pass of the event
+loop: a change that concerns hundreds of them does not delay the answers to other requests.
 """
 
 import asyncio
@@ -28,9 +29,10 @@ from services.api.errors import RequestFailed
 
 #: Changes are collected for this long, so that a burst is one write; users see them within 0.2 s.
 _COLLECT_S: Final = 0.1
-#: Events are made into JSON up to this length at a time, so that many watches that begin at once do
-#: not have the text of all gangs each.
+#: A write ends at this length or number of events, so that neither many watches that begin at once
+#: nor a burst of changes keeps the event loop from other requests for long.
 _WRITE_BYTES: Final = 256 * 1024
+_WRITE_EVENTS: Final = 100
 #: When a refused client may try again: watches last minutes.
 _RETRY_S: Final = 10
 #: How long a watch or read waits for a version that this replica has not reached.
@@ -83,9 +85,20 @@ class Watching:
         self._book = book
         self._watches: set[GangWatch] = set()
         self._moved = asyncio.Event()
+        #: Held by the watch that writes next.
+        self._turn = asyncio.Lock()
 
     def __len__(self) -> int:
         return len(self._watches)
+
+    async def take_turn(self) -> None:
+        """Wait for a pass of the event loop in which no other watch goes on from here.
+
+        Other requests are answered in between. If all watches together need more time than there
+        is, each gets its turns later, and its changes are collected for longer.
+        """
+        async with self._turn:
+            await asyncio.sleep(0)
 
     def changed(self, places: Iterable[Place]) -> None:
         """Gangs at these places may have changed, or the version has."""
@@ -181,10 +194,13 @@ class GangWatch:
         self._news.set()
 
     async def events(
-        self, made: WatchEvents, sees: Callable[[set[str]], Awaitable[Container[str]]]
+        self,
+        made: WatchEvents,
+        sees: Callable[[set[str]], Awaitable[Container[str]]],
+        take_turn: Callable[[], Awaitable[None]],
     ) -> AsyncIterator[bytes]:
         """What to write, until the watch ends. `sees` returns those of some namespaces that its
-        user may see.
+        user may see; `take_turn` is called before each write of events.
         """
         initial = self._options.send_initial
         while True:
@@ -193,20 +209,17 @@ class GangWatch:
                 yield made.error(self._failure)
             if self._ended:
                 return
+            await take_turn()
             visible = await self._visible(sees)
-            # From here to the first write there is no await: what is sent is the state of the
-            # version up to which the watch has been sent everything afterwards.
             book, places, self._dirty = self._book(), self._dirty, set()
-            changes = [
-                change
-                for place in sorted(places)
-                if place[0] in visible
-                for change in self._changes(book, place)
-            ]
-            self._sent, version = book.read, book.version.text()
-            for write in _writes(made.event(kind, forms) for kind, forms in changes):
+            # Of the last writes, gangs may be newer than this: then they count as changed again.
+            reached, version = book.read, book.version.text()
+            visible_places = [place for place in sorted(places) if place[0] in visible]
+            for count, write in enumerate(self._writes(book, visible_places, made)):
+                if count:
+                    await take_turn()
                 yield write
-            del changes
+            self._sent = reached
             if initial:
                 initial = False
                 yield made.bookmark(version, initial_end=True)
@@ -253,6 +266,26 @@ class GangWatch:
         entry = self._book().get(place)
         return entry is not None and matches(entry, self._target, self._options)
 
+    def _writes(
+        self, book: GangBook, places: Iterable[Place], made: WatchEvents
+    ) -> Iterator[bytes]:
+        """The events of some places, joined to writes. It ends early if the watch ends."""
+        lines: list[bytes] = []
+        size = 0
+        for place in places:
+            # What changed since the first write is in this one.
+            self._dirty.discard(place)
+            for kind, forms in self._changes(book, place):
+                lines.append(made.event(kind, forms))
+                size += len(lines[-1])
+            if size >= _WRITE_BYTES or len(lines) >= _WRITE_EVENTS:
+                yield b"".join(lines)
+                lines, size = [], 0
+                if self._ended:
+                    return
+        if lines:
+            yield b"".join(lines)
+
     def _changes(self, book: GangBook, place: Place) -> Iterator[tuple[EventKind, GangForms]]:
         """The events of a place since what was sent, and the gang in each."""
         entry, gone, sent = book.get(place), book.deletions.get(place), self._sent
@@ -296,17 +329,3 @@ def matches(entry: GangEntry, target: Target, options: ReadOptions) -> bool:
         and selector.phase in {None, verdict.phase}
         and selector.queue in {None, verdict.queue}
     )
-
-
-def _writes(lines: Iterable[bytes]) -> Iterator[bytes]:
-    """The lines, joined to writes of about `_WRITE_BYTES`."""
-    joined: list[bytes] = []
-    size = 0
-    for line in lines:
-        joined.append(line)
-        size += len(line)
-        if size >= _WRITE_BYTES:
-            yield b"".join(joined)
-            joined, size = [], 0
-    if joined:
-        yield b"".join(joined)

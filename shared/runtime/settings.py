@@ -17,6 +17,7 @@ from msgspec import Meta
 from typing_extensions import override
 
 from shared.runtime.redaction import HIDDEN, without_secrets
+from shared.telemetry.addresses import OTLP_ENDPOINT
 
 S = TypeVar("S", bound=msgspec.Struct)
 
@@ -61,8 +62,7 @@ class CommonSettings(msgspec.Struct, frozen=True, kw_only=True):
     otlp_endpoint: Annotated[
         str,
         Meta(
-            # Credentials have no place in it: see docs/tracing.md.
-            pattern=r"^(https?://[^@\s]+)?$",
+            pattern=OTLP_ENDPOINT,
             description="OTLP/HTTP endpoint for traces, http://host:4318; empty: none",
         ),
     ] = ""

@@ -98,11 +98,12 @@ class Tab:
         """The text of the page, as users see it."""
         return str(await self.page.evaluate("document.querySelector('main').innerText"))
 
-    async def overflow_px(self) -> int:
-        """How much wider the page is than the window."""
+    async def overflow_px(self, *, vertical: bool = False) -> int:
+        """How much wider, or higher, the page is than the window."""
+        side = "Height" if vertical else "Width"
         return int(
             await self.page.evaluate(
-                "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+                f"document.documentElement.scroll{side} - document.documentElement.client{side}"
             )
         )
 

@@ -33,6 +33,7 @@ PAGES = {
     "timeline?by=node": "node-0000",
     "what-if": "Would the gangs",
 }
+MOBILE_WIDTH = 600
 FIRST_PAINT_MS = 1_000.0
 UPDATE_MS = 200.0
 MANIFEST = """
@@ -106,6 +107,8 @@ async def test_each_page_shows_the_cluster_and_passes_the_rules_of_accessibility
             await tab.open(route)
             await tab.instant_of(text)
             assert await tab.overflow_px() <= 0, route
+            if route == "overview" and width > MOBILE_WIDTH:
+                assert await tab.overflow_px(vertical=True) <= 0, "all panels are in the window"
             await tab.page.screenshot(path=screenshot_path(route, scheme, width))
             await tab.page.evaluate(axe)
             found = await tab.page.evaluate(

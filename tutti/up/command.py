@@ -21,6 +21,7 @@ from tutti.up.options import (
     SERVICES,
     OptionError,
     UpOptions,
+    check_addresses,
     check_combination,
     read_replicas,
 )
@@ -155,6 +156,7 @@ def _options(replicas: tuple[str, ...], flags: dict[str, object]) -> UpOptions:
     options = msgspec.convert(
         {**given, "replicas": read_replicas(replicas)}, UpOptions, strict=False
     )
+    check_addresses(options)
     check_combination(options)
     return options
 

@@ -1,6 +1,7 @@
 """The options of `tutti up`, checked."""
 
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
@@ -9,6 +10,12 @@ from urllib.parse import urlsplit
 import msgspec
 
 from shared.dialects.discovery import scheduler_names
+from shared.telemetry.addresses import (
+    JAEGER_URL,
+    JAEGER_URL_RULE,
+    OTLP_ENDPOINT,
+    OTLP_ENDPOINT_RULE,
+)
 
 #: Processes of each service. Active and standby planner: the standby answers questions and takes
 #: over in about a second. Two binders: when one hangs or dies, the other has its decisions after
@@ -102,6 +109,20 @@ def read_replicas(given: tuple[str, ...]) -> dict[str, int]:
             raise OptionError(f"--replicas {item}: N must be a number from 0 to {REPLICAS_MAX}")
         replicas[service] = int(number)
     return replicas
+
+
+def check_addresses(options: UpOptions) -> None:
+    """Refuse addresses that the services would refuse when they start.
+
+    Raises:
+        OptionError: An address breaks its rule.
+    """
+    for flag, given, pattern, rule in (
+        ("--otlp", options.otlp_endpoint, OTLP_ENDPOINT, OTLP_ENDPOINT_RULE),
+        ("--jaeger", options.jaeger_url, JAEGER_URL, JAEGER_URL_RULE),
+    ):
+        if not re.match(pattern, given):
+            raise OptionError(f"{flag}: {rule}")
 
 
 def check_combination(options: UpOptions) -> None:

@@ -24,12 +24,16 @@ export function OverviewPage() {
     <>
       <Title of={[gangs, nodes, queues]}>Overview</Title>
       <div class="panels">
-        <Utilisation nodes={nodes} queues={queues} />
-        <Phases gangs={gangs} />
-        <Blocked gangs={gangs} />
-        <Holding gangs={gangs} />
-        <Shapes shapes={shapes} />
-        <Services instances={instances} />
+        <div>
+          <Phases gangs={gangs} />
+          <Utilisation nodes={nodes} queues={queues} />
+          <Shapes shapes={shapes} />
+        </div>
+        <div>
+          <Blocked gangs={gangs} />
+          <Holding gangs={gangs} />
+          <Services instances={instances} />
+        </div>
       </div>
     </>
   );

@@ -253,33 +253,34 @@ l",{class:"facts",children:[(t.resources??[]).map(r=>s(T,{children:[s("dt",{titl
 s("dt",{children:"Taints"}),s("dd",{children:t.taints.join(", ")})]}),Object.entries(t.topology??{}).map(([r,i])=>s(T,{children:[s("dt",{children:r}),s("dd",{children:i})]})),
 s("dt",{children:"Gangs"}),s("dd",{children:[s("ul",{class:"inline",children:e.gangs.map(r=>s("li",{children:[s("span",{class:"swatch",style:{background:Ge(r.gang)}}),
 " ",s(ie,{place:r.gang})," (",r.members,")"]},r.gang))}),!e.gangs.length&&"none that you may see"]})]})]})}var qn=10;function hr(){let e=W(),n=O(e.gangs),t=O(e.nodes),r=O(e.queues),i=O(e.podShapes),o=O(e.instances);return s(T,{children:[s(Q,{of:[n,t,r],children:"Over\
-view"}),s("div",{class:"panels",children:[s(fo,{nodes:t,queues:r}),s(po,{gangs:n}),s(mo,{gangs:n}),s(go,{gangs:n}),s(ho,{shapes:i}),s(_o,{instances:o})]})]})}function fo({
-nodes:e,queues:n}){let t=x(()=>tr(e.items),[e.items]),r=x(()=>or(n.items),[n.items]);return s("section",{children:[s("h2",{children:"Capacity"}),e.freshness==="\
-failed"&&s(U,{children:e.message}),me(t.keys()).map(i=>{let{total:o,requested:a,unusable:c}=t.get(i),{promised:u,reserved:f}=r.get(i)??{promised:0,reserved:0},l=m=>te(
-i,m),p=[`${l(a)} of ${l(o)} requested`,c?`${l(c)} on nodes that take no pods`:"",u?`${l(u)} promised to admitted gangs`:"",f?`${l(f)} reserved for lost members`:
-""].filter(Boolean).join("; ");return s("div",{class:"measure",children:[s("div",{title:i,children:[ee(i)," ",s("strong",{children:[o?Math.round(100*a/o):0," %"]})]}),
-s(un,{label:`${i}: ${p}`,whole:o,parts:[{kind:"used",value:a,title:"requested"},{kind:"kept",value:u+f,title:"kept"},{kind:"unusable",value:c,title:"unusable"}]}),
-s("small",{children:p})]},i)})]})}function po({gangs:e}){let n=x(()=>pn(e.items),[e.items]);return s("section",{children:[s("h2",{children:"Gangs"}),s("ul",{class:"\
-counts",children:Ue.map(t=>s("li",{children:s("a",{href:`${Y("gangs")}?${new URLSearchParams({phase:t})}`,children:[s("strong",{children:n.get(t)})," ",s(Ee,{phase:t})]})},
-t))})]})}function mo({gangs:e}){let n=x(()=>rr(e.items),[e.items]);return s("section",{children:[s("h2",{children:"Why gangs wait"}),e.freshness==="live"&&!n.length&&
-s(U,{children:"No gang waits."}),n.length>0&&s(V,{label:"Why gangs wait",children:s("table",{children:[s("thead",{children:s("tr",{children:[s("th",{scope:"col",
-children:"Reason"}),s("th",{scope:"col",class:"number",children:"Gangs"}),s("th",{scope:"col",class:"number",children:"Members"}),s("th",{scope:"col",children:"\
-Largest"})]})}),s("tbody",{children:n.slice(0,qn).map(t=>s("tr",{children:[s("th",{scope:"row",children:s("a",{href:`${Y("gangs")}?${new URLSearchParams({search:t.
-reason})}`,children:t.reason})}),s("td",{class:"number",children:t.gangs}),s("td",{class:"number",children:t.members}),s("td",{children:s(ie,{place:N(t.largest)})})]},
-t.reason))})]})})]})}function go({gangs:e}){let n=x(()=>ir(e.items,qn),[e.items]);return n.length?s("section",{children:[s("h2",{children:"Gangs that hold what \
-others lack"}),s(V,{label:"Gangs that hold what others lack",children:s("table",{children:[s("thead",{children:s("tr",{children:[s("th",{scope:"col",children:"G\
-ang"}),s("th",{scope:"col",class:"number",children:"Waiting gangs"}),s("th",{scope:"col",class:"number",children:"Their members"})]})}),s("tbody",{children:n.map(
-t=>s("tr",{children:[s("th",{scope:"row",children:s(ie,{place:t.gang})}),s("td",{class:"number",children:t.gangs}),s("td",{class:"number",children:t.members})]},
-t.gang))})]})})]}):null}function ho({shapes:e}){return s("section",{children:[s("h2",{children:"Largest gangs that fit now"}),e.freshness==="failed"&&s(U,{children:e.
-message}),e.items.length>0&&s(V,{label:"Largest gangs that fit now",children:s("table",{children:[s("thead",{children:s("tr",{children:[s("th",{scope:"col",children:"\
-Pods that request"}),s("th",{scope:"col",class:"number",children:"Anywhere"}),s("th",{scope:"col",class:"number",children:"One domain"}),s("th",{scope:"col",class:"\
-number",children:"One node"}),s("th",{scope:"col",class:"number",children:"Unfragmented"})]})}),s("tbody",{children:e.items.slice(0,qn).map(({metadata:n,status:t})=>s(
-"tr",{children:[s("th",{scope:"row",children:[me(Object.keys(t.requests)).map(r=>`${t.requests[r]} ${ee(r)}`).join(", "),Object.entries(t.nodeSelector??{}).map(
-([r,i])=>s("small",{children:[" ",r,"=",i]},r))]}),s("td",{class:"number",children:t.fits}),s("td",{class:"number",children:t.tiers?.length?Math.max(...t.tiers.
-map(r=>r.pods)):"\u2013"}),s("td",{class:"number",children:t.fitsOnNode}),s("td",{class:"number",children:s(ge,{resource:"pods",value:t.unfragmented})})]},n.name))})]})})]})}
-function _o({instances:e}){let n=re();return s("section",{children:[s("h2",{children:"Services"}),e.freshness==="failed"&&s(U,{children:e.message}),s("ul",{class:"\
-services",children:e.items.map(({metadata:t,status:r})=>s("li",{children:[s("span",{class:`badge ${r.ready?"good":"bad"}`,children:r.ready?"ready":"not ready"}),
-" ",r.service,!r.active&&" (standby)"," ",s("small",{children:[r.version,", ",le(r.started,n)]}),(r.notReady??[]).map(i=>s("small",{children:[" ",i]},i))]},t.name))})]})}var bo=50;function yr({route:e}){let{queues:n,gangs:t}=W(),r=O(n),i=O(t),o=x(()=>Wt(r.items),[r.items]),a=x(()=>yo(i.items),[i.items]),c=e.query.get("queue")??"";
+view"}),s("div",{class:"panels",children:[s("div",{children:[s(po,{gangs:n}),s(fo,{nodes:t,queues:r}),s(ho,{shapes:i})]}),s("div",{children:[s(mo,{gangs:n}),s(go,
+{gangs:n}),s(_o,{instances:o})]})]})]})}function fo({nodes:e,queues:n}){let t=x(()=>tr(e.items),[e.items]),r=x(()=>or(n.items),[n.items]);return s("section",{children:[
+s("h2",{children:"Capacity"}),e.freshness==="failed"&&s(U,{children:e.message}),me(t.keys()).map(i=>{let{total:o,requested:a,unusable:c}=t.get(i),{promised:u,reserved:f}=r.
+get(i)??{promised:0,reserved:0},l=m=>te(i,m),p=[`${l(a)} of ${l(o)} requested`,c?`${l(c)} on nodes that take no pods`:"",u?`${l(u)} promised to admitted gangs`:
+"",f?`${l(f)} reserved for lost members`:""].filter(Boolean).join("; ");return s("div",{class:"measure",children:[s("div",{title:i,children:[ee(i)," ",s("strong",
+{children:[o?Math.round(100*a/o):0," %"]})]}),s(un,{label:`${i}: ${p}`,whole:o,parts:[{kind:"used",value:a,title:"requested"},{kind:"kept",value:u+f,title:"kept"},
+{kind:"unusable",value:c,title:"unusable"}]}),s("small",{children:p})]},i)})]})}function po({gangs:e}){let n=x(()=>pn(e.items),[e.items]);return s("section",{children:[
+s("h2",{children:"Gangs"}),s("ul",{class:"counts",children:Ue.map(t=>s("li",{children:s("a",{href:`${Y("gangs")}?${new URLSearchParams({phase:t})}`,children:[s(
+"strong",{children:n.get(t)})," ",s(Ee,{phase:t})]})},t))})]})}function mo({gangs:e}){let n=x(()=>rr(e.items),[e.items]);return s("section",{children:[s("h2",{children:"\
+Why gangs wait"}),e.freshness==="live"&&!n.length&&s(U,{children:"No gang waits."}),n.length>0&&s(V,{label:"Why gangs wait",children:s("table",{children:[s("the\
+ad",{children:s("tr",{children:[s("th",{scope:"col",children:"Reason"}),s("th",{scope:"col",class:"number",children:"Gangs"}),s("th",{scope:"col",class:"number",
+children:"Members"}),s("th",{scope:"col",children:"Largest"})]})}),s("tbody",{children:n.slice(0,qn).map(t=>s("tr",{children:[s("th",{scope:"row",children:s("a",
+{href:`${Y("gangs")}?${new URLSearchParams({search:t.reason})}`,children:t.reason})}),s("td",{class:"number",children:t.gangs}),s("td",{class:"number",children:t.
+members}),s("td",{children:s(ie,{place:N(t.largest)})})]},t.reason))})]})})]})}function go({gangs:e}){let n=x(()=>ir(e.items,qn),[e.items]);return n.length?s("s\
+ection",{children:[s("h2",{children:"Gangs that hold what others lack"}),s(V,{label:"Gangs that hold what others lack",children:s("table",{children:[s("thead",{
+children:s("tr",{children:[s("th",{scope:"col",children:"Gang"}),s("th",{scope:"col",class:"number",children:"Waiting gangs"}),s("th",{scope:"col",class:"number",
+children:"Their members"})]})}),s("tbody",{children:n.map(t=>s("tr",{children:[s("th",{scope:"row",children:s(ie,{place:t.gang})}),s("td",{class:"number",children:t.
+gangs}),s("td",{class:"number",children:t.members})]},t.gang))})]})})]}):null}function ho({shapes:e}){return s("section",{children:[s("h2",{children:"Largest ga\
+ngs that fit now"}),e.freshness==="failed"&&s(U,{children:e.message}),e.items.length>0&&s(V,{label:"Largest gangs that fit now",children:s("table",{children:[s(
+"thead",{children:s("tr",{children:[s("th",{scope:"col",children:"Pods that request"}),s("th",{scope:"col",class:"number",children:"Anywhere"}),s("th",{scope:"c\
+ol",class:"number",children:"One domain"}),s("th",{scope:"col",class:"number",children:"One node"}),s("th",{scope:"col",class:"number",children:"Unfragmented"})]})}),
+s("tbody",{children:e.items.slice(0,qn).map(({metadata:n,status:t})=>s("tr",{children:[s("th",{scope:"row",children:[me(Object.keys(t.requests)).map(r=>`${t.requests[r]}\
+ ${ee(r)}`).join(", "),Object.entries(t.nodeSelector??{}).map(([r,i])=>s("small",{children:[" ",r,"=",i]},r))]}),s("td",{class:"number",children:t.fits}),s("td",
+{class:"number",children:t.tiers?.length?Math.max(...t.tiers.map(r=>r.pods)):"\u2013"}),s("td",{class:"number",children:t.fitsOnNode}),s("td",{class:"number",children:s(
+ge,{resource:"pods",value:t.unfragmented})})]},n.name))})]})})]})}function _o({instances:e}){let n=re();return s("section",{children:[s("h2",{children:"Services"}),
+e.freshness==="failed"&&s(U,{children:e.message}),s("ul",{class:"services",children:e.items.map(({metadata:t,status:r})=>s("li",{children:[s("span",{class:`badg\
+e ${r.ready?"good":"bad"}`,children:r.ready?"ready":"not ready"})," ",r.service,!r.active&&" (standby)"," ",s("small",{children:[r.version,", ",le(r.started,n)]}),
+(r.notReady??[]).map(i=>s("small",{children:[" ",i]},i))]},t.name))})]})}var bo=50;function yr({route:e}){let{queues:n,gangs:t}=W(),r=O(n),i=O(t),o=x(()=>Wt(r.items),[r.items]),a=x(()=>yo(i.items),[i.items]),c=e.query.get("queue")??"";
 return s(T,{children:[s(Q,{of:[r,i],children:"Queues"}),r.freshness==="live"&&!o.length&&s(U,{children:"There are no queues."}),o.length>0&&s(V,{label:"Queues",
 children:s("table",{class:"tree",children:[s("thead",{children:s("tr",{children:[s("th",{scope:"col",children:"Queue"}),s("th",{scope:"col",class:"number",children:"\
 Running"}),s("th",{scope:"col",class:"number",children:"Waiting"}),s("th",{scope:"col",children:"Resource"}),s("th",{scope:"col",class:"wide",children:"Share"}),

@@ -60,3 +60,38 @@ async def test_old_answers_and_those_that_are_too_many_are_asked_again() -> None
     for _ in range(2):
         await brief.get("z", partial(asked.ask, "z"))
     assert asked.keys[-2:] == ["z", "z"]
+
+
+async def test_an_answer_used_in_the_second_half_of_its_time_is_renewed_without_a_wait(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now_s = 100.0
+    monkeypatch.setattr(asyncio.get_running_loop(), "time", lambda: now_s)
+    asked = Asked()
+    asked.open.set()
+    cache: AnswerCache[str, str] = AnswerCache(
+        keep_s=lambda _value: 10.0, entries_max=2, in_flight_max=1, renews=True
+    )
+    ask = partial(asked.ask, "a")
+    assert await cache.get("a", ask) == "A"
+    now_s = 104.0
+    assert cache.kept("a", ask) == "A"
+    await asyncio.sleep(0)
+    assert asked.keys == ["a"]
+    asked.open.clear()
+    now_s = 106.0
+    assert cache.kept("a", ask) == "A"
+    assert await cache.get("a", ask) == "A"
+    await asyncio.sleep(0)
+    assert asked.keys == ["a", "a"], "once, in the background"
+    asked.failure = ValueError("no")
+    asked.open.set()
+    for _ in range(3):
+        await asyncio.sleep(0)
+    now_s = 109.0
+    assert cache.kept("a", ask) == "A", "a renewal that failed ends nothing"
+    asked.failure = None
+    for _ in range(3):
+        await asyncio.sleep(0)
+    now_s = 111.0
+    assert cache.kept("a", ask) == "A", "it was renewed at 109"

@@ -410,12 +410,19 @@ async def test_a_watch_that_fails_is_disconnected_and_not_answered_twice(
         await response.text()
 
 
+@pytest.mark.parametrize(
+    "characters",
+    [
+        pytest.param(50_000, id="more than the kernel takes"),
+        pytest.param(5_000, id="as much as the kernel would take by default"),
+    ],
+)
 async def test_a_client_that_does_not_read_its_watch_is_disconnected(
-    client: Client, serving: Serving, monkeypatch: pytest.MonkeyPatch
+    characters: int, client: Client, serving: Serving, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(api_server, "SLOW_READER_S", 0.2)
     for seq in range(10, 400):
-        why = Why(reason="QueueOrder", sentence="x" * 50_000)
+        why = Why(reason="QueueOrder", sentence="x" * characters)
         serving.state.take_verdict(seq, verdict("b", f"g{seq}", why=why))
     headers = {"Authorization": "Bearer admin"}
     async with client.session.get(f"{client.url}/gangs?watch=1", headers=headers) as response:

@@ -34,7 +34,7 @@ class Watched:
         self.watch = GangWatch(lambda: self.book, target, options, sees_all=True)
         self.watching.open(self.watch)
         made = WatchEvents(options, lambda: FIRST_SEEN_MS + 90_000)
-        self._lines = self.watch.events(made, self._sees)
+        self._lines = self.watch.events(made, self._sees, self.watching.take_turn)
 
     async def _sees(self, _namespaces: set[str]) -> Container[str]:
         change, self.during_check = self.during_check, int
@@ -186,6 +186,39 @@ async def test_many_events_are_several_writes(monkeypatch: pytest.MonkeyPatch) -
     assert found == [f"ADDED g{n} Inqueue" for n in range(10)]
 
 
+async def test_changes_between_two_writes_are_sent_once_and_none_is_lost(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("services.api.watches._WRITE_EVENTS", 2)
+    watched = Watched(a_book("g0", "g1", "g2", "g3", "g4", "g5"), ReadOptions(send_initial=True))
+    version = watched.book.version.text()
+    assert await watched.names() == ["ADDED g0 Inqueue", "ADDED g1 Inqueue"]
+    watched.publish(7, verdict("a", "g0", phase="Running"))
+    watched.publish(8, verdict("a", "g2", phase="Running"))
+    watched.publish(9, verdict("a", "g3", phase="Gone"))
+    watched.publish(10, verdict("a", "g6"))
+    found = await watched.names()
+    found += await watched.names()
+    # g2 is sent as it is by then, and not again; g3 was never sent.
+    assert found == ["ADDED g2 Running", "ADDED g4 Inqueue", "ADDED g5 Inqueue"]
+    ((kind, bookmark),) = await watched.events()
+    assert (kind, bookmark["metadata"]["resourceVersion"]) == ("BOOKMARK", version)
+    assert await watched.names() == ["MODIFIED g0 Running", "ADDED g6 Inqueue"]
+    watched.publish(11, verdict("a", "g2", phase="Starting"))
+    assert await watched.names() == ["MODIFIED g2 Starting"]
+
+
+async def test_a_watch_that_ends_between_two_writes_sends_no_more_gangs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("services.api.watches._WRITE_EVENTS", 1)
+    watched = Watched(a_book("x", "y", "z"), ReadOptions())
+    assert await watched.names() == ["ADDED x Inqueue"]
+    watched.watching.end(RequestFailed(410, "list again"))
+    kinds = [kind for kind, _ in await watched.events()]
+    assert kinds == ["ERROR"]
+
+
 async def test_tables_have_their_columns_once() -> None:
     watched = Watched(a_book("x"), ReadOptions(answer="table"))
     ((_, first),) = await watched.events()
@@ -235,3 +268,34 @@ async def test_all_watches_end_with_the_error_of_a_lost_stream() -> None:
     watched.watching.end(RequestFailed(410, "list again"))
     assert [(kind, one["code"]) for kind, one in await watched.events()] == [("ERROR", 410)]
     assert [lines async for lines in watched] == []
+
+
+async def test_each_watch_takes_its_turn_in_a_pass_of_the_event_loop_of_its_own() -> None:
+    """A change that concerns all watches must not delay the answers to other requests."""
+    watching = Watching(lambda: a_book("x"))
+    turns: list[int] = []
+    passes = 0
+
+    async def take(number: int) -> None:
+        await watching.take_turn()
+        turns.append(number)
+
+    taking = [asyncio.create_task(take(number)) for number in range(20)]
+    while len(turns) < 20:
+        passes += 1
+        before = len(turns)
+        await asyncio.sleep(0)
+        assert len(turns) - before <= 1
+        assert passes < 100
+    assert turns == list(range(20)), "first come, first served"
+    await asyncio.gather(*taking)
+
+
+async def test_a_watch_that_leaves_while_it_waits_for_its_turn_holds_up_no_other_one() -> None:
+    watching = Watching(lambda: a_book("x"))
+    first, second, third = (asyncio.create_task(watching.take_turn()) for _ in range(3))
+    await asyncio.sleep(0)
+    first.cancel()
+    second.cancel()
+    async with asyncio.timeout(5):
+        await third

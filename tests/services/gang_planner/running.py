@@ -100,7 +100,7 @@ class MemoryWatcher:
 
     async def open(self) -> None:
         """Open the epoch and answer snapshots."""
-        assert await self._append(subjects.CLUSTER_SYNCED, self._synced()) == self.epoch
+        assert await self.append(subjects.CLUSTER_SYNCED, self._synced()) == self.epoch
         await questions.serve(
             self._bus, subjects.ASK_SNAPSHOT, codec.decode_snapshot_request, self._answer
         )
@@ -109,25 +109,25 @@ class MemoryWatcher:
         """Open an epoch in a CLUSTER that was made again, as the next watcher does."""
         async with self._appending:
             self._log = FencedLog(self._bus, subjects.CLUSTER, last_applied=1)
-        assert await self._append(subjects.CLUSTER_SYNCED, self._synced()) == self.epoch
+        assert await self.append(subjects.CLUSTER_SYNCED, self._synced()) == self.epoch
 
     async def renew_forever(self) -> None:
         """Say that the view is fresh, each half second."""
         while True:
             await asyncio.sleep(0.5)
             with contextlib.suppress(Superseded):  # the log was lost: its successor continues
-                await self._append(subjects.CLUSTER_SYNCED, self._synced())
+                await self.append(subjects.CLUSTER_SYNCED, self._synced())
 
     async def submit(self, name: str, size: int) -> None:
         """Create a gang, group first."""
         group, pods = make_gang(name, size)
         self.groups[group.uid] = group
         self.pods |= {pod.uid: pod for pod in pods}
-        await self._append(
+        await self.append(
             subjects.cluster("podgroup"),
             PodGroupChanges(epoch=self.epoch, at_ms=now_ms(), changed=(group,)),
         )
-        await self._append(
+        await self.append(
             subjects.cluster("pod"),
             PodChanges(epoch=self.epoch, at_ms=now_ms(), changed=tuple(pods)),
         )
@@ -136,7 +136,7 @@ class MemoryWatcher:
         """Create pods that name no group; the group they are read into does not exist."""
         pods = [replace(pod, group_implied=True) for pod in make_gang(name, size)[1]]
         self.pods |= {pod.uid: pod for pod in pods}
-        await self._append(
+        await self.append(
             subjects.cluster("pod"),
             PodChanges(epoch=self.epoch, at_ms=now_ms(), changed=tuple(pods)),
         )
@@ -147,7 +147,7 @@ class MemoryWatcher:
         for pod in gone:
             del self.pods[pod.uid]
         removed = tuple(Gone(uid=pod.uid, resource_version=2) for pod in gone)
-        await self._append(
+        await self.append(
             subjects.cluster("pod"),
             PodChanges(epoch=self.epoch, at_ms=now_ms(), removed=removed),
         )
@@ -160,12 +160,13 @@ class MemoryWatcher:
     async def add_node(self, node: Node) -> None:
         """A node joins."""
         self.nodes[node.uid] = node
-        await self._append(
+        await self.append(
             subjects.cluster("node"),
             NodeChanges(epoch=self.epoch, at_ms=now_ms(), changed=(node,)),
         )
 
-    async def _append(self, subject: str, record: object) -> int:
+    async def append(self, subject: str, record: object) -> int:
+        """Append a record to CLUSTER; its sequence."""
         payload = codec.encode(record)
         async with self._appending:
             while True:

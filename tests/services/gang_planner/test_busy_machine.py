@@ -58,11 +58,11 @@ async def submit(hall: Hall, name: str, size: int, queue: str) -> None:
     epoch, at_ms = watcher.epoch, now_ms()
     changed = (replace(group, queue=queue),)
     groups = PodGroupChanges(epoch=epoch, at_ms=at_ms, changed=changed)
-    await watcher._append(subjects.cluster("podgroup"), groups)
+    await watcher.append(subjects.cluster("podgroup"), groups)
     small = [replace(pod, shape=_SMALL) for pod in pods]
     for begin in range(0, size, 1_000):
         part = tuple(small[begin : begin + 1_000])
-        await watcher._append(
+        await watcher.append(
             subjects.cluster("pod"), PodChanges(epoch=epoch, at_ms=at_ms, changed=part)
         )
 
@@ -94,7 +94,7 @@ async def test_a_busy_machine_costs_no_leadership_and_a_gang_of_eight_two_second
 
         await eventually(both_ready, timeout_s=90.0, because="both planners are ready")
         leader = await hall.wait_active(60.0)
-        await hall.watcher._append(
+        await hall.watcher.append(
             subjects.cluster("queue"),
             QueueChanges(epoch=hall.watcher.epoch, at_ms=now_ms(), changed=queues),
         )

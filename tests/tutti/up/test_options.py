@@ -6,6 +6,7 @@ from tutti.up.options import (
     SERVICES,
     OptionError,
     UpOptions,
+    check_addresses,
     check_combination,
     default_data_dir,
     read_replicas,
@@ -50,6 +51,34 @@ def test_wrong_replicas_are_refused_with_flag_and_rule(given: str, rule: str) ->
     with pytest.raises(OptionError, match=rule) as refusal:
         read_replicas((given,))
     assert f"--replicas {given}" in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "flag"),
+    [
+        pytest.param(UpOptions(jaeger_url="jaeger:16686"), "--jaeger", id="no scheme"),
+        pytest.param(UpOptions(jaeger_url="https://jaeger/?x=1"), "--jaeger", id="a query"),
+        pytest.param(UpOptions(jaeger_url="https://me:secret@jaeger"), "--jaeger", id="a password"),
+        pytest.param(UpOptions(otlp_endpoint="grpc://collector:4317"), "--otlp", id="no HTTP"),
+        pytest.param(UpOptions(otlp_endpoint="http://me:secret@otlp"), "--otlp", id="a user"),
+    ],
+)
+def test_wrong_addresses_are_refused_with_flag_and_rule_and_never_repeated(
+    options: UpOptions, flag: str
+) -> None:
+    with pytest.raises(OptionError) as refusal:
+        check_addresses(options)
+    assert str(refusal.value).startswith(
+        f"{flag}: must be http:// or https://, without credentials"
+    )
+    assert "secret" not in str(refusal.value)
+
+
+def test_addresses_that_services_take_are_taken() -> None:
+    check_addresses(UpOptions())
+    check_addresses(
+        UpOptions(jaeger_url="https://ops.example/jaeger", otlp_endpoint="http://collector:4318")
+    )
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ is not a pod, keeps its devices.
 """
 
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 
 from services.gang_planner.core.state.devices.demand import Key, claim_key
 from services.gang_planner.core.state.devices.selection import Device
@@ -99,7 +99,7 @@ class VacatedDevices:
 class StillAllocated:
     """The devices that claims in the cluster have alone, without vacated ones."""
 
-    def __init__(self, allocated: Container[Device], vacated: VacatedDevices) -> None:
+    def __init__(self, allocated: Mapping[Device, int], vacated: VacatedDevices) -> None:
         self._allocated = allocated
         self._vacated = vacated.whole
 
