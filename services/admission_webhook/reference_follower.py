@@ -62,9 +62,16 @@ class ReferenceFollower:
         """Wait for a queue that may exist already: this reader is some milliseconds behind the API
         server. Returns whether the queue is known now.
         """
+        return await self._wait(lambda queues: queues.exists(name), timeout_s)
+
+    async def wait_for_no_children(self, name: str, timeout_s: float) -> bool:
+        """The same for the children of a queue, which may be gone already."""
+        return await self._wait(lambda queues: not queues.children(name), timeout_s)
+
+    async def _wait(self, until: Callable[[QueueTree], bool], timeout_s: float) -> bool:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
-                while (queues := self.queues) is not None and not queues.exists(name):
+                while (queues := self.queues) is not None and not until(queues):
                     await self._changed.wait()
                 return queues is not None
         return False

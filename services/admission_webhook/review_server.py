@@ -203,9 +203,7 @@ class ReviewServer:
         clock_s = asyncio.get_running_loop().time
         began_s = clock_s()
         verdict = validate(subject)
-        if verdict.missing_queue and await self._follower.wait_for_queue(
-            verdict.missing_queue, QUEUE_WAIT_S
-        ):
+        if await self._queues_changed(verdict):
             verdict = validate(with_reference_objects(subject, self._reference_objects()))
         self._reporting.reviewed("allowed" if verdict.allowed else "refused")
         if verdict.allowed:
@@ -215,6 +213,14 @@ class ReviewServer:
             _log_refusal(subject, verdict)
         self._on_validated(review, subject, verdict, clock_s() - began_s)
         return verdict
+
+    async def _queues_changed(self, verdict: Verdict) -> bool:
+        """Wait for the queues that a refusal depends on; whether they allow the object now."""
+        if verdict.missing_queue:
+            return await self._follower.wait_for_queue(verdict.missing_queue, QUEUE_WAIT_S)
+        if verdict.parent_queue:
+            return await self._follower.wait_for_no_children(verdict.parent_queue, QUEUE_WAIT_S)
+        return False
 
     async def _with_advice(
         self, review: AdmissionRequest, subject: Subject, verdict: Verdict

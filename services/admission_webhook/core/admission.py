@@ -73,7 +73,14 @@ def validate(subject: Subject) -> Verdict:
     queues, queue = case.known.queues, rules.queue(case.candidate)
     if errors:
         lacking = queue and queues is not None and not queues.exists(queue)
-        return Verdict(errors=tuple(errors), missing_queue=queue if lacking else "")
+        # Only deletions of queues are validated.
+        deleted = case.name if case.operation == "DELETE" else ""
+        is_parent = queues is not None and bool(queues.children(deleted))
+        return Verdict(
+            errors=tuple(errors),
+            missing_queue=queue if lacking else "",
+            parent_queue=deleted if is_parent else "",
+        )
     named = queue not in {"", DEFAULT, ROOT}
     unchecked = named and queues is None and case.operation == "CREATE"
     warnings = (QUEUES_UNKNOWN,) if unchecked else ()

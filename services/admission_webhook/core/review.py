@@ -84,6 +84,9 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...] = ()
     #: Name of a queue that an error reports missing; it may have been created a moment ago.
     missing_queue: str = ""
+    #: Name of a queue that an error reports to have children; they may have been deleted a moment
+    #: ago.
+    parent_queue: str = ""
 
     @property
     def allowed(self) -> bool:

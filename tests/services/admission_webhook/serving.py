@@ -41,6 +41,8 @@ class MemoryQueues(ReferenceFollower):
     def __init__(self) -> None:
         self.known: list[Queue] | None = []
         self.later: list[Queue] = []
+        #: Queues that are gone when a review waits for that.
+        self.ended: list[Queue] = []
         self.waited: list[str] = []
         self.of_namespaces: dict[str, str] = {}
 
@@ -65,6 +67,13 @@ class MemoryQueues(ReferenceFollower):
         assert self.known is not None
         self.known += self.later
         return any(queue.name == name for queue in self.later)
+
+    @override
+    async def wait_for_no_children(self, name: str, timeout_s: float) -> bool:
+        self.waited.append(name)
+        assert self.known is not None
+        self.known = [one for one in self.known if one.parent != name or one not in self.ended]
+        return not any(one.parent == name for one in self.known)
 
 
 class MemoryAdviser(Adviser):

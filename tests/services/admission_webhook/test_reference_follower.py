@@ -109,6 +109,18 @@ async def test_a_queue_is_waited_for_and_not_longer_than_said(nats_server: NatsS
         assert not await follower.wait_for_queue("never", 0.02)
 
 
+async def test_the_end_of_a_queues_children_is_waited_for(nats_server: NatsServer) -> None:
+    async with a_watcher(nats_server.url) as watcher, a_follower(nats_server.url) as follower:
+        await watcher.change(volcano_queue("parent"))
+        await watcher.change(volcano_queue("child", parent="parent"))
+        await eventually(lambda: exists(follower, "child"))
+        assert not await follower.wait_for_no_children("parent", 0.02)
+        async with asyncio.TaskGroup() as tasks:
+            waiting = tasks.create_task(follower.wait_for_no_children("parent", 5))
+            await watcher.change(volcano_queue("child", version=2))
+        assert waiting.result()
+
+
 async def test_queues_of_a_silent_watcher_are_as_good_as_unknown(
     nats_server: NatsServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -105,6 +105,18 @@ async def test_a_queue_that_does_not_appear_is_a_refusal(webhook: Webhook) -> No
     assert webhook.queues.waited == ["never"]
 
 
+@pytest.mark.parametrize("gone", [True, False])
+async def test_the_end_of_children_is_waited_for_when_a_queue_is_deleted(
+    webhook: Webhook, gone: bool
+) -> None:
+    child = volcano_queue("child", parent="trial")
+    webhook.queues.known = [volcano_queue("trial"), child]
+    webhook.queues.ended = [child] if gone else []
+    deletion = review({}, old=a_queue())
+    assert (await webhook.validate(deletion))["allowed"] is gone
+    assert webhook.queues.waited == ["trial"]
+
+
 async def test_without_queues_the_answer_is_yes_with_a_warning(webhook: Webhook) -> None:
     webhook.queues.known = None
     response = await webhook.validate(review(a_job(a_task(), queue="any")))
