@@ -15,11 +15,11 @@ from services.binder.core.claim_preparation import (
     Write,
     device_step,
     device_undo,
-    finalizer_patch,
     is_leaving,
     needs_classes,
     needs_volume,
     pod_step,
+    protect,
     volume_step,
     volume_undo,
 )
@@ -126,11 +126,10 @@ class KubeClaims:
         be read, because nothing was written.
         """
         choice = preparation.choice
-        patch = finalizer_patch(choice) if isinstance(choice, DeviceChoice) else None
-        if patch is None:
+        write = protect(choice) if isinstance(choice, DeviceChoice) else None
+        if write is None:
             return None
-        path = RESOURCE_CLAIMS.path(choice.namespace, choice.claim)
-        answer, body = await self._send("PATCH", path, patch, _STRATEGIC)
+        answer, body = await self._write(preparation, write)
         if answer.status in _NOT_WRITTEN:
             return None
         if answer.status != 200:
@@ -214,6 +213,7 @@ class KubeClaims:
     async def _write(self, preparation: Preparation, write: Write) -> tuple[Answer, bytes]:
         choice = preparation.choice
         namespace, claim = choice.namespace, choice.claim
+        content_type = _STRATEGIC if write.kind == "devices" else _MERGE
         match write.kind:
             case "devices/create":
                 path = RESOURCE_CLAIMS.path(namespace)
@@ -230,7 +230,7 @@ class KubeClaims:
                 path = VOLUME_CLAIMS.path(namespace, claim)
             case _:
                 assert_never(write.kind)
-        return await self._send("PATCH", path, write.patch, _MERGE)
+        return await self._send("PATCH", path, write.patch, content_type)
 
 
 def _decoded(body: bytes) -> Object:

@@ -3,7 +3,8 @@ Pure.
 
 `volume_step` and `device_step` return the next write, or how far the claim is prepared. Called
 again after the write, after a crash or by another binder, they continue from the claim's state.
-Every write has the UID and resourceVersion of the object that was read as preconditions.
+Every write has the UID of its object as a precondition, and but for the finalizer the
+resourceVersion that was read.
 """
 
 from collections.abc import Mapping
@@ -47,7 +48,7 @@ class Progress(msgspec.Struct, frozen=True, gc=False):
 
 
 class Write(msgspec.Struct, frozen=True, gc=False):
-    """A merge patch to send; of `devices/create` an object to create."""
+    """A merge patch to send; of `devices` a strategic one, of `devices/create` an object."""
 
     kind: Literal["claim", "volume", "devices", "devices/create", "devices/status", "pod/status"]
     patch: Object
@@ -127,13 +128,13 @@ def volume_undo(claim: Object | None, volume: Object | None, choice: VolumeChoic
     return Write("volume", {**patch, "spec": {"claimRef": None}})
 
 
-def finalizer_patch(choice: DeviceChoice) -> Object | None:
-    """A strategic merge patch that adds the finalizer to a ResourceClaim, unless it has it, and
-    keeps all others. None: the claim has devices already, or the binder makes it.
+def protect(choice: DeviceChoice) -> Write | None:
+    """The first write for a ResourceClaim, which needs no read: its answer is the claim. None: the
+    claim has devices already, or the binder makes it.
     """
     if not choice.devices or choice.extended is not None:
         return None
-    return {"metadata": {"uid": choice.claim_uid, "finalizers": [FINALIZER]}}
+    return _protection(choice.claim_uid)
 
 
 def needs_classes(claim: Object | None, choice: DeviceChoice) -> bool:
@@ -171,9 +172,8 @@ def device_step(
     reserved: list[Object] = list(status.get("reservedFor") or ())
     if allocation is not None and any(one.get("uid") == choice.pod_uid for one in reserved):
         return _attached(claim)
-    finalizers = _finalizers(claim)
-    if allocation is None and FINALIZER not in finalizers:
-        return Write("devices", _patch(claim, {"finalizers": [*finalizers, FINALIZER]}))
+    if allocation is None and FINALIZER not in _finalizers(claim):
+        return _protection(_uid(claim))
     missing = [name for name in choice.classes if name not in classes]
     if needs_classes(claim, choice) and missing:
         return Progress("failed", f'deviceclass "{missing[0]}" is gone')
@@ -269,6 +269,13 @@ def _devices(allocation: Object) -> set[tuple[str, str, str, str]]:
     given: Object = allocation.get("devices") or {}
     results: list[Object] = given.get("results") or []
     return {(one["request"], one["driver"], one["pool"], one["device"]) for one in results}
+
+
+def _protection(claim_uid: str) -> Write:
+    """Adds the finalizer, unless the claim has it. The patch keeps all others, so it needs no
+    resourceVersion.
+    """
+    return Write("devices", {"metadata": {"uid": claim_uid, "finalizers": [FINALIZER]}})
 
 
 def _patch(found: Object, metadata: Object) -> Object:
