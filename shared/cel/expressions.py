@@ -25,6 +25,7 @@ from shared.cel.values import (
     OptionalValue,
     Uint,
     Value,
+    charged,
     equal,
     is_number,
     type_name,
@@ -452,7 +453,7 @@ def _added(budget: Budget, left: Value, right: Value) -> Value:
         if isinstance(left, kind) and isinstance(right, kind):
             one: Any = left
             other: Any = right
-            functions.charged(budget, len(one) + len(other))
+            charged(budget, len(one) + len(other))
             return one + other
     return _calculated("_+_", lambda a, b: a + b, left, right)
 

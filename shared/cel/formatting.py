@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import Final
 
-from shared.cel.values import Budget, CelError, Value, type_name
+from shared.cel.values import Budget, CelError, Value, charged, type_name
 
 _CLAUSE: Final = re.compile(r"%(?:%|(?:\.(\d+))?([sdfebxXo]))", re.ASCII)
 #: Digits after the point, without a precision, and at most.
@@ -49,7 +49,7 @@ def formatted(budget: Budget, text: str, values: tuple[Value, ...], to_text: ToT
         if value is _NONE:
             raise CelError("a formatting clause has no value")
         part = _written(budget, found[2], int(found[1] or _PRECISION), value, to_text)
-        budget.spend(len(part) // 10)
+        charged(budget, len(part))
         parts.append(part)
     parts.append(text[end:])
     return "".join(parts)

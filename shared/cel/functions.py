@@ -17,6 +17,7 @@ import re2
 from shared.cel import optionals
 from shared.cel.formatting import double_text, formatted
 from shared.cel.values import (
+    COST_UNIT,
     INT_MAX,
     UINT_MAX,
     Budget,
@@ -27,6 +28,7 @@ from shared.cel.values import (
     Semver,
     Uint,
     Value,
+    charged,
     equal,
     is_number,
     type_name,
@@ -35,8 +37,6 @@ from shared.cel.values import (
 Function: TypeAlias = Callable[..., Value]
 _T = TypeVar("_T")
 
-#: Characters or elements that cost one step.
-_UNIT: Final = 10
 #: Longest pattern of a regular expression, in characters.
 _PATTERN_CHARACTERS_MAX: Final = 1024
 #: Memory of a compiled pattern, and what a refused one costs.
@@ -65,11 +65,6 @@ def _text(value: Value, name: str) -> str:
 
 def _list(value: Value, name: str) -> tuple[Value, ...]:
     return _as(tuple, value, name)
-
-
-def charged(budget: Budget, size: int) -> None:
-    """Charge the making of a text or list."""
-    budget.spend(size // _UNIT)
 
 
 def to_int(number: int) -> int:
@@ -319,6 +314,10 @@ def _join(budget: Budget, parts: Value, separator: Value = "") -> str:
     return between.join(texts)
 
 
+def _format(budget: Budget, text: Value, values: Value) -> str:
+    return formatted(budget, _text(text, "format"), _list(values, "format"), _string)
+
+
 _UPPER: Final = {code: code - 32 for code in range(ord("a"), ord("z") + 1)}
 #: Of `strings.quote`.
 _ESCAPES: Final = {
@@ -328,10 +327,6 @@ _LOWER: Final = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
 
 
 # --------------------------------------------------------------- regular expressions
-
-
-def _format(budget: Budget, text: Value, values: Value) -> str:
-    return formatted(budget, _text(text, "format"), _list(values, "format"), _string)
 
 
 def _pattern(value: Value) -> Any:
@@ -350,7 +345,7 @@ def _pattern(value: Value) -> Any:
 
 def _searched(budget: Budget, text: Value, pattern: Value) -> tuple[str, Any]:
     whole = _text(text, "matches")
-    budget.spend(_UNIT)
+    budget.spend(COST_UNIT)
     try:
         compiled = _pattern(pattern)
     except CelError:
@@ -358,7 +353,7 @@ def _searched(budget: Budget, text: Value, pattern: Value) -> tuple[str, Any]:
         budget.spend(_REFUSED_PATTERN_STEPS)
         raise
     # RE2's time is linear in both. A repetition makes a program much larger than its pattern.
-    budget.spend(compiled.programsize // _UNIT + len(whole) * compiled.programsize // 500)
+    budget.spend(compiled.programsize // COST_UNIT + len(whole) * compiled.programsize // 500)
     return whole, compiled
 
 
@@ -399,7 +394,7 @@ def _on_list(name: str, function: Callable[..., Value]) -> Function:
 
     def method(budget: Budget, value: Value, *arguments: Value) -> Value:
         receiver = _list(value, name)
-        charged(budget, _UNIT * len(receiver))
+        charged(budget, COST_UNIT * len(receiver))
         try:
             return function(receiver, *arguments)
         except TypeError as error:
@@ -478,7 +473,7 @@ def contains(budget: Budget, where: Value, what: Value) -> bool:
     if isinstance(where, Mapping):
         return not isinstance(what, Mapping | tuple) and what in where
     values = _list(where, "in")
-    charged(budget, _UNIT * len(values))
+    charged(budget, COST_UNIT * len(values))
     return any(equal(budget, one, what) for one in values)
 
 

@@ -16,6 +16,8 @@ Value: TypeAlias = object
 
 INT_MAX: Final = 2**63 - 1
 UINT_MAX: Final = 2**64 - 1
+#: Characters or elements that cost one step.
+COST_UNIT: Final = 10
 _DIGITS: Final = frozenset("0123456789")
 _SEMVER: Final = re.compile(
     r"(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)"
@@ -42,6 +44,11 @@ class Budget:
         self.steps -= steps
         if self.steps < 0:
             raise CostExceededError
+
+
+def charged(budget: Budget, size: int) -> None:
+    """Charge the making of a text or list of so many characters or elements."""
+    budget.spend(size // COST_UNIT)
 
 
 ABSENT: Final = object()

@@ -73,13 +73,12 @@ def validate(subject: Subject) -> Verdict:
     queues, queue = case.known.queues, rules.queue(case.candidate)
     if errors:
         lacking = queue and queues is not None and not queues.exists(queue)
-        # Only deletions of queues are validated.
-        deleted = case.name if case.operation == "DELETE" else ""
-        is_parent = queues is not None and bool(queues.children(deleted))
+        # Of all kinds, only deletions of queues are validated.
+        is_parent = case.operation == "DELETE" and queues is not None and queues.children(case.name)
         return Verdict(
             errors=tuple(errors),
             missing_queue=queue if lacking else "",
-            parent_queue=deleted if is_parent else "",
+            parent_queue=case.name if is_parent else "",
         )
     named = queue not in {"", DEFAULT, ROOT}
     unchecked = named and queues is None and case.operation == "CREATE"

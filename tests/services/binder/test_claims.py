@@ -205,56 +205,48 @@ async def test_devices_are_allocated_reserved_shared_and_given_back(desk: Desk) 
     assert not (await desk.api.get(f"{desk.device_claims}/gpus")).get("status")
 
 
+async def gpus_for_a_pod(desk: Desk, claim_uid: str) -> Preparation:
+    """Of a new pod, with these devices for the claim `gpus`."""
+    choice = DeviceChoice(
+        pod_uid=await desk.pod("w-0"),
+        namespace=desk.namespace,
+        claim="gpus",
+        claim_uid=claim_uid,
+        node="node-0",
+        devices=DEVICES,
+    )
+    return Preparation(choice, "w-0")
+
+
 async def test_a_claim_is_not_read_to_be_prepared(desk: Desk) -> None:
     async def reads() -> float:
         lines = (await desk.api.text("/metrics")).splitlines()
         wanted = ("apiserver_request_total{", 'resource="resourceclaims"', 'verb="GET"')
         return sum(float(one.split()[-1]) for one in lines if all(word in one for word in wanted))
 
-    choice = DeviceChoice(
-        pod_uid=await desk.pod("w-0"),
-        namespace=desk.namespace,
-        claim="gpus",
-        claim_uid=await desk.device_claim(),
-        node="node-0",
-        devices=DEVICES,
-    )
+    preparation = await gpus_for_a_pod(desk, await desk.device_claim())
     before = await reads()
-    assert await desk.pods.prepare(Preparation(choice, "w-0"), again=False) == DONE
+    assert await desk.pods.prepare(preparation, again=False) == DONE
     assert await reads() == before
 
 
 async def test_a_claim_keeps_the_finalizers_of_others(desk: Desk) -> None:
-    choice = DeviceChoice(
-        pod_uid=await desk.pod("w-0"),
-        namespace=desk.namespace,
-        claim="gpus",
-        claim_uid=await desk.device_claim(),
-        node="node-0",
-        devices=DEVICES,
-    )
+    preparation = await gpus_for_a_pod(desk, await desk.device_claim())
     path, other = f"{desk.device_claims}/gpus", "example.com/other"
     await desk.api.patch(path, {"metadata": {"finalizers": [other]}})
-    assert await desk.pods.prepare(Preparation(choice, "w-0"), again=False) == DONE
+    assert await desk.pods.prepare(preparation, again=False) == DONE
     assert sorted((await desk.api.get(path))["metadata"]["finalizers"]) == [other, FINALIZER]
 
 
 @pytest.mark.parametrize("case", ["being deleted", "another one"])
 async def test_a_claim_that_is_gone_gets_no_devices(desk: Desk, case: str) -> None:
     uid = await desk.device_claim()
-    choice = DeviceChoice(
-        pod_uid=await desk.pod("w-0"),
-        namespace=desk.namespace,
-        claim="gpus",
-        claim_uid="another" if case == "another one" else uid,
-        node="node-0",
-        devices=DEVICES,
-    )
+    preparation = await gpus_for_a_pod(desk, "another" if case == "another one" else uid)
     path = f"{desk.device_claims}/gpus"
     if case == "being deleted":
         await desk.api.patch(path, {"metadata": {"finalizers": ["example.com/other"]}})
         await desk.api.delete(path)
-    progress = await desk.pods.prepare(Preparation(choice, "w-0"), again=False)
+    progress = await desk.pods.prepare(preparation, again=False)
     assert (progress.state, progress.message) == ("failed", 'resourceclaim "gpus" is gone')
     found = await desk.api.get(path)
     assert not found.get("status")

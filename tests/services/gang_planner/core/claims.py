@@ -5,6 +5,8 @@ from typing import Any, Final
 
 import msgspec
 
+from services.gang_planner.core.constraints.feasibility import Fits
+from services.gang_planner.core.constraints.masks import Masks
 from shared.model.devices import (
     DeviceClass,
     DeviceRequest,
@@ -123,3 +125,15 @@ def sentence(scene: Scene, gang: str) -> str:
     why = scene.verdicts[f"group-{gang}"].why
     assert why is not None
     return why.sentence
+
+
+def assert_counts_are_current(scene: Scene, pods: Iterable[Pod]) -> None:
+    """The planner's cached counts of nodes for these pods equal counts that nothing was cached
+    for.
+    """
+    state, session = scene.planner._state, scene.planner._session
+    masks = Masks(state.nodes, session.fits.masks.filters)
+    fresh = Fits(state.node_capacity.copy(), masks, session.fits.filters)
+    for pod in pods:
+        shape = state.members[pod.uid].shape
+        assert session.fits.counts(shape).tolist() == fresh.counts(shape).tolist()

@@ -9,15 +9,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from services.gang_planner.core.constraints.feasibility import Fits
-from services.gang_planner.core.constraints.masks import Masks
 from services.gang_planner.core.state import reference_objects
 from services.gang_planner.core.state.columns import ResourceIndex
 from services.gang_planner.core.state.devices.inventory import Inventory
 from services.gang_planner.core.state.nodes import NodeTable
 from services.gang_planner.core.state.reference_objects import ReferenceObjects
 from shared.model.devices import ResourceClaim, SharedDevice
-from tests.services.gang_planner.core.claims import make_device_claim, make_device_class, make_slice
+from tests.services.gang_planner.core.claims import (
+    assert_counts_are_current,
+    make_device_claim,
+    make_device_class,
+    make_slice,
+)
 from tests.services.gang_planner.core.scene import Scene, make_group, make_node
 from tests.services.gang_planner.core.test_devices import members
 
@@ -120,9 +123,4 @@ def test_counts_follow_claims(changes: list[tuple[str, int, int]]) -> None:
             scene.put(make_device_claim(name, number), make_group(name, 1))
             scene.put(*members(name, [(name,)]))
         scene.settle()
-        state, session = scene.planner._state, scene.planner._session
-        masks = Masks(state.nodes, session.fits.masks.filters)
-        fresh = Fits(state.node_capacity.copy(), masks, session.fits.filters)
-        for pod in waiting:
-            shape = state.members[pod.uid].shape
-            assert session.fits.counts(shape).tolist() == fresh.counts(shape).tolist()
+        assert_counts_are_current(scene, waiting)

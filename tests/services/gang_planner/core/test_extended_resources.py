@@ -9,8 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from services.gang_planner.core.constraints.feasibility import Fits
-from services.gang_planner.core.constraints.masks import Masks
 from services.gang_planner.core.state.devices.extended import ClassesOfResources, claim_name
 from services.gang_planner.core.state.reference_objects import ReferenceObjects
 from shared.contracts.cluster import Synced
@@ -20,7 +18,12 @@ from shared.kube.resources import RESOURCE_CLAIMS
 from shared.model.devices import DeviceClass, DeviceDetails, DeviceRequest, ResourceClaim
 from shared.model.objects import ContainerDevices, Node, Pod, Queue
 from shared.model.terms import Requirement, SelectorTerm
-from tests.services.gang_planner.core.claims import make_device_claim, make_device_class, make_slice
+from tests.services.gang_planner.core.claims import (
+    assert_counts_are_current,
+    make_device_claim,
+    make_device_class,
+    make_slice,
+)
 from tests.services.gang_planner.core.logged_scene import LoggedScene
 from tests.services.gang_planner.core.scene import (
     GPU,
@@ -257,12 +260,7 @@ class TestChanges:
             else:
                 scene.put(make_group(f"g{version}", 1), *members(f"g{version}", 1, gpu=at))
             scene.settle()
-            state, session = scene.planner._state, scene.planner._session
-            masks = Masks(state.nodes, session.fits.masks.filters)
-            fresh = Fits(state.node_capacity.copy(), masks, session.fits.filters)
-            for pod in waiting:
-                shape = state.members[pod.uid].shape
-                assert session.fits.counts(shape).tolist() == fresh.counts(shape).tolist()
+            assert_counts_are_current(scene, waiting)
 
     def test_a_gang_that_waits_is_placed_when_its_class_appears(self) -> None:
         scene = Scene([plain("n0")])
