@@ -24,6 +24,7 @@ import uvloop
 
 from bench.api_clients import POLL_S, ClientProcess, EventLoopLag, Users, users_of, watches_of
 from bench.api_reviews import ADMINS
+from bench.child_process import ChildProcess, child_process
 
 #: p99 of a list, with watches.
 _TARGET_MS: Final = 100.0
@@ -34,7 +35,7 @@ _DROPPED_MAX_S: Final = 120.0
 class Server:
     """The server's process."""
 
-    def __init__(self, process: asyncio.subprocess.Process, port: int) -> None:
+    def __init__(self, process: ChildProcess, port: int) -> None:
         self._process = process
         self.port = port
         self._costs = psutil.Process(process.pid)
@@ -73,8 +74,6 @@ class Server:
         return await self._ask("busy")
 
     async def _ask(self, command: str) -> float:
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
         async with self._asking:
             self._process.stdin.write(f"{command}\n".encode())
             return float(await self._process.stdout.readline())
@@ -83,18 +82,8 @@ class Server:
 @asynccontextmanager
 async def a_server() -> AsyncIterator[Server]:
     """The server's process, for the length of the block."""
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "bench.api_server"),
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-    )
-    assert process.stdin is not None
-    assert process.stdout is not None
-    try:
+    async with child_process("bench.api_server") as process:
         yield Server(process, int(await process.stdout.readline()))
-    finally:
-        process.stdin.close()
-        await process.wait()
 
 
 async def measure(

@@ -23,6 +23,8 @@ import msgspec
 import uvloop
 from typing_extensions import override
 
+from bench.child_process import ChildProcess, child_process
+
 #: Users look again as a person or a script does.
 POLL_S: Final = 10.0
 NAMESPACES: Final = 200
@@ -157,7 +159,7 @@ async def users_of(port: int) -> AsyncIterator[Users]:
 class ClientProcess:
     """A process of clients."""
 
-    def __init__(self, process: asyncio.subprocess.Process) -> None:
+    def __init__(self, process: ChildProcess) -> None:
         self._process = process
 
     @property
@@ -169,8 +171,6 @@ class ClientProcess:
         """What it counted: of watches the `events` so far, those that are `open` and, of the time
         since the last call, `lag p99 ms`; of users their `Lists`.
         """
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
         self._process.stdin.write(b"\n")
         line = await self._process.stdout.readline()
         found: dict[str, Any] = msgspec.json.decode(line)
@@ -198,17 +198,8 @@ async def polling_users(port: int, count: int) -> AsyncIterator[ClientProcess]:
 
 @asynccontextmanager
 async def _a_process(port: int, *flags: str) -> AsyncIterator[ClientProcess]:
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "bench.api_clients", f"--port={port}", *flags),
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-    )
-    assert process.stdin is not None
-    try:
+    async with child_process("bench.api_clients", f"--port={port}", *flags) as process:
         yield ClientProcess(process)
-    finally:
-        process.stdin.close()
-        await process.wait()
 
 
 # What the process does.

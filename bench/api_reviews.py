@@ -14,6 +14,8 @@ from typing import Final
 import uvloop
 from aiohttp import web
 
+from bench.child_process import child_process
+
 #: A user has 100 watches at most.
 ADMINS: Final = tuple(f"admin-{n}" for n in range(10))
 
@@ -21,14 +23,7 @@ ADMINS: Final = tuple(f"admin-{n}" for n in range(10))
 @asynccontextmanager
 async def reviews(folder: Path) -> AsyncIterator[Path]:
     """A process that answers reviews only, for the length of the block: its kubeconfig."""
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "bench.api_reviews"),
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-    )
-    assert process.stdin is not None
-    assert process.stdout is not None
-    try:
+    async with child_process("bench.api_reviews") as process:
         port = int(await process.stdout.readline())
         config = {
             "clusters": [{"name": "x", "cluster": {"server": f"http://127.0.0.1:{port}"}}],
@@ -39,9 +34,6 @@ async def reviews(folder: Path) -> AsyncIterator[Path]:
         path = folder / "kubeconfig"
         path.write_text(json.dumps(config))
         yield path
-    finally:
-        process.stdin.close()
-        await process.wait()
 
 
 async def _review(request: web.Request) -> web.Response:
