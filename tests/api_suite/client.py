@@ -5,7 +5,7 @@ import base64
 import json
 import ssl
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -80,6 +80,19 @@ class Client:
     ) -> Answer:
         data = body if isinstance(body, bytes) else None if body is None else json.dumps(body)
         headers = {"Content-Type": content_type} if data is not None else {}
+        return await self._send(method, path, data, headers, query)
+
+    async def get_with_headers(self, path: str, headers: Mapping[str, str]) -> Answer:
+        return await self._send("GET", path, None, headers, {})
+
+    async def _send(
+        self,
+        method: str,
+        path: str,
+        data: bytes | str | None,
+        headers: Mapping[str, str],
+        query: Mapping[str, str],
+    ) -> Answer:
         async with self._session.request(
             method, path, data=data, headers=headers, params=query
         ) as response:

@@ -21,6 +21,7 @@ from tutti.cluster.patches import apply_json_patch
 from tutti.cluster.resources import MUTATING, NAMESPACES, VALIDATING, Key, Resource
 from tutti.cluster.selectors import labels_of_object
 from tutti.cluster.store import Store
+from tutti.cluster.users import ADMIN, ADMIN_GROUPS
 
 _OWN_KINDS = {"binding": "Binding", "eviction": "Eviction"}
 
@@ -35,7 +36,7 @@ class Call(msgspec.Struct):
     subresource: str = ""
     dry_run: bool = False
     strict: bool = False  # refuse unknown fields, instead of dropping them
-    user: str = "system:admin"
+    user: str = ADMIN
     warnings: list[str] = msgspec.field(default_factory=list)  # warnings for the client
 
 
@@ -213,7 +214,7 @@ def _request(review: Review) -> Obj:
         "requestResource": resource,
         "name": call.name or dig(review.obj, "metadata.name") or "",
         "operation": review.operation,
-        "userInfo": {"username": call.user, "groups": ["system:masters", "system:authenticated"]},
+        "userInfo": {"username": call.user, "groups": ADMIN_GROUPS},
         "object": seen(review.obj),
         "oldObject": seen(review.old),
         "dryRun": call.dry_run,

@@ -26,6 +26,7 @@ from tutti.cluster.errors import (
 from tutti.cluster.objects import Obj, clone, dig, only, set_condition
 from tutti.cluster.resources import CRDS, EVENTS, NAMESPACES, PODS, Registry
 from tutti.cluster.store import Store, Stored
+from tutti.cluster.users import ADMIN
 
 # Attempts of a write whose object changes while webhooks are called.
 WRITE_TRIES = 10
@@ -53,7 +54,7 @@ class Api:
         *,
         group: str = "",
         sub: str = "",
-        user: str = "system:admin",
+        user: str = ADMIN,
     ) -> Call:
         """A request from inside this process. Raises KeyError for a kind that is not served."""
         resource = self.registry[(group, plural)]

@@ -10,11 +10,12 @@ import msgspec
 import yaml
 from aiohttp import web
 
+from tutti.cluster.aggregation import Aggregator
 from tutti.cluster.api import Api
 from tutti.cluster.garbage import Collector
 from tutti.cluster.kubelet import Kubelets
 from tutti.cluster.objects import Obj, clone
-from tutti.cluster.resources import CRDS, NAMESPACES, PRIORITY_CLASSES, Key, Registry
+from tutti.cluster.resources import CONFIG_MAPS, CRDS, NAMESPACES, PRIORITY_CLASSES, Key, Registry
 from tutti.cluster.server import Server
 from tutti.cluster.store import HISTORY_MAX, Store
 
@@ -53,8 +54,13 @@ class EmbeddedCluster:
         collector = Collector(self.api)
         self.kubelets = Kubelets(self.api, start_s=given.pod_start_s, stop_s=given.pod_stop_s)
         self.add_node = self.kubelets.add_node
-        self._runs = {"garbage": collector.run, "kubelets": self.kubelets.run}
-        server = Server(self.api)
+        self._aggregator = Aggregator(self.api)
+        self._runs = {
+            "garbage": collector.run,
+            "kubelets": self.kubelets.run,
+            "aggregation": self._aggregator.run,
+        }
+        server = Server(self.api, self._aggregator)
         self.faults = server.faults
         self._runner = web.AppRunner(
             server.app(), handler_cancellation=True, access_log=None, shutdown_timeout=_SHUTDOWN_S
@@ -81,6 +87,7 @@ class EmbeddedCluster:
             task.cancel()
         ended = await asyncio.gather(*self._tasks, return_exceptions=True)
         self.faults.drop_watches()
+        await self._aggregator.close()
         await self._runner.cleanup()
         await self.api.admission.close()
         broken = [outcome for outcome in ended if isinstance(outcome, Exception)]
@@ -91,6 +98,7 @@ class EmbeddedCluster:
         """Create the objects of every cluster, the CRDs of the settings, and the nodes."""
         for name in NAMESPACES_AT_START:
             await self._create(NAMESPACES, {"metadata": {"name": name}})
+        await self._create(CONFIG_MAPS, self._aggregator.trusted)
         for name, value in _SYSTEM_PRIORITIES.items():
             await self._create(PRIORITY_CLASSES, {"metadata": {"name": name}, "value": value})
         for given in self.settings.crds:
@@ -104,7 +112,8 @@ class EmbeddedCluster:
         self.store.expire_all()  # no client can resume from before the start
 
     async def _create(self, key: Key, obj: Obj) -> None:
-        await self.api.create(self.api.call(key[1], group=key[0]), obj)
+        namespace = obj["metadata"].get("namespace", "")
+        await self.api.create(self.api.call(key[1], namespace, group=key[0]), obj)
 
     def kubeconfig(self, path: Path) -> Path:
         """Write a kubeconfig for this cluster; return its path."""

@@ -24,6 +24,7 @@ from tutti.cluster.errors import (
 )
 from tutti.cluster.objects import Obj, Value, clone, dig, now_text, only, without
 from tutti.cluster.resources import (
+    API_SERVICES,
     BUDGETS,
     CRDS,
     MUTATING,
@@ -68,7 +69,29 @@ class _Typed(KubeStruct, frozen=True, kw_only=True):
     metadata: ObjectMeta = ObjectMeta()
 
 
-_SHAPES: dict[Key, type[KubeStruct]] = {PODS: Pod, NODES: Node, BUDGETS: DisruptionBudget}
+class _ServiceReference(KubeStruct, frozen=True, kw_only=True):
+    namespace: str = ""
+    name: str = ""
+    port: int = 443
+
+
+class _ApiServiceSpec(KubeStruct, frozen=True, kw_only=True):
+    group: str = ""
+    version: str = ""
+    service: _ServiceReference | None = None
+    ca_bundle: str = ""
+
+
+class _ApiService(_Typed, frozen=True, kw_only=True):
+    spec: _ApiServiceSpec = _ApiServiceSpec()
+
+
+_SHAPES: dict[Key, type[KubeStruct]] = {
+    API_SERVICES: _ApiService,
+    BUDGETS: DisruptionBudget,
+    NODES: Node,
+    PODS: Pod,
+}
 
 
 def decoded(resource: Resource, version: str, obj: Obj) -> tuple[Obj, list[str]]:
@@ -164,6 +187,12 @@ def errors(resource: Resource, version: str, obj: Obj, old: Obj | None) -> list[
         found += crds.check(obj)
     elif resource.key == PRIORITY_CLASSES and not isinstance(obj.get("value"), int):
         found.append(required("value"))
+    elif resource.key == API_SERVICES:
+        name = obj["metadata"].get("name", "")
+        wanted = f"{dig(obj, 'spec.version')}.{dig(obj, 'spec.group')}"
+        if name != wanted:
+            text = f'must be `spec.version+"."+spec.group`: "{wanted}"'
+            found.append(wrong("metadata.name", name, text))
     elif resource.key in (MUTATING, VALIDATING):
         for index, webhook in enumerate(obj.get("webhooks") or ()):
             found += _check_webhook(webhook, f"webhooks[{index}]")

@@ -16,10 +16,17 @@ NAMESPACES: Key = ("", "namespaces")
 PODS: Key = ("", "pods")
 NODES: Key = ("", "nodes")
 EVENTS: Key = ("", "events")
+SERVICES: Key = ("", "services")
+CONFIG_MAPS: Key = ("", "configmaps")
 BUDGETS: Key = ("policy", "poddisruptionbudgets")
 PRIORITY_CLASSES: Key = ("scheduling.k8s.io", "priorityclasses")
 MUTATING: Key = ("admissionregistration.k8s.io", "mutatingwebhookconfigurations")
 VALIDATING: Key = ("admissionregistration.k8s.io", "validatingwebhookconfigurations")
+API_SERVICES: Key = ("apiregistration.k8s.io", "apiservices")
+TOKEN_REVIEWS: Key = ("authentication.k8s.io", "tokenreviews")
+ACCESS_REVIEWS: Key = ("authorization.k8s.io", "subjectaccessreviews")
+#: Kinds that are only created: the answer is in the status, and nothing is stored.
+REVIEWS: frozenset[Key] = frozenset((TOKEN_REVIEWS, ACCESS_REVIEWS))
 
 # events.k8s.io/v1 calls fields differently than v1 does.
 _NEW_NAMES = {
@@ -117,6 +124,9 @@ events.k8s.io v1 Event events e ev
 apiextensions.k8s.io v1 CustomResourceDefinition customresourcedefinitions sg- crd crds
 admissionregistration.k8s.io v1 MutatingWebhookConfiguration mutatingwebhookconfigurations g-
 admissionregistration.k8s.io v1 ValidatingWebhookConfiguration validatingwebhookconfigurations g-
+apiregistration.k8s.io v1 APIService apiservices s-
+authentication.k8s.io v1 TokenReview tokenreviews -
+authorization.k8s.io v1 SubjectAccessReview subjectaccessreviews -
 """
 
 

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import random
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from http import HTTPStatus
 from typing import NamedTuple
 
@@ -12,6 +12,7 @@ from aiohttp import web
 from msgspec.structs import replace
 
 from tutti.cluster.admission import Call
+from tutti.cluster.aggregation import Aggregator
 from tutti.cluster.api import Api
 from tutti.cluster.errors import (
     ApiError,
@@ -26,10 +27,11 @@ from tutti.cluster.errors import (
 )
 from tutti.cluster.faults import FaultInjector
 from tutti.cluster.objects import Obj, Value, decode, dig, encode
-from tutti.cluster.resources import NAMESPACES, PODS, Registry, Resource
+from tutti.cluster.resources import NAMESPACES, PODS, REVIEWS, Registry, Resource
 from tutti.cluster.selectors import Predicate, selector
 from tutti.cluster.store import Stored
 from tutti.cluster.tables import table
+from tutti.cluster.users import reviewed
 from tutti.cluster.watches import WATCH_S, Encode, lines
 
 _log = logging.getLogger(__name__)
@@ -49,8 +51,9 @@ _VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "updat
 class Server:
     """Answers HTTP requests with the API, discovery and injected faults."""
 
-    def __init__(self, api: Api) -> None:
+    def __init__(self, api: Api, aggregator: Aggregator) -> None:
         self._api = api
+        self._aggregator = aggregator
         self._watching: set[asyncio.Transport] = set()
         self.faults = FaultInjector(self._drop_watches, api.store.expire_all)
 
@@ -86,7 +89,10 @@ class Server:
             if request.method == "POST":
                 self.faults.apply(await request.read())
             return _json({"done": self.faults.done})
-        document = _discovery(path, self._api.registry)
+        registration = self._aggregator.registered(path)
+        if registration is not None:
+            return await self._aggregator.forward(registration, request)
+        document = _discovery(path, self._api.registry, self._aggregator.groups())
         if document is not None:
             return _json(document)
         verb, call = _call_of(request, self._api.registry)
@@ -149,6 +155,8 @@ class Server:
 
     async def _create(self, call: Call, request: web.Request) -> web.Response:
         body = await _body_of(request)
+        if call.resource.key in REVIEWS:
+            return _object(call, reviewed(call.resource.key, body), status=201)
         if call.subresource not in ("binding", "eviction"):
             return _object(call, await self._api.create(call, body), status=201)
         if dig(body, "metadata.name") != call.name:
@@ -207,8 +215,9 @@ class Server:
         )
 
 
-def _discovery(path: str, registry: Registry) -> Obj | None:
-    """The document at a path, or None if the path is not one of discovery.
+def _discovery(path: str, registry: Registry, aggregated: Iterable[tuple[str, str]]) -> Obj | None:
+    """The document at a path, or None if the path is not one of discovery. `aggregated` are groups
+    and versions of other servers, which have the documents of their versions.
 
     Raises:
         ApiError: 404 for a group or version that is not served.
@@ -219,9 +228,14 @@ def _discovery(path: str, registry: Registry) -> Obj | None:
         case ["api"]:
             return {"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []}
         case ["apis"]:
-            return {"kind": "APIGroupList", "apiVersion": "v1", "groups": _groups(registry)}
+            return {
+                "kind": "APIGroupList",
+                "apiVersion": "v1",
+                "groups": _groups(registry, aggregated),
+            }
         case ["apis", group]:
-            found = next((one for one in _groups(registry) if one["name"] == group), None)
+            groups = _groups(registry, aggregated)
+            found = next((one for one in groups if one["name"] == group), None)
             if found is None:
                 raise no_such_path()
             return {"kind": "APIGroup", "apiVersion": "v1", **found}
@@ -233,12 +247,13 @@ def _discovery(path: str, registry: Registry) -> Obj | None:
             return None
 
 
-def _groups(registry: Registry) -> list[Obj]:
+def _groups(registry: Registry, aggregated: Iterable[tuple[str, str]]) -> list[Obj]:
+    """Own groups first: of two resources of one name, clients take the first."""
+    own = ((one.group, version) for one in registry.all() for version in one.versions if one.group)
     groups: dict[str, dict[str, Obj]] = {}
-    for resource in registry.all():
-        for version in resource.versions if resource.group else ():
-            entry = {"groupVersion": f"{resource.group}/{version}", "version": version}
-            groups.setdefault(resource.group, {})[version] = entry
+    for group, version in (*own, *aggregated):
+        entry = {"groupVersion": f"{group}/{version}", "version": version}
+        groups.setdefault(group, {})[version] = entry
     found = [(group, list(entries.values())) for group, entries in groups.items()]
     return [{"name": name, "versions": each, "preferredVersion": each[0]} for name, each in found]
 
@@ -256,6 +271,8 @@ def _rows(resource: Resource) -> list[Obj]:
     """A kind and its subresources."""
     row: Obj = {"name": resource.plural, "namespaced": resource.namespaced, "kind": resource.kind}
     verbs = [verb for verb in _VERBS if verb != "deletecollection" or resource.key != NAMESPACES]
+    if resource.key in REVIEWS:
+        verbs = ["create"]
     rows = [row | {"singularName": resource.singular, "verbs": verbs}]
     if resource.short_names:
         rows[0]["shortNames"] = list(resource.short_names)
@@ -328,6 +345,8 @@ def _verb(request: web.Request, resource: Resource, name: str, sub: str) -> str:
     if verb == "deletecollection" and resource.key == NAMESPACES:
         raise not_allowed()
     if verb is None or (sub and verb == "delete"):
+        raise not_allowed()
+    if resource.key in REVIEWS and verb != "create":
         raise not_allowed()
     return "watch" if verb == "list" and request.query.get("watch") in _TRUE else verb
 

@@ -38,7 +38,7 @@ class ConsoleServer:
 
     def __init__(self, client: KubeClient) -> None:
         self._client = client
-        self._token = secrets.token_urlsafe(32)
+        self._token = secrets.token_urlsafe(24)
         self._bodies = Bodies(body_bytes_max=_BODY_BYTES_MAX)
         self._server: GuardedServer | None = None
         #: Address that requests must name; "" until it listens.

@@ -13,6 +13,7 @@ Act = Callable[[Stage], Awaitable[None]]
 
 _FIRST: Final = "tfjob-gang-scheduling"
 _SECOND: Final = "tfjob-gang-scheduling2"
+_WAITING: Final = "gang-scheduling-podgroup2"
 _REPLICAS: Final = {"Worker": 3, "PS": 1}
 
 
@@ -95,7 +96,7 @@ async def no_deadlock(stage: Stage) -> None:
     observer = stage.observer
     jobs = await asyncio.gather(
         stage.submit(varied(PODGROUP, {"Worker": 4})),
-        stage.submit(varied(PODGROUP, {"Worker": 4}, name="gang-scheduling-podgroup2")),
+        stage.submit(varied(PODGROUP, {"Worker": 4}, name=_WAITING)),
     )
     await stage.until(
         lambda: any(observer.running(job) == job.size for job in jobs),
@@ -126,7 +127,7 @@ async def gets_its_place_back(stage: Stage) -> None:
     observer = stage.observer
     first = await stage.submit(varied(PODGROUP, {"Worker": 4}))
     await stage.until_running(first)
-    second = await stage.submit(varied(PODGROUP, {"Worker": 1}, name="gang-scheduling-podgroup2"))
+    second = await stage.submit(varied(PODGROUP, {"Worker": 1}, name=_WAITING))
     await stage.why(second)
     stage.say("A worker of job 1 dies. Its operator takes a moment to create it again.")
     stage.operator.active.clear()
@@ -195,6 +196,15 @@ def invariants(stage: Stage) -> None:
         "No node was over-committed",
         claims.never_over_committed(stage.observer.nodes, stage.record),
     )
+
+
+async def leaves_two_jobs(stage: Stage) -> None:
+    """What `--keep` leaves to look at: a job that runs, and one that waits for it."""
+    stage.act("Two jobs to look at", "The jobs of act 2 again: one runs, the other one waits.")
+    stage.operator.gang = "podgroup"
+    first = await stage.submit(varied(PODGROUP, {"Worker": 4}))
+    await stage.until_running(first)
+    await stage.why(await stage.submit(varied(PODGROUP, {"Worker": 4}, name=_WAITING)))
 
 
 #: The acts that Tutti schedules, in order.

@@ -21,8 +21,9 @@ from shared.bus.permissions import READER
 from shared.kube.client import KubeClient
 from shared.kube.credentials import load
 from tutti.cluster.embedded import EmbeddedCluster, Settings
+from tutti.console.server import ConsoleServer
 from tutti.demo import claims
-from tutti.demo.acts import TUTTI_ACTS, contrast, invariants
+from tutti.demo.acts import TUTTI_ACTS, contrast, invariants, leaves_two_jobs
 from tutti.demo.killer import Killer
 from tutti.demo.observer import Observer, Stuck
 from tutti.demo.screen import WIDTH, Screen, draw_cluster, summary
@@ -100,13 +101,14 @@ async def _play(folder: Path, options: Options, console: Console) -> bool:
             running = await stack.enter_async_context(
                 tutti_up(folder, kubeconfig, lambda line: stage.say(line, "dim"))
             )
-            await _play_acts(stage, running, kill=options.kill)
+            server = await _serve_console(stack, kubeconfig)
+            await _play_acts(stage, running, server, options)
             invariants(stage)
         console.print(summary(stage.claims))
         if options.record is not None:
             _write_record(options.record, [*frames.values(), summary(stage.claims)])
         if options.keep:
-            await _keep(console, kubeconfig)
+            await _keep(console, kubeconfig, server)
     held = all(each.finding.held for each in stage.claims)
     console.print(f"{'Every claim held' if held else 'Not every claim held'}.", style="bold")
     return held
@@ -129,6 +131,19 @@ async def _set_up(stack: AsyncExitStack, kubeconfig: Path, pace: Pace) -> Stage:
     return stage
 
 
+async def _serve_console(stack: AsyncExitStack, kubeconfig: Path) -> ConsoleServer:
+    """Serve the console as `tutti console` does, over connections of its own: what a browser asks
+    does not delay the acts.
+    """
+    credentials = await load(str(kubeconfig))
+    client = await stack.enter_async_context(
+        KubeClient(credentials, connections_max=_CONNECTIONS_MAX, user_agent="tutti-demo-console")
+    )
+    server = ConsoleServer(client)
+    await stack.enter_async_context(server.serving(0))
+    return server
+
+
 class _LogLines(logging.Handler):
     """Shows warnings of libraries as lines of the session, so that the screen stays intact."""
 
@@ -141,16 +156,23 @@ class _LogLines(logging.Handler):
         self._stage.say(record.getMessage(), "dim")
 
 
-async def _play_acts(stage: Stage, running: TuttiProcess, *, kill: bool) -> None:
+async def _play_acts(
+    stage: Stage, running: TuttiProcess, server: ConsoleServer, options: Options
+) -> None:
     """Play all acts. Raises Refusal when `tutti up` ends before them."""
 
     async def acts() -> None:
         try:
             await contrast(stage)
             ready = await running.ready()
-            async with _killing(stage, ready) if kill else contextlib.nullcontext():
+            # The address has a line of its own: it is as long as a narrow terminal is wide.
+            stage.say("The console, until the demo ends; open it in a browser:")
+            stage.say(server.url, "bold")
+            async with _killing(stage, ready) if options.kill else contextlib.nullcontext():
                 for act in TUTTI_ACTS:
                     await act(stage)
+            if options.keep:
+                await leaves_two_jobs(stage)
         except Stuck as stuck:
             stage.claim("The demo continues", claims.stuck(stuck.expected, stuck.timeout_s))
 
@@ -189,10 +211,11 @@ async def _killing(stage: Stage, ready: ReadyFile) -> AsyncIterator[None]:
         await bus.close()
 
 
-async def _keep(console: Console, kubeconfig: Path) -> None:
+async def _keep(console: Console, kubeconfig: Path, server: ConsoleServer) -> None:
     """Leave everything running until cancelled; the claims still decide the result."""
     console.print(
         f"The cluster and Tutti keep running: kubectl --kubeconfig {kubeconfig} …\n"
+        f"The console: {server.url}\n"
         "Ctrl-C ends them.",
         soft_wrap=True,
     )

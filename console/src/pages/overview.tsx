@@ -137,6 +137,7 @@ function Shapes({ shapes }: { shapes: Snapshot<PodShape> }) {
     <section>
       <h2>Largest gangs that fit now</h2>
       {shapes.freshness === "failed" && <Empty>{shapes.message}</Empty>}
+      {shapes.freshness === "live" && shapes.items.length === 0 && <Empty>There are no gangs, so there are no shapes of pods to count.</Empty>}
       {shapes.items.length > 0 && (
         <Scroll label="Largest gangs that fit now">
           <table>

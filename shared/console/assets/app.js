@@ -25,7 +25,7 @@ typeof r!="function"&&(r=null),(e.__e||(e.__e={}))[n]=t,t&&r||(a=Tn[n]||(Tn[n]=k
 "s");else if(n!="width"&&n!="height"&&n!="href"&&n!="list"&&n!="form"&&n!="tabIndex"&&n!="download"&&n!="rowSpan"&&n!="colSpan"&&n!="role"&&n!="popover"&&n in e)
 try{return void(e[n]=t??"")}catch{}if(typeof t=="function")return;t==null||t===!1&&n[4]!="-"?e.removeAttribute(n):e.setAttribute(n,n=="popover"&&t==1?"":t)}}function ki(e){
 return function(n){var t=this.__e;if(t){if(t=t[e],n[He]==null)n[He]=En++;else if(n[He]<this.__a[e])return;return t(C.event?C.event(n):n)}}}function xn(e,n,t,r,i,o,a,c,u,f){
-var l,p,m,d,g,b,h,v,w,S,y,P,B,X,oe,ut,fe,_e,se=n.type;if(n.constructor!==Re)return null;128&t.__u&&(u=32&t.__u,l=t.__c.__z)&&(n.__u|=u,p=o=[],l.nodeType==8?c=Ve(
+var l,p,m,d,g,b,h,v,w,S,y,P,U,X,oe,ut,fe,_e,se=n.type;if(n.constructor!==Re)return null;128&t.__u&&(u=32&t.__u,l=t.__c.__z)&&(n.__u|=u,p=o=[],l.nodeType==8?c=Ve(
 l,o):o.push(l),c=o[0]||c),(l=C.__b)&&l(n);e:if(typeof se=="function"){m=a.length;try{if(v=n.props,w=(l=se.prototype)&&l.render,S=(l=se.contextType)&&r[l.__c],y=
 l?S?S.props.value:l.__:r,(d=t.__c)?(n.__c=d,2&d.__g&&(d.__g|=1)):(w?n.__c=d=new se(v,y):(n.__c=d=new Ye(v,y),d.constructor=se,d.render=Ci),S&&S.sub(d),d.state||
 (d.state={}),d.__n=r,d.__g|=8,d.__h=[],d.__k=[]),w&&(d.__s||(d.__s=d.state),se.getDerivedStateFromProps&&(d.__s==d.state&&(d.__s=ye({},d.__s)),ye(d.__s,se.getDerivedStateFromProps(
@@ -33,8 +33,8 @@ v,d.__s)))),g=d.props,b=d.state,d.__v=n,t.__c){if(v!==g&&w&&!se.getDerivedStateF
 __v&&!(8&d.__g)||!(4&d.__g)&&d.shouldComponentUpdate&&d.shouldComponentUpdate(v,d.__s,y)===!1){n.__v!=t.__v&&(d.props=v,d.state=d.__s,d.__g&=-9),n.__e=t.__e,n.__k=
 t.__k,n.__k.some(function(J){J&&(J.__=n)}),Je.push.apply(d.__h,d.__k),d.__k=[],d.__h.length&&a.push(d),c=pe(t);break e}d.componentWillUpdate&&d.componentWillUpdate(
 v,d.__s,y),w&&d.componentDidUpdate&&d.__h.push(function(){d.componentDidUpdate(g,b,h)})}else w&&!se.getDerivedStateFromProps&&d.componentWillMount&&d.componentWillMount(),
-w&&d.componentDidMount&&d.__h.push(d.componentDidMount);d.context=y,d.props=v,d.__P=e,d.__g&=-5,P=C.__r,B=w?25:0;do d.__g&=-9,P&&P(n),l=d.render(d.props,d.state=
-d.__s,d.context);while(8&d.__g&&++B<25);w&&(Je.push.apply(d.__h,d.__k),d.__k=[]),d.state=d.__s,d.getChildContext&&(r=ye({},r,d.getChildContext())),w&&t.__c&&d.getSnapshotBeforeUpdate&&
+w&&d.componentDidMount&&d.__h.push(d.componentDidMount);d.context=y,d.props=v,d.__P=e,d.__g&=-5,P=C.__r,U=w?25:0;do d.__g&=-9,P&&P(n),l=d.render(d.props,d.state=
+d.__s,d.context);while(8&d.__g&&++U<25);w&&(Je.push.apply(d.__h,d.__k),d.__k=[]),d.state=d.__s,d.getChildContext&&(r=ye({},r,d.getChildContext())),w&&t.__c&&d.getSnapshotBeforeUpdate&&
 (h=d.getSnapshotBeforeUpdate(g,b)),X=l&&l.type===T&&l.key==null?l.props.children:l,v.__P&&(l=c,i=(e=v.__P).namespaceURI,u=o=null,t.props&&t.props.__P!=e&&(t.__k.
 some(function(J){J&&In(J,J)}),t.__k=null),c=t.__k?pe(t,0):null),c=yt(e,kn(X)?X:[X],n,t,r,i,o,a,c,u,f),v.__P&&(n.__e=null,c=l),n.__u&=-161,p&&p.some(be),d.__h.length&&
 a.push(d),1&d.__g&&(d.__g&=-4)}catch(J){if(a.length=m,n.__v=null,u||o)if(J&&J.then){if(n.__u|=128|u,o){for(~(fe=o.indexOf(c||void 0))||(fe=o.length);(_e=o[fe-1])&&
@@ -166,12 +166,12 @@ wait",Pending:"idle",Completed:"done"};function Ee({phase:e}){return s("span",{c
 href:De(e),children:e})}function ve({named:e}){let n=e.names??[],t=e.count-n.length;return s("ul",{class:"inline",children:[n.map(r=>s("li",{children:s(ie,{place:r})},
 r)),t>0&&s("li",{children:n.length?`${t} more`:`${t} ${t===1?"gang":"gangs"}`})]})}function un({label:e,whole:n,parts:t,marks:r=[]}){let i=o=>`${n>0?Math.min(100,
 100*o/n):0}%`;return s("div",{class:"bar",role:"img","aria-label":e,title:e,children:[t.map(o=>s("span",{class:o.kind,style:{width:i(o.value)}},o.kind)),r.map(o=>s(
-"i",{class:o.kind,style:{left:i(o.value)}},o.kind))]})}function ge({resource:e,value:n}){return s(T,{children:n===void 0?"\u2013":te(e,n)})}function U({children:e}){
+"i",{class:o.kind,style:{left:i(o.value)}},o.kind))]})}function ge({resource:e,value:n}){return s(T,{children:n===void 0?"\u2013":te(e,n)})}function D({children:e}){
 return s("p",{class:"empty",children:e})}function V({label:e,children:n}){return s("div",{class:"scroll",role:"region","aria-label":e,tabIndex:0,children:n})}function Se({
 label:e,value:n,options:t,onChoice:r}){return s("label",{children:[e," ",s("select",{value:n,onChange:i=>r(i.currentTarget.value),children:t.map(i=>s("option",{
 value:i,children:i},i))})]})}var fn=200;function er({route:e}){let n=W(),[t="",r=""]=e.parts,i=`${t}/${r}`,o=O(n.gangs),a=x(()=>new Z(n.api,`namespaces/${encodeURIComponent(t)}/decisions`),
 [n,t]);K(()=>()=>a.stop(),[a]);let c=O(a),u=o.items.find(f=>N(f)===i);return s(T,{children:[s(Q,{of:[o,c],children:[s("small",{children:[t,"/"]}),r]}),!u&&o.freshness===
-"live"&&s(U,{children:"There is no such gang, or you may not see it. It may have ended."}),u&&s(Ji,{gang:u,decisions:c.items})]})}function Ji({gang:e,decisions:n}){
+"live"&&s(D,{children:"There is no such gang, or you may not see it. It may have ended."}),u&&s(Ji,{gang:u,decisions:c.items})]})}function Ji({gang:e,decisions:n}){
 let t=re(),{status:r,metadata:i}=e,{members:o}=r;return s(T,{children:[r.pending&&s("p",{class:"why",children:r.pending.message}),s("dl",{class:"facts",children:[
 s("dt",{children:"Phase"}),s("dd",{children:s(Ee,{phase:r.phase})}),s("dt",{children:"Members"}),s("dd",{children:[o.running," running, ",o.pending," pending",o.
 succeeded?`, ${o.succeeded} succeeded`:"",o.failed?`, ${o.failed} failed`:""," of ",o.total,"; at least ",r.minMember]}),s("dt",{children:"Queue"}),s("dd",{children:s(
@@ -186,7 +186,7 @@ Since"}),s("dd",{children:le(e.since,n)})]}),e.ahead&&s(T,{children:[s("dt",{chi
 nr,{all:e.quota})})]})]})]})}function nr({all:e}){return s("ul",{class:"inline",children:e.map((n,t)=>s("li",{children:[n.nodes?`${n.nodes} \xD7 `:"",n.reason,n.
 missing?` (${n.missing} ${n.resource} missing)`:""]},t))})}function no({gang:e,decisions:n}){let t=new Map((e.status.pending?.roles??[]).map(c=>[c.name,c])),r=new Map(
 (e.status.roles??[]).map(c=>[c.name,c])),i=[...new Set([...r.keys(),...t.keys()])].sort(),o=x(()=>qt(e,n),[e,n]),a=e.status.placement??[];return s("section",{children:[
-s("h2",{children:"Members"}),!i.length&&s(U,{children:"It has no pods yet."}),i.length>0&&s(V,{label:"Members by role",children:s("table",{children:[s("thead",{
+s("h2",{children:"Members"}),!i.length&&s(D,{children:"It has no pods yet."}),i.length>0&&s(V,{label:"Members by role",children:s("table",{children:[s("thead",{
 children:s("tr",{children:[s("th",{scope:"col",children:"Role"}),s("th",{scope:"col",class:"number",children:"Members"}),s("th",{scope:"col",class:"number",children:"\
 Placed"}),s("th",{scope:"col",class:"number",children:"Running"}),s("th",{scope:"col",class:"number",children:"Would fit now"}),s("th",{scope:"col",children:"No\
 des refuse because"})]})}),s("tbody",{children:i.map(c=>{let[u,f]=[r.get(c),t.get(c)];return s("tr",{children:[s("th",{scope:"row",children:c||"(none)"}),s("td",
@@ -212,7 +212,7 @@ return t.length?e.filter(r=>{let{status:i}=r,a=[N(r),i.queue,i.phase,i.dialect,i
 s(Q,{of:[t],children:"Gangs"}),s("div",{class:"filters",role:"group","aria-label":"Phase",children:[s("button",{type:"button","aria-pressed":!c,onClick:()=>F("p\
 hase",""),children:["All ",f.length]}),Ue.map(m=>s("button",{type:"button","aria-pressed":c===m,onClick:()=>F("phase",c===m?"":m),children:[m," ",l.get(m)]},m)),
 u&&s("button",{type:"button",onClick:()=>F("queue",""),children:["Queue: ",u," \u2715"]}),a&&s("button",{type:"button",onClick:()=>F("search",""),children:["Sea\
-rch: ",a," \u2715"]})]}),t.freshness==="live"&&!p.length&&s(U,{children:"No gang that you may see is like this."}),p.length>0&&s(V,{label:"Gangs",children:s("ta\
+rch: ",a," \u2715"]})]}),t.freshness==="live"&&!p.length&&s(D,{children:"No gang that you may see is like this."}),p.length>0&&s(V,{label:"Gangs",children:s("ta\
 ble",{class:"list",children:[s("thead",{children:s("tr",{children:[s("th",{scope:"col",children:"Gang"}),s("th",{scope:"col",children:"Phase"}),s("th",{scope:"c\
 ol",class:"number",children:"Running"}),s("th",{scope:"col",class:"number",children:"Minimum"}),s("th",{scope:"col",children:"Queue"}),s("th",{scope:"col",children:"\
 Age"}),s("th",{scope:"col",children:"Why it waits"})]})}),s("tbody",{children:p.slice(0,i).map(m=>s(io,{gang:m,now:r},N(m)))})]})}),p.length>i&&s("p",{children:s(
@@ -233,14 +233,14 @@ p={columns:l,width:l*t,height:Math.ceil(f/l)*t+(r?Gn:0)};a>0&&a+p.width>n&&(c+=u
 p.height)}return{side:t,boxes:o,height:c+u}}function gr({route:e}){let n=W(),t=O(n.nodes),r=O(n.gangs),i=x(()=>fr(t.items),[t.items]),o=x(()=>dr(t.items),[t.items]),a=e.query.get("resource")??i[0]??"",c=e.
 query.get("by")==="queue"?"queue":"gang",u=e.query.get("group")??o[0]??"",f=x(()=>pr(t.items,r.items,a,c,u==="none"?"":u),[t.items,r.items,a,c,u]),[l,p,m]=ao(),
 d=x(()=>mr(f.map(S=>S.tiles.length),p,m),[f,p,m]),g=x(()=>f.flatMap(S=>S.tiles),[f]),[b,h]=I(""),v=g.find(S=>S.node.metadata.name===b),w=S=>{let y=g.findIndex(oe=>oe.
-node.metadata.name===b),P=d.boxes[0]?.columns??1,B={ArrowRight:1,ArrowLeft:-1,ArrowDown:P,ArrowUp:-P}[S.key],X=S.key==="Home"?0:S.key==="End"?g.length-1:B&&y+B;
+node.metadata.name===b),P=d.boxes[0]?.columns??1,U={ArrowRight:1,ArrowLeft:-1,ArrowDown:P,ArrowUp:-P}[S.key],X=S.key==="Home"?0:S.key==="End"?g.length-1:U&&y+U;
 X===void 0||!g[X]||(S.preventDefault(),h(g[X].node.metadata.name),l.current?.querySelectorAll("button")[X]?.focus())};return s(T,{children:[s(Q,{of:[t,r],children:"\
 Cluster map"}),s("div",{class:"filters",children:[s(Se,{label:"Resource",value:a,options:i,onChoice:S=>F("resource",S)}),s(Se,{label:"Colour by",value:c,options:[
 "gang","queue"],onChoice:S=>F("by",S)}),o.length>0&&s(Se,{label:"Group by",value:u,options:[...o,"none"],onChoice:S=>F("group",S)})]}),t.freshness==="live"&&!g.
-length&&s(U,{children:"There are no nodes."}),s("div",{class:"map",ref:l,role:"group","aria-label":`${g.length} nodes; arrow keys move`,onKeyDown:w,children:s("\
+length&&s(D,{children:"There are no nodes."}),s("div",{class:"map",ref:l,role:"group","aria-label":`${g.length} nodes; arrow keys move`,onKeyDown:w,children:s("\
 div",{style:{height:`${d.height}px`,position:"relative"},children:f.map((S,y)=>{let P=d.boxes[y];return s("div",{class:"box",style:{left:`${P.x}px`,top:`${P.y}p\
-x`,width:`${P.width}px`},children:[f.length>1&&s("div",{class:"title",style:{height:`${Gn}px`},title:S.name,children:S.name||"(no label)"}),S.tiles.map(B=>s(co,
-{tile:B,side:d.side,resource:a,pressed:B===v,focusable:v?B===v:B===g[0],onChoose:h},B.node.metadata.name))]},S.name)})})}),s("div",{"aria-live":"polite",children:v?
+x`,width:`${P.width}px`},children:[f.length>1&&s("div",{class:"title",style:{height:`${Gn}px`},title:S.name,children:S.name||"(no label)"}),S.tiles.map(U=>s(co,
+{tile:U,side:d.side,resource:a,pressed:U===v,focusable:v?U===v:U===g[0],onChoose:h},U.node.metadata.name))]},S.name)})})}),s("div",{"aria-live":"polite",children:v?
 s(uo,{tile:v}):s("p",{class:"empty",children:"Choose a node to see what is on it."})})]})}function ao(){let e=ae(null),[n,t]=I([0,0]);return K(()=>{let r=new ResizeObserver(
 ([i])=>{i&&t([Math.floor(i.contentRect.width),Math.floor(i.contentRect.height)])});return r.observe(e.current),()=>r.disconnect()},[]),[e,...n]}function co({tile:e,
 side:n,resource:t,pressed:r,focusable:i,onChoose:o}){let{name:a}=e.node.metadata,c=e.segments.reduce((f,l)=>f+l.part,0),u=`${a}: ${Math.round(c*100)} % of ${ee(
@@ -255,14 +255,14 @@ s("dt",{children:"Gangs"}),s("dd",{children:[s("ul",{class:"inline",children:e.g
 " ",s(ie,{place:r.gang})," (",r.members,")"]},r.gang))}),!e.gangs.length&&"none that you may see"]})]})]})}var qn=10;function hr(){let e=W(),n=O(e.gangs),t=O(e.nodes),r=O(e.queues),i=O(e.podShapes),o=O(e.instances);return s(T,{children:[s(Q,{of:[n,t,r],children:"Over\
 view"}),s("div",{class:"panels",children:[s("div",{children:[s(po,{gangs:n}),s(fo,{nodes:t,queues:r}),s(ho,{shapes:i})]}),s("div",{children:[s(mo,{gangs:n}),s(go,
 {gangs:n}),s(_o,{instances:o})]})]})]})}function fo({nodes:e,queues:n}){let t=x(()=>tr(e.items),[e.items]),r=x(()=>or(n.items),[n.items]);return s("section",{children:[
-s("h2",{children:"Capacity"}),e.freshness==="failed"&&s(U,{children:e.message}),me(t.keys()).map(i=>{let{total:o,requested:a,unusable:c}=t.get(i),{promised:u,reserved:f}=r.
+s("h2",{children:"Capacity"}),e.freshness==="failed"&&s(D,{children:e.message}),me(t.keys()).map(i=>{let{total:o,requested:a,unusable:c}=t.get(i),{promised:u,reserved:f}=r.
 get(i)??{promised:0,reserved:0},l=m=>te(i,m),p=[`${l(a)} of ${l(o)} requested`,c?`${l(c)} on nodes that take no pods`:"",u?`${l(u)} promised to admitted gangs`:
 "",f?`${l(f)} reserved for lost members`:""].filter(Boolean).join("; ");return s("div",{class:"measure",children:[s("div",{title:i,children:[ee(i)," ",s("strong",
 {children:[o?Math.round(100*a/o):0," %"]})]}),s(un,{label:`${i}: ${p}`,whole:o,parts:[{kind:"used",value:a,title:"requested"},{kind:"kept",value:u+f,title:"kept"},
 {kind:"unusable",value:c,title:"unusable"}]}),s("small",{children:p})]},i)})]})}function po({gangs:e}){let n=x(()=>pn(e.items),[e.items]);return s("section",{children:[
 s("h2",{children:"Gangs"}),s("ul",{class:"counts",children:Ue.map(t=>s("li",{children:s("a",{href:`${Y("gangs")}?${new URLSearchParams({phase:t})}`,children:[s(
 "strong",{children:n.get(t)})," ",s(Ee,{phase:t})]})},t))})]})}function mo({gangs:e}){let n=x(()=>rr(e.items),[e.items]);return s("section",{children:[s("h2",{children:"\
-Why gangs wait"}),e.freshness==="live"&&!n.length&&s(U,{children:"No gang waits."}),n.length>0&&s(V,{label:"Why gangs wait",children:s("table",{children:[s("the\
+Why gangs wait"}),e.freshness==="live"&&!n.length&&s(D,{children:"No gang waits."}),n.length>0&&s(V,{label:"Why gangs wait",children:s("table",{children:[s("the\
 ad",{children:s("tr",{children:[s("th",{scope:"col",children:"Reason"}),s("th",{scope:"col",class:"number",children:"Gangs"}),s("th",{scope:"col",class:"number",
 children:"Members"}),s("th",{scope:"col",children:"Largest"})]})}),s("tbody",{children:n.slice(0,qn).map(t=>s("tr",{children:[s("th",{scope:"row",children:s("a",
 {href:`${Y("gangs")}?${new URLSearchParams({search:t.reason})}`,children:t.reason})}),s("td",{class:"number",children:t.gangs}),s("td",{class:"number",children:t.
@@ -271,17 +271,18 @@ ection",{children:[s("h2",{children:"Gangs that hold what others lack"}),s(V,{la
 children:s("tr",{children:[s("th",{scope:"col",children:"Gang"}),s("th",{scope:"col",class:"number",children:"Waiting gangs"}),s("th",{scope:"col",class:"number",
 children:"Their members"})]})}),s("tbody",{children:n.map(t=>s("tr",{children:[s("th",{scope:"row",children:s(ie,{place:t.gang})}),s("td",{class:"number",children:t.
 gangs}),s("td",{class:"number",children:t.members})]},t.gang))})]})})]}):null}function ho({shapes:e}){return s("section",{children:[s("h2",{children:"Largest ga\
-ngs that fit now"}),e.freshness==="failed"&&s(U,{children:e.message}),e.items.length>0&&s(V,{label:"Largest gangs that fit now",children:s("table",{children:[s(
-"thead",{children:s("tr",{children:[s("th",{scope:"col",children:"Pods that request"}),s("th",{scope:"col",class:"number",children:"Anywhere"}),s("th",{scope:"c\
-ol",class:"number",children:"One domain"}),s("th",{scope:"col",class:"number",children:"One node"}),s("th",{scope:"col",class:"number",children:"Unfragmented"})]})}),
-s("tbody",{children:e.items.slice(0,qn).map(({metadata:n,status:t})=>s("tr",{children:[s("th",{scope:"row",children:[me(Object.keys(t.requests)).map(r=>`${t.requests[r]}\
- ${ee(r)}`).join(", "),Object.entries(t.nodeSelector??{}).map(([r,i])=>s("small",{children:[" ",r,"=",i]},r))]}),s("td",{class:"number",children:t.fits}),s("td",
-{class:"number",children:t.tiers?.length?Math.max(...t.tiers.map(r=>r.pods)):"\u2013"}),s("td",{class:"number",children:t.fitsOnNode}),s("td",{class:"number",children:s(
-ge,{resource:"pods",value:t.unfragmented})})]},n.name))})]})})]})}function _o({instances:e}){let n=re();return s("section",{children:[s("h2",{children:"Services"}),
-e.freshness==="failed"&&s(U,{children:e.message}),s("ul",{class:"services",children:e.items.map(({metadata:t,status:r})=>s("li",{children:[s("span",{class:`badg\
-e ${r.ready?"good":"bad"}`,children:r.ready?"ready":"not ready"})," ",r.service,!r.active&&" (standby)"," ",s("small",{children:[r.version,", ",le(r.started,n)]}),
-(r.notReady??[]).map(i=>s("small",{children:[" ",i]},i))]},t.name))})]})}var bo=50;function yr({route:e}){let{queues:n,gangs:t}=W(),r=O(n),i=O(t),o=x(()=>Wt(r.items),[r.items]),a=x(()=>yo(i.items),[i.items]),c=e.query.get("queue")??"";
-return s(T,{children:[s(Q,{of:[r,i],children:"Queues"}),r.freshness==="live"&&!o.length&&s(U,{children:"There are no queues."}),o.length>0&&s(V,{label:"Queues",
+ngs that fit now"}),e.freshness==="failed"&&s(D,{children:e.message}),e.freshness==="live"&&e.items.length===0&&s(D,{children:"There are no gangs, so there are \
+no shapes of pods to count."}),e.items.length>0&&s(V,{label:"Largest gangs that fit now",children:s("table",{children:[s("thead",{children:s("tr",{children:[s("\
+th",{scope:"col",children:"Pods that request"}),s("th",{scope:"col",class:"number",children:"Anywhere"}),s("th",{scope:"col",class:"number",children:"One domain"}),
+s("th",{scope:"col",class:"number",children:"One node"}),s("th",{scope:"col",class:"number",children:"Unfragmented"})]})}),s("tbody",{children:e.items.slice(0,qn).
+map(({metadata:n,status:t})=>s("tr",{children:[s("th",{scope:"row",children:[me(Object.keys(t.requests)).map(r=>`${t.requests[r]} ${ee(r)}`).join(", "),Object.entries(
+t.nodeSelector??{}).map(([r,i])=>s("small",{children:[" ",r,"=",i]},r))]}),s("td",{class:"number",children:t.fits}),s("td",{class:"number",children:t.tiers?.length?
+Math.max(...t.tiers.map(r=>r.pods)):"\u2013"}),s("td",{class:"number",children:t.fitsOnNode}),s("td",{class:"number",children:s(ge,{resource:"pods",value:t.unfragmented})})]},
+n.name))})]})})]})}function _o({instances:e}){let n=re();return s("section",{children:[s("h2",{children:"Services"}),e.freshness==="failed"&&s(D,{children:e.message}),
+s("ul",{class:"services",children:e.items.map(({metadata:t,status:r})=>s("li",{children:[s("span",{class:`badge ${r.ready?"good":"bad"}`,children:r.ready?"ready":
+"not ready"})," ",r.service,!r.active&&" (standby)"," ",s("small",{children:[r.version,", ",le(r.started,n)]}),(r.notReady??[]).map(i=>s("small",{children:[" ",
+i]},i))]},t.name))})]})}var bo=50;function yr({route:e}){let{queues:n,gangs:t}=W(),r=O(n),i=O(t),o=x(()=>Wt(r.items),[r.items]),a=x(()=>yo(i.items),[i.items]),c=e.query.get("queue")??"";
+return s(T,{children:[s(Q,{of:[r,i],children:"Queues"}),r.freshness==="live"&&!o.length&&s(D,{children:"There are no queues."}),o.length>0&&s(V,{label:"Queues",
 children:s("table",{class:"tree",children:[s("thead",{children:s("tr",{children:[s("th",{scope:"col",children:"Queue"}),s("th",{scope:"col",class:"number",children:"\
 Running"}),s("th",{scope:"col",class:"number",children:"Waiting"}),s("th",{scope:"col",children:"Resource"}),s("th",{scope:"col",class:"wide",children:"Share"}),
 s("th",{scope:"col",class:"number",children:"Used"}),s("th",{scope:"col",class:"number",children:"Deserved"}),s("th",{scope:"col",class:"number",children:"Borro\
@@ -326,15 +327,15 @@ o(a)||(a.name<c.name?-1:1))}function wr(e,n,t){if(e.start>=t||e.end<n||t<=n)retu
 100,width:Math.max(0,i-r)*100}}var xo=[1,5,15,60,300,900,3600,10800,21600,86400,604800];function Tr(e,n){let t=(xo.find(i=>(n-e)/(i*1e3)<=10)??2592e3)*1e3,r=[];
 for(let i=Math.ceil(e/t)*t;i<n&&r.length<100;i+=t)r.push(i);return r}var Ar=100,Er="all",kr={"15m":9e5,"1h":36e5,"6h":216e5,"24h":864e5},xr=1e4;function Cr({route:e}){let n=W(),t=O(n.decisions),r=O(n.gangs),i=re(2e3),o=e.query.get(
 "by")==="node"?"node":"gang",a=e.query.get("length")??Er,c=e.query.get("filter")??"",[u,f]=I(Ar),[l,p]=I(),m=x(()=>vr(t.items,r.items),[t.items,r.items]),d=x(()=>Sr(
-m,o,c),[m,o,c]),[g,b]=l??[i-(kr[a]??Math.max(xr,i-(m[0]?.start??i))),i],h=(y,P=.5)=>{let B=Math.max(xr,(b-g)*y),X=g+(b-g)*P;p([X-B*P,X+B*(1-P)])},v=y=>p([g+(b-g)*
+m,o,c),[m,o,c]),[g,b]=l??[i-(kr[a]??Math.max(xr,i-(m[0]?.start??i))),i],h=(y,P=.5)=>{let U=Math.max(xr,(b-g)*y),X=g+(b-g)*P;p([X-U*P,X+U*(1-P)])},v=y=>p([g+(b-g)*
 y,b+(b-g)*y]),w=y=>{let P={"+":()=>h(.5),"-":()=>h(2),ArrowLeft:()=>v(-.25),ArrowRight:()=>v(.25),0:()=>p(void 0)}[y.key];!P||y.ctrlKey||y.metaKey||y.altKey||(y.
-preventDefault(),P())},S=y=>{if(!y.ctrlKey)return;y.preventDefault();let P=y.currentTarget.getBoundingClientRect(),B=Math.min(1,Math.max(0,(y.clientX-P.left-P.width*
-.2)/(P.width*.8)));h(y.deltaY>0?1.25:.8,B)};return s(T,{children:[s(Q,{of:[t,r],children:"Timeline"}),s("div",{class:"filters",children:[s(Se,{label:"Rows",value:o,
+preventDefault(),P())},S=y=>{if(!y.ctrlKey)return;y.preventDefault();let P=y.currentTarget.getBoundingClientRect(),U=Math.min(1,Math.max(0,(y.clientX-P.left-P.width*
+.2)/(P.width*.8)));h(y.deltaY>0?1.25:.8,U)};return s(T,{children:[s(Q,{of:[t,r],children:"Timeline"}),s("div",{class:"filters",children:[s(Se,{label:"Rows",value:o,
 options:["gang","node"],onChoice:y=>F("by",y)}),s(Se,{label:"Length",value:a,options:[...Object.keys(kr),Er],onChoice:y=>{p(void 0),F("length",y)}}),s("label",{
 children:["Filter ",s("input",{type:"search",value:c,onInput:y=>F("filter",y.currentTarget.value)})]}),s("span",{role:"group","aria-label":"Zoom",children:[s("b\
 utton",{type:"button",onClick:()=>h(.5),"aria-label":"Zoom in",children:"+"})," ",s("button",{type:"button",onClick:()=>h(2),"aria-label":"Zoom out",children:"\u2212"}),
 " ",s("button",{type:"button",onClick:()=>v(-.25),"aria-label":"Earlier",children:"\u2190"})," ",s("button",{type:"button",onClick:()=>v(.25),"aria-label":"Late\
-r",children:"\u2192"})," ",s("button",{type:"button",onClick:()=>p(void 0),disabled:!l,children:"Now"})]})]}),t.freshness==="live"&&!d.length&&s(U,{children:"No\
+r",children:"\u2192"})," ",s("button",{type:"button",onClick:()=>p(void 0),disabled:!l,children:"Now"})]})]}),t.freshness==="live"&&!d.length&&s(D,{children:"No\
  decision that you may see is like this."}),d.length>0&&s("div",{class:"timeline",role:"region","aria-label":"Timeline; + and \u2212 zoom, arrow keys move, 0 resets",
 tabIndex:0,onKeyDown:w,onWheel:S,children:[s(Co,{from:g,to:b}),s("ul",{children:d.slice(0,u).map(y=>s(Io,{row:y,by:o,from:g,to:b,now:i},y.name))})]}),d.length>u&&
 s("p",{children:s("button",{type:"button",onClick:()=>f(u+4*Ar),children:["Show more: ",d.length-u," are left"]})}),s("p",{class:"empty",children:"The newest 10\
@@ -484,33 +485,33 @@ e,t,r);case A.DOUBLE_QUOTED:return Ws(e,t,r);case A.LITERAL_BLOCK:return $r(e,t,
 2:3;for(r&=(1<<6-i)-1;i-- >0;)r=r<<6|parseInt(e.slice(t+1,t+3),16)&63,t+=3}r<65536?n+=String.fromCharCode(r):(r-=65536,n+=String.fromCharCode(55296|r>>10,56320|
 r&1023))}return n}function Vr(e,n){if(e.startsWith("!<")&&e.endsWith(">"))return Hn(e.slice(2,-1));let t=e.indexOf("!",1),r=t===-1?"!":e.slice(0,t+1);return Hn(
 n?.[r]??Qs[r]??r)+Hn(e.slice(r.length))}var ke=-1,Vs="tag:yaml.org,2002:merge",ot={filename:"",schema:$s,json:!1,maxTotalMergeKeys:1e4,maxAliases:-1};function zs(e){return"tagStart"in e&&e.tagStart!==
-ke?e.tagStart:"anchorStart"in e&&e.anchorStart!==ke?e.anchorStart:"valueStart"in e&&e.valueStart!==ke?e.valueStart:"start"in e?e.start:0}function D(e,n){Ke.throwAt(
+ke?e.tagStart:"anchorStart"in e&&e.anchorStart!==ke?e.anchorStart:"valueStart"in e&&e.valueStart!==ke?e.valueStart:"start"in e?e.start:0}function B(e,n){Ke.throwAt(
 e.source,e.position,n,e.filename)}function zr(e,n,t,r){try{return t.finalize(r)}catch(i){if(i instanceof Ke)throw i;Ke.throwAt(e.source,n,i instanceof Error?i.message:
 String(i),e.filename)}}function Xs(e,n){let t=Hs(e.source,n),r=n.tagStart===ke?"":e.source.slice(n.tagStart,n.tagEnd),i=e.schema.defaultScalarTag;if(r!==""){if(r===
-"!")return{value:t,tag:i};let o=Vr(r,e.tagHandlers),a=e.schema.lookupScalarTag(o);if(a){let u=a.resolve(t,!0,o);return u===E&&D(e,`cannot resolve a node with !<${o}\
-> explicit tag`),{value:u,tag:a}}let c=e.schema.lookupMappingTag(o)??e.schema.lookupSequenceTag(o);if(c){t!==""&&D(e,`cannot resolve a node with !<${o}> explici\
-t tag`);let u=c.create(o);return{value:c.carrierIsResult?u:zr(e,e.position,c,u),tag:c}}D(e,`unknown scalar tag !<${o}>`)}return n.style===A.PLAIN?e.schema.resolveImplicitScalarTag(
+"!")return{value:t,tag:i};let o=Vr(r,e.tagHandlers),a=e.schema.lookupScalarTag(o);if(a){let u=a.resolve(t,!0,o);return u===E&&B(e,`cannot resolve a node with !<${o}\
+> explicit tag`),{value:u,tag:a}}let c=e.schema.lookupMappingTag(o)??e.schema.lookupSequenceTag(o);if(c){t!==""&&B(e,`cannot resolve a node with !<${o}> explici\
+t tag`);let u=c.create(o);return{value:c.carrierIsResult?u:zr(e,e.position,c,u),tag:c}}B(e,`unknown scalar tag !<${o}>`)}return n.style===A.PLAIN?e.schema.resolveImplicitScalarTag(
 t):{value:i.resolve(t,!1,i.tagName),tag:i}}function Rr(e,n,t){let r=n.tagStart===ke?"":e.source.slice(n.tagStart,n.tagEnd);return r===""||r==="!"?t:Vr(r,e.tagHandlers)}
-function Xr(e){return e.nodeKind==="mapping"}function Mr(e){e.totalMergeKeys++,e.maxTotalMergeKeys!==-1&&e.totalMergeKeys>e.maxTotalMergeKeys&&D(e,`merge keys e\
+function Xr(e){return e.nodeKind==="mapping"}function Mr(e){e.totalMergeKeys++,e.maxTotalMergeKeys!==-1&&e.totalMergeKeys>e.maxTotalMergeKeys&&B(e,`merge keys e\
 xceeded maxTotalMergeKeys (${e.maxTotalMergeKeys})`)}function Fr(e,n,t,r){Mr(e);for(let i of r.keys(t)){if(Mr(e),n.tag.has(n.value,i))continue;let o=n.tag.addPair(
-n.value,i,r.get(t,i));o&&D(e,o),n.overridable??=new Set,n.overridable.add(i)}}function Js(e,n,t,r){if(e.position=n.keyPosition,Xr(r))Fr(e,n,t,r);else if(r.nodeKind===
-"sequence"&&Array.isArray(t)){t.length>100&&D(e,"abnormal merge sequence size");for(let i of t){let o=e.nodeTags.get(i);o||D(e,"cannot merge mappings; the provi\
-ded source object is unacceptable"),Fr(e,n,i,o)}}else D(e,"cannot merge mappings; the provided source object is unacceptable")}function Zs(e,n,t,r,i){if(e.position=
-n.keyPosition,n.keyIsMerge){Js(e,n,r,i);return}!e.json&&n.tag.has(n.value,t)&&!n.overridable?.has(t)&&D(e,"duplicated mapping key");let o=n.tag.addPair(n.value,
-t,r);o&&D(e,o),n.overridable?.delete(t)}function Qn(e,n,t){let r=e.frames[e.frames.length-1];if(r.kind==="document")r.value=n,r.hasValue=!0;else if(r.kind==="se\
-quence"){Xr(t)&&e.nodeTags.set(n,t);let i=r.tag.addItem(r.value,n,r.index++);i&&D(e,i)}else if(r.hasKey){let i=r.key;r.key=void 0,r.hasKey=!1,Zs(e,r,i,n,t)}else
+n.value,i,r.get(t,i));o&&B(e,o),n.overridable??=new Set,n.overridable.add(i)}}function Js(e,n,t,r){if(e.position=n.keyPosition,Xr(r))Fr(e,n,t,r);else if(r.nodeKind===
+"sequence"&&Array.isArray(t)){t.length>100&&B(e,"abnormal merge sequence size");for(let i of t){let o=e.nodeTags.get(i);o||B(e,"cannot merge mappings; the provi\
+ded source object is unacceptable"),Fr(e,n,i,o)}}else B(e,"cannot merge mappings; the provided source object is unacceptable")}function Zs(e,n,t,r,i){if(e.position=
+n.keyPosition,n.keyIsMerge){Js(e,n,r,i);return}!e.json&&n.tag.has(n.value,t)&&!n.overridable?.has(t)&&B(e,"duplicated mapping key");let o=n.tag.addPair(n.value,
+t,r);o&&B(e,o),n.overridable?.delete(t)}function Qn(e,n,t){let r=e.frames[e.frames.length-1];if(r.kind==="document")r.value=n,r.hasValue=!0;else if(r.kind==="se\
+quence"){Xr(t)&&e.nodeTags.set(n,t);let i=r.tag.addItem(r.value,n,r.index++);i&&B(e,i)}else if(r.hasKey){let i=r.key;r.key=void 0,r.hasKey=!1,Zs(e,r,i,n,t)}else
 r.key=n,r.keyPosition=e.position,r.hasKey=!0,r.keyIsMerge=t.tagName===Vs}function Yn(e,n,t,r,i){if(n.anchorStart!==ke){let o={value:t,tag:r,isValueFinal:i};return e.
 anchors.set(e.source.slice(n.anchorStart,n.anchorEnd),o),o}return null}function ea(e,n){let t={...ot,...n,events:e,documents:[],eventIndex:0,position:0,frames:[],
 anchors:new Map,nodeTags:new Map,tagHandlers:Object.create(null),totalMergeKeys:0,aliasCount:0};for(;t.eventIndex<t.events.length;){let r=t.events[t.eventIndex++];
 switch(t.position=zs(r),r.type){case L.DOCUMENT:t.anchors=new Map,t.nodeTags=new Map,t.aliasCount=0,t.tagHandlers=Object.create(null);for(let i of r.directives)
 i.kind==="tag"&&(t.tagHandlers[i.handle]=i.prefix);t.frames.push({kind:"document",position:t.position,value:void 0,hasValue:!1});break;case L.SCALAR:{let{value:i,
-tag:o}=Xs(t,r);Yn(t,r,i,o,!0),Qn(t,i,o);break}case L.SEQUENCE:{let i=Rr(t,r,"tag:yaml.org,2002:seq"),o=t.schema.lookupSequenceTag(i);o||D(t,`unknown sequence ta\
+tag:o}=Xs(t,r);Yn(t,r,i,o,!0),Qn(t,i,o);break}case L.SEQUENCE:{let i=Rr(t,r,"tag:yaml.org,2002:seq"),o=t.schema.lookupSequenceTag(i);o||B(t,`unknown sequence ta\
 g !<${i}>`);let a=o.create(i),c=Yn(t,r,a,o,o.carrierIsResult);t.frames.push({kind:"sequence",position:t.position,value:a,tag:o,anchor:c,index:0});break}case L.MAPPING:{
-let i=Rr(t,r,"tag:yaml.org,2002:map"),o=t.schema.lookupMappingTag(i);o||D(t,`unknown mapping tag !<${i}>`);let a=o.create(i),c=Yn(t,r,a,o,o.carrierIsResult);t.frames.
+let i=Rr(t,r,"tag:yaml.org,2002:map"),o=t.schema.lookupMappingTag(i);o||B(t,`unknown mapping tag !<${i}>`);let a=o.create(i),c=Yn(t,r,a,o,o.carrierIsResult);t.frames.
 push({kind:"mapping",position:t.position,value:a,tag:o,anchor:c,key:void 0,keyPosition:t.position,hasKey:!1,keyIsMerge:!1,overridable:null});break}case L.ALIAS:{
-t.maxAliases!==-1&&++t.aliasCount>t.maxAliases&&D(t,`aliases exceeded maxAliases (${t.maxAliases})`);let i=t.source.slice(r.anchorStart,r.anchorEnd),o=t.anchors.
-get(i);o||D(t,`unidentified alias "${i}"`),o.isValueFinal||D(t,`recursive alias "${i}" is not supported for tag ${o.tag.tagName} because it uses finalize()`),Qn(
-t,o.value,o.tag);break}case L.POP:{let i=t.frames.pop();if(i.kind==="mapping"&&i.hasKey&&(t.position=i.keyPosition,D(t,"incomplete mapping pair in event stream")),
+t.maxAliases!==-1&&++t.aliasCount>t.maxAliases&&B(t,`aliases exceeded maxAliases (${t.maxAliases})`);let i=t.source.slice(r.anchorStart,r.anchorEnd),o=t.anchors.
+get(i);o||B(t,`unidentified alias "${i}"`),o.isValueFinal||B(t,`recursive alias "${i}" is not supported for tag ${o.tag.tagName} because it uses finalize()`),Qn(
+t,o.value,o.tag);break}case L.POP:{let i=t.frames.pop();if(i.kind==="mapping"&&i.hasKey&&(t.position=i.keyPosition,B(t,"incomplete mapping pair in event stream")),
 i.kind==="document")t.documents.push(i.value);else{let o=i.tag.carrierIsResult?i.value:zr(t,i.position,i.tag,i.value);i.anchor&&(i.anchor.value=o,i.anchor.isValueFinal=
 !0),Qn(t,o,i.tag)}break}}}return t.documents}var k=-1,Jr=Object.prototype.hasOwnProperty,Ne=1,Zr=2,ei=3,gn=4,na=/[\x00-\x08\x0B\x0C\x0E-\x1F\x7F-\x84\x86-\x9F\uFFFE\uFFFF]|[\uD800-\uDBFF](?![\uDC00-\uDFFF])|(?:[^\uD800-\uDBFF]|^)[\uDC00-\uDFFF]/,
 ta=/[,\[\]{}]/,ni=/^(?:!|!!|![0-9A-Za-z-]+!)$/,Jn=String.raw`(?:%[0-9A-Fa-f]{2}|[0-9A-Za-z\-#;/?:@&=+$,_.!~*'()\[\]])`,ti=String.raw`(?:%[0-9A-Fa-f]{2}|[0-9A-Za-z\-#;/?:@&=+$.~*'()_])`,

@@ -8,9 +8,11 @@ import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
+import aiohttp
 import psutil
 import pytest
 
+from shared.console.files import API_PATH
 from tests.support.waiting import eventually
 from tutti.lifeline import dying_with_parent
 
@@ -74,11 +76,12 @@ async def reported(process: asyncio.subprocess.Process) -> str:
     return (await process.stdout.read()).decode()
 
 
-async def hears(process: asyncio.subprocess.Process, words: str) -> None:
-    """Read on until a line has these words."""
+async def hears(process: asyncio.subprocess.Process, words: str) -> str:
+    """Read on until a line has these words; returns it."""
     assert process.stdout is not None
     while words not in (line := (await process.stdout.readline()).decode()):
         assert line, f"it ended without saying {words!r}"
+    return line
 
 
 def left_in(folder: Path) -> list[str]:
@@ -120,14 +123,14 @@ async def test_the_demo_passes_while_every_process_of_tutti_is_killed(start: Sta
     assert await process.wait() == 0, output
     for claim in (*CLAIMS, SURVIVED):
         assert f"✓ {claim} (" in output
-    assert output.count("SIGKILL to ") == 8
+    assert output.count("SIGKILL to ") == 9
 
 
 async def test_ctrl_c_ends_everything(start: Start, tmp_path: Path) -> None:
     process = await start()
     await hears(process, "Job 1 runs whole")
     members = family(process)
-    assert len(members) >= 9  # tutti up, its fork server, NATS, six services
+    assert len(members) >= 10  # tutti up, its fork server, NATS, seven services
     process.send_signal(signal.SIGINT)
     await reported(process)
     assert await process.wait() == 128 + signal.SIGINT
@@ -163,7 +166,21 @@ async def test_without_tutti_it_fails_at_once_and_leaves_the_logs(
 async def test_what_is_kept_goes_on_until_ctrl_c(start: Start) -> None:
     process = await start("--keep")
     await hears(process, "The cluster and Tutti keep running: kubectl --kubeconfig ")
-    assert len([each for each in family(process) if each.is_running()]) >= 9
+    assert len([each for each in family(process) if each.is_running()]) >= 10
+    console, _, token = (await hears(process, "The console: ")).split()[-1].partition("#token=")
+    headers = {"Authorization": f"Bearer {token}"}
+    async with aiohttp.ClientSession(headers=headers) as session:
+        async with session.get(console) as page:
+            assert "<title>Tutti</title>" in await page.text()
+        async with session.get(console.replace("/console/", f"{API_PATH}/gangs")) as answer:
+            gangs = {
+                one["metadata"]["name"]: one["status"] for one in (await answer.json())["items"]
+            }
+    assert {name: status["phase"] for name, status in gangs.items()} == {
+        "gang-scheduling-podgroup": "Running",
+        "gang-scheduling-podgroup2": "Inqueue",
+    }
+    assert gangs["gang-scheduling-podgroup2"]["pending"]["reason"] == "NotEnoughResources"
     process.send_signal(signal.SIGINT)
     await reported(process)
     assert await process.wait() == 0
