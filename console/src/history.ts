@@ -36,8 +36,13 @@ export function happenings(gang: Gang, decisions: readonly Decision[]): Happenin
   return found.sort((a, b) => Date.parse(a.time) - Date.parse(b.time));
 }
 
+// An earlier gang of the same name has decisions, too: with another id, and made before this one was seen. Pods that get a
+// group later keep their decisions under their former id, which are younger.
 export function decisionsOf(gang: Gang, decisions: readonly Decision[]): Decision[] {
-  return decisions.filter((one) => one.status.gang === placeOf(gang));
+  const { uid, creationTimestamp } = gang.metadata;
+  const seen = creationTimestamp ? Date.parse(creationTimestamp) : 0;
+  return decisions.filter(({ status }) =>
+    status.gang === placeOf(gang) && (status.gangId === uid || Date.parse(status.time) >= seen));
 }
 
 // Members with their nodes, of the newest decision about each pod of the gang.

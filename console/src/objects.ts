@@ -66,6 +66,8 @@ export type Phase = "Pending" | "Inqueue" | "Starting" | "Running" | "Unknown" |
 export interface Gang extends ApiObject {
   status: {
     phase: Phase;
+    // The object that its user created, as "jobset/train".
+    owner?: string;
     queue: string;
     dialect?: string;
     minMember: number;
@@ -182,4 +184,16 @@ export interface Fit {
 export function placeOf(object: ApiObject): string {
   const { namespace, name } = object.metadata;
   return namespace ? `${namespace}/${name}` : name;
+}
+
+// The gang of a name, or the gangs of an owner. Sentences and lists of the API name a gang by its owner if it has one, and add
+// its API if a gang of another API has the same name.
+export function gangsNamed(gangs: readonly Gang[], namespace: string, name: string): Gang[] {
+  const near = gangs.filter((one) => one.metadata.namespace === namespace);
+  const exact = near.filter((one) => one.metadata.name === name);
+  if (exact.length) return exact;
+  return near.filter(({ metadata, status }) => {
+    const title = status.owner || metadata.name;
+    return name === title || name === `${title} (${status.dialect})`;
+  });
 }

@@ -35,7 +35,7 @@ export function SearchBox({ value, onSearch }: { value: string; onSearch: (text:
     return () => removeEventListener("keydown", typed);
   }, []);
   return (
-    <input ref={input} type="search" class="search" value={value} aria-label="Search gangs by name, namespace, queue or reason"
+    <input ref={input} type="search" class="search" value={value} aria-label="Search gangs by name, owner, namespace, queue or reason"
       placeholder="Search gangs ( / )" onInput={(event) => onSearch(event.currentTarget.value)} />
   );
 }

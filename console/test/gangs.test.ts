@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { happenings, placedMembers } from "../src/history.ts";
-import type { Decision, Gang, Node, Pending, Phase, Queue } from "../src/objects.ts";
+import { type Decision, type Gang, gangsNamed, type Node, type Pending, type Phase, type Queue } from "../src/objects.ts";
 import { blockages, holders, keptCapacity, phaseCounts, search, utilisation } from "../src/overview.ts";
 
-function gang(name: string, { phase = "Running" as Phase, pending = undefined as Pending | undefined, waiting = 0, queue = "default" } = {}): Gang {
+function gang(name: string, { phase = "Running" as Phase, pending = undefined as Pending | undefined, waiting = 0, queue = "default", owner = "" } = {}): Gang {
   const members = { total: 4, pending: waiting, running: 4 - waiting, succeeded: 0, failed: 0 };
-  return { metadata: { name, namespace: "team" }, status: { phase, queue, minMember: 4, members, ...(pending && { pending }) } };
+  return { metadata: { name, namespace: "team" }, status: { phase, queue, minMember: 4, members, owner, dialect: "volcano", ...(pending && { pending }) } };
 }
 
 const waits = (reason: string, ...names: string[]): Pending => ({
@@ -14,13 +14,25 @@ const waits = (reason: string, ...names: string[]): Pending => ({
 });
 
 test("a search finds gangs whose fields have each word, whatever its case", () => {
-  const all = [gang("train-1", { queue: "Vision" }), gang("train-2", { pending: waits("NotEnoughQuota") }), gang("serve")];
+  const all = [gang("train-1", { queue: "Vision", owner: "jobset/sweep" }), gang("train-2", { pending: waits("NotEnoughQuota") }), gang("serve")];
   const names = (text: string) => search(all, text).map((one) => one.metadata.name);
   assert.deepEqual(names("  "), ["train-1", "train-2", "serve"]);
   assert.deepEqual(names("team/ TRAIN"), ["train-1", "train-2"]);
   assert.deepEqual(names("train vision"), ["train-1"]);
   assert.deepEqual(names("quota"), ["train-2"]);
+  assert.deepEqual(names("jobset/sweep"), ["train-1"]);
   assert.deepEqual(names(".*"), []);
+});
+
+test("a gang is found by its name, or by its owner, as sentences name it", () => {
+  const all = [gang("a", { owner: "tfjob/train" }), gang("b", { owner: "jobset/two" }), gang("c", { owner: "jobset/two" }), gang("tfjob/train2")];
+  const names = (name: string) => gangsNamed(all, "team", name).map((one) => one.metadata.name);
+  assert.deepEqual(names("a"), ["a"]);
+  assert.deepEqual(names("tfjob/train"), ["a"]);
+  assert.deepEqual(names("tfjob/train (volcano)"), ["a"]);
+  assert.deepEqual(names("tfjob/train (grove)"), []);
+  assert.deepEqual(names("jobset/two"), ["b", "c"]);
+  assert.deepEqual(gangsNamed(all, "other", "a"), []);
 });
 
 test("phases are counted, also those without gangs", () => {
@@ -79,6 +91,18 @@ test("a gang's history has its decisions and conditions in their order", () => {
   const found = happenings(one, [decision("Bind", 5, "team/a", pods), decision("Bind", 6, "team/b", pods)]);
   assert.deepEqual(found.map((each) => `${each.title}: ${each.details}`),
     ["Seen by Tutti: ", "Decided to bind 1 pod: on 1 node, attempt 1", "Scheduled: Placed: all"]);
+});
+
+test("decisions on an earlier gang of the same name are not in the history", () => {
+  const one = gang("a");
+  one.metadata.uid = "new";
+  one.metadata.creationTimestamp = "2026-01-01T00:00:05Z";
+  const early = decision("Bind", 1, "team/a", []);
+  const own = decision("Bind", 2, "team/a", []);
+  own.status.gangId = "new";
+  const late = decision("Bind", 6, "team/a", []);
+  assert.deepEqual(happenings(one, [early, own, late]).map((each) => each.time),
+    ["2026-01-01T00:00:02Z", "2026-01-01T00:00:05Z", "2026-01-01T00:00:06Z"]);
 });
 
 test("members are shown where their newest decision placed them, if the gang is still there", () => {

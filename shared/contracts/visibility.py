@@ -126,6 +126,9 @@ class GangStatus(_Api, frozen=True, kw_only=True):
     """What Tutti knows about a gang."""
 
     phase: Literal["Pending", "Inqueue", "Starting", "Running", "Unknown", "Completed"]
+    #: The object that its user created: kind in lower case and name, as "jobset/train"; "": none is
+    #: known. Messages and lists of gangs name a gang with an owner by namespace and owner.
+    owner: str = ""
     queue: str
     #: API of the group object (volcano, kubernetes, …); "": the gang has none.
     dialect: str = ""

@@ -45,7 +45,7 @@ class Server:
         if request.path.endswith("/teapots"):
             return web.json_response({"kind": "Status", "code": 418}, status=418)
         headers = {"ETag": '"7"', "Warning": '299 - "beware"'}
-        told = {
+        reported = {
             "method": request.method,
             "path": request.path,
             "query": dict(request.query),
@@ -54,7 +54,7 @@ class Server:
             "body": (await request.read()).decode(),
             "known": request.headers.get("If-None-Match"),
         }
-        document: Obj = {"kind": "APIResourceList", "groupVersion": f"{self.group}/v1", **told}
+        document: Obj = {"kind": "APIResourceList", "groupVersion": f"{self.group}/v1", **reported}
         return web.json_response({**document, "apiVersion": "v1", "resources": []}, headers=headers)
 
     async def _watch(self, request: web.Request) -> web.StreamResponse:
@@ -146,8 +146,8 @@ async def test_requests_to_a_registered_group_are_answered_by_its_server(
     got = await api.get(path, limit="3")
     assert got.status == 200
     assert got.warnings == ["beware"]
-    told = {key: got.body[key] for key in ("method", "path", "query", "body")}
-    assert told == {"method": "GET", "path": path, "query": {"limit": "3"}, "body": ""}
+    reported = {key: got.body[key] for key in ("method", "path", "query", "body")}
+    assert reported == {"method": "GET", "path": path, "query": {"limit": "3"}, "body": ""}
     posted = await api.call("POST", path, {"a": 1})
     assert (posted.body["method"], posted.body["body"]) == ("POST", '{"a": 1}')
     assert (await api.get(f"/apis/{echo.group}/v1/teapots")).status == 418
@@ -223,7 +223,7 @@ async def test_administrators_may_do_everything_and_strangers_nothing(
     assert (await api.get(REVIEWS)).status == 405
 
 
-async def test_an_unknown_token_is_nobody_s(api: Client) -> None:
+async def test_an_unknown_token_belongs_to_no_user(api: Client) -> None:
     kind = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview"}
     answered = await api.create(TOKENS, {**kind, "spec": {"token": "a-token"}})
     assert not answered["status"].get("authenticated", False)

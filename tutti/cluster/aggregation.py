@@ -68,7 +68,7 @@ class Aggregator:
         now = datetime.now(UTC)
         authority = new_authority("front-proxy-ca", now, _LIFETIME)
         self._proxy = issue(authority, _PROXY_NAME, (_PROXY_NAME,), now, _LIFETIME, for_peers=True)
-        #: The ConfigMap of which servers read whom to trust.
+        #: The ConfigMap from which servers learn which front proxy to trust.
         self.trusted: Obj = _trusted_proxy(authority)
         self._session: aiohttp.ClientSession | None = None
         self._checks: dict[str, _Check] = {}

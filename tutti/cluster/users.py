@@ -1,7 +1,7 @@
-"""Who asks: the administrator, always. And the reviews of users, which store nothing.
+"""The user of every request, the administrator; and the reviews of users, which store nothing.
 
-Nobody logs in to this cluster: whoever reaches it may do everything. So no token is known, and a
-user may do everything as a member of the administrators' group, and nothing otherwise.
+This cluster has no login: each client that reaches it may do everything. So no token is known, and
+a user may do everything as a member of the administrators' group, and nothing otherwise.
 """
 
 from typing import Final

@@ -4,7 +4,7 @@ import { useEffect, useMemo } from "preact/hooks";
 import { Feed } from "../feed.ts";
 import { happenings, placedMembers } from "../history.ts";
 import type { PageProps } from "../main.tsx";
-import { type Decision, type Gang, type Pending, placeOf, type Refusal, type RoleSearch } from "../objects.ts";
+import { type Decision, type Gang, gangsNamed, type Pending, placeOf, type Refusal, type RoleSearch } from "../objects.ts";
 import { addressOf, webAddress } from "../address.ts";
 import { useFeed, useNow, useSession } from "../state.ts";
 import { age, writeInstant } from "../time.ts";
@@ -15,18 +15,19 @@ const ROWS_MAX = 200;
 export function GangPage({ route }: PageProps) {
   const session = useSession();
   const [namespace = "", name = ""] = route.parts;
-  const place = `${namespace}/${name}`;
   const known = useFeed(session.gangs);
   const feed = useMemo(
     () => new Feed<Decision>(session.api, `namespaces/${encodeURIComponent(namespace)}/decisions`), [session, namespace]);
   useEffect(() => () => feed.stop(), [feed]);
   const decisions = useFeed(feed);
-  const gang = known.items.find((one) => placeOf(one) === place);
+  const found = gangsNamed(known.items, namespace, name);
+  const [gang] = found;
   return (
     <>
-      <Title of={[known, decisions]}><small>{namespace}/</small>{name}</Title>
+      <Title of={[known, decisions]}><small>{namespace}/</small>{found.length === 1 && gang ? gang.metadata.name : name}</Title>
       {!gang && known.freshness === "live" && <Empty>There is no such gang, or you may not see it. It may have ended.</Empty>}
-      {gang && <GangView gang={gang} decisions={decisions.items} />}
+      {gang && found.length === 1 && <GangView gang={gang} decisions={decisions.items} />}
+      {found.length > 1 && <Gangs named={{ count: found.length, names: found.map(placeOf) }} />}
     </>
   );
 }
@@ -45,7 +46,7 @@ function GangView({ gang, decisions }: { gang: Gang; decisions: readonly Decisio
           {members.failed ? `, ${members.failed} failed` : ""} of {members.total}; at least {status.minMember}</dd>
         <dt>Queue</dt><dd><a href={`${addressOf("queues")}?${new URLSearchParams({ queue: status.queue })}`}>{status.queue}</a></dd>
         <dt>Age</dt><dd>{age(metadata.creationTimestamp, now)}</dd>
-        <Fact name="API" value={status.dialect} /><Fact name="Domain" value={status.domain} />
+        <Fact name="Owner" value={status.owner} /><Fact name="API" value={status.dialect} /><Fact name="Domain" value={status.domain} />
         <Fact name="Node pool" value={status.nodePool} />
         <Fact name="Attempt" value={status.attempt ? String(status.attempt) : ""} />
         <Trace id={status.traceId} address={webAddress(status.traceUrl)} />

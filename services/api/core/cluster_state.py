@@ -1,10 +1,13 @@
-"""Pods, groups and nodes of CLUSTER: the members of each gang, and what each node has left."""
+"""Pods, groups, workloads and nodes of CLUSTER: members and owner of each gang, and what each node
+has left.
+"""
 
 from collections.abc import Iterable, Iterator
 from typing import Final
 
 import msgspec
 
+from services.api.core.workloads import WorkloadTable
 from shared.contracts.cluster import (
     ClusterRecord,
     Gone,
@@ -12,16 +15,18 @@ from shared.contracts.cluster import (
     PodChanges,
     PodGroupChanges,
     SnapshotPage,
+    WorkloadChanges,
 )
 from shared.contracts.codec import decode_shape
 from shared.contracts.identity import nameless_gang_id
 from shared.model.gang_keys import UNNAMED, GangKey, key_of, key_of_group, scope_of
 from shared.model.group_trees import GroupTrees, is_in_tree
 from shared.model.objects import Node, Pod, PodGroup
+from shared.model.owners import owner_title
 from shared.model.terms import Resources
 
 #: The kinds of CLUSTER that this needs.
-KINDS: Final = ("node", "pod", "podgroup")
+KINDS: Final = ("node", "pod", "podgroup", "workload")
 #: Distinct shapes whose requests are remembered; a cluster has hundreds.
 _SHAPES_MAX: Final = 20_000
 _TERMINAL: Final = frozenset({"Succeeded", "Failed"})
@@ -65,6 +70,7 @@ class ClusterState:
         self._groups: dict[str, PodGroup] = {}
         self._uids_by_key: dict[GangKey, dict[str, None]] = {}
         self._trees = GroupTrees()
+        self._workloads = WorkloadTable()
         self._requests: dict[bytes, Resources] = {}
         for page in pages:
             self.epoch, self.seq = page.epoch, page.cluster_seq
@@ -87,6 +93,17 @@ class ClusterState:
         for one in (key, *(key_of_group(part) for part in self._trees.parts(key))):
             yield from self._pods_by_key.get(one, {}).values()
 
+    def owner(self, gang_id: str, group_uid: str) -> str:
+        """The object that the gang's user created, as the planner names it in sentences: kind and
+        name, as "jobset/train"; "": none is known.
+
+        A workload that becomes known after its pods counts at the gang's next change.
+        """
+        group = self._groups.get(group_uid)
+        owner = group.owner if group is not None else None
+        members = self.members(gang_id, group_uid)
+        return owner_title(self._workloads, self._pods.get, owner, members)
+
     def _ids(self, key: GangKey) -> Iterator[str]:
         """Ids that a gang of this key may have."""
         gang = self._trees.gang_of(key)
@@ -107,6 +124,11 @@ class ClusterState:
                     *(key for group in groups for key in self._put_group(group)),
                     *(key for gone in removed for key in self._remove_group(gone.uid)),
                 }
+            case WorkloadChanges(changed=workloads, removed=removed):
+                for workload in workloads:
+                    self._workloads.put(workload)
+                for gone in removed:
+                    self._workloads.remove(gone.uid)
             case _:
                 pass
         return set()

@@ -166,6 +166,7 @@ class GangBook:
             made = build_gang(
                 verdict,
                 entry.place[1],
+                self.cluster.owner(verdict.gang_id, verdict.uid),
                 members,
                 entry.version,
                 self._trace_url,

@@ -43,6 +43,7 @@ def no_trace_url(_trace_id: str) -> str:
 def build_gang(
     verdict: Verdict,
     name: str,
+    owner: str,
     members: Iterable[Pod],
     version: Version,
     trace_url: TraceUrl,
@@ -63,6 +64,7 @@ def build_gang(
         ),
         status=GangStatus(
             phase="Completed" if verdict.phase == "Gone" else verdict.phase,
+            owner=owner,
             queue=verdict.queue,
             dialect=verdict.dialect,
             min_member=verdict.min_member,

@@ -7,16 +7,12 @@ key, or a new one whose pods belong to the same part of the same workload.
 """
 
 from collections.abc import Collection
-from typing import Final
 
 from services.gang_planner.core.state.gangs import Gang
 from services.gang_planner.core.state.planner_state import State
 from shared.model.gang_keys import UNNAMED
 from shared.model.objects import Pod
-from shared.model.reference_objects import Workload
-
-#: Maximum number of owners above a pod's owner that are followed; operators nest fewer.
-_DEPTH_MAX: Final = 8
+from shared.model.owners import workload_of
 
 #: UID of a workload, and a part of it.
 Origin = tuple[str, str]
@@ -26,21 +22,10 @@ def origin_of(state: State, pod: Pod) -> Origin:
     """The UID of the topmost existing workload that creates this pod, and the pod's part of it; two
     empty strings: none is known.
     """
-    found = workload_of(state, pod)
+    found = workload_of(state.reference_objects.workloads, pod)
     if found is None:
         return "", ""
     return found.uid, pod.part if pod.workload else ""
-
-
-def workload_of(state: State, pod: Pod) -> Workload | None:
-    """The topmost existing workload that creates this pod; None: none is known."""
-    table = state.reference_objects.workloads
-    if pod.workload:
-        # The owners between them are deleted with the pods.
-        named = table.by_name.get((pod.namespace, pod.workload))
-        return None if named is None else topmost(state, named)
-    owner = table.get(pod.owner.uid) if pod.owner is not None else None
-    return None if owner is None else topmost(state, owner)
 
 
 def is_living(state: State, workload: str, part: str) -> bool:
@@ -88,14 +73,3 @@ def _is_fresh(gang: Gang) -> bool:
 
 def _lacks(gang: Gang) -> bool:
     return gang.history.has_started and not gang.quorum_held
-
-
-def topmost(state: State, workload: Workload) -> Workload:
-    """The last known workload above this one, or itself."""
-    table = state.reference_objects.workloads
-    for _ in range(_DEPTH_MAX):
-        above = table.get(workload.owner_uid)
-        if above is None:
-            break
-        workload = above
-    return workload

@@ -2,12 +2,15 @@
 
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
 from services.api.core import gang_book
 from services.api.core.cluster_state import ClusterState
 from services.api.core.gang_book import GangBook
 from services.api.core.versions import Version, read_version
-from shared.contracts.cluster import Gone, PodChanges, PodGroupChanges
-from shared.model.objects import Pod, PodGroup
+from shared.contracts.cluster import Gone, PodChanges, PodGroupChanges, WorkloadChanges
+from shared.model.objects import Owner, Pod, PodGroup
+from shared.model.reference_objects import Workload
 from tests.services.api.scene import FIRST_SEEN_MS, verdict
 from tests.services.observer.scene import EPOCH, group, pod
 from tests.support.snapshots import snapshot_of
@@ -147,3 +150,46 @@ def test_a_version_is_read_as_it_was_written_and_orders_as_a_number() -> None:
     assert int(Version(2, 0).text()) > int(Version(1, 10**11).text())
     assert read_version("") is None
     assert read_version("0") is None
+
+
+JOB = Owner(api_version="batch/v1", kind="Job", name="train-workers-0", uid="job")
+TF_JOB = Owner(api_version="kubeflow.org/v1", kind="TFJob", name="mnist", uid="tf")
+
+
+def workload(uid: str, title: str, above: str = "") -> Workload:
+    return Workload(
+        uid=uid, namespace="team", name=uid, resource_version=1, title=title, owner_uid=above
+    )
+
+
+def test_a_gang_has_the_name_of_the_object_that_its_user_created() -> None:
+    groups = [group("train"), group("solo"), group("tf", owner=TF_JOB)]
+    members = [replace(pod("w-0"), owner=JOB), pod("s-0", "solo")]
+    found = book(members, groups)
+    for seq, one in enumerate(groups, start=1):
+        found.put_verdict(seq, verdict("team", one.name, gang_id=one.uid, uid=one.uid))
+
+    def owners() -> dict[str, str]:
+        entries = {one.name: found.get(("team", one.name)) for one in groups}
+        return {
+            name: found.forms(entry, sees_all=True).gang.status.owner
+            for name, entry in entries.items()
+            if entry is not None
+        }
+
+    assert owners() == {"train": "job/train-workers-0", "solo": "", "tf": "tfjob/mnist"}
+
+    def learn(seq: int, *changed: Workload, gone: Sequence[str] = ()) -> None:
+        removed = tuple(Gone(uid=uid, resource_version=2) for uid in gone)
+        found.cluster.apply(
+            seq, WorkloadChanges(epoch=EPOCH, at_ms=seq, changed=changed, removed=removed)
+        )
+        # The gang's next change shows what is known by then.
+        found.put_cluster(seq, ["uid-train"])
+
+    learn(6, workload("job", "jobset/train", "set"), workload("set", "trainjob/train"))
+    assert owners()["train"] == "trainjob/train"
+    learn(7, gone=["set"])
+    assert owners()["train"] == "jobset/train"
+    learn(8, gone=["job"])
+    assert owners()["train"] == "job/train-workers-0"
