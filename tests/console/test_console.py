@@ -1,5 +1,5 @@
 """The console in a real Chromium, over the API service's own server, with 1,000 nodes and 500
-gangs. Screenshots are written to `build/console`; those of docs/console.md are copies of them.
+gangs. Screenshots are written to `build/console`.
 """
 
 import statistics
