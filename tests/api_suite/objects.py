@@ -42,7 +42,7 @@ def owner(obj: Obj, **flags: bool) -> Obj:
 
 
 def crd(plural: str, *, status: bool = True, schema: Obj | None = None) -> Obj:
-    """A definition of kind Thing, under a plural of the test's own."""
+    """A definition under a plural of the test's own, with that as its kind, capitalised."""
     everything: Obj = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     version: Obj = {
         "name": "v1",

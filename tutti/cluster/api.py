@@ -21,10 +21,12 @@ from tutti.cluster.errors import (
     forbidden,
     invalid,
     not_found,
+    required,
     wrong,
 )
 from tutti.cluster.objects import Obj, clone, dig, only, set_condition
 from tutti.cluster.resources import CRDS, EVENTS, NAMESPACES, PODS, Registry
+from tutti.cluster.server_side_apply import Applied, read_configuration
 from tutti.cluster.store import Store, Stored
 from tutti.cluster.users import ADMIN
 
@@ -45,6 +47,7 @@ class Api:
         self.store = store
         self.registry = registry
         self.admission = Admission(store)
+        self._applied = Applied(store)
 
     def call(
         self,
@@ -135,6 +138,27 @@ class Api:
             return new
 
         return await self.update(call, change)
+
+    async def apply(
+        self, call: Call, body: bytes, manager: str, *, force: bool
+    ) -> tuple[Obj, bool]:
+        """Apply a manager's fields; return the object, and whether it is new."""
+        if not manager:
+            error = required("fieldManager", "is required for apply patch")
+            raise invalid("PatchOptions", "meta.k8s.io", "", [error])
+        given = read_configuration(body)
+        resource = call.resource
+        is_new = self.store.get(resource.key, call.namespace, call.name) is None
+        if is_new and not call.subresource:
+            _check_identity(call, given)
+            obj = await self.create(call, given)
+        else:
+            obj = await self.update(
+                call, lambda old: self._applied.merged(old, manager, given, force=force)
+            )
+        if not call.dry_run:
+            self._applied.note(obj, manager, given)
+        return obj, is_new
 
     async def delete(self, call: Call, options: Obj) -> tuple[Obj, bool]:
         """Delete an object; return its last state, and whether it is already gone."""

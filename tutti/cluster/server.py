@@ -29,6 +29,7 @@ from tutti.cluster.faults import FaultInjector
 from tutti.cluster.objects import Obj, Value, decode, dig, encode
 from tutti.cluster.resources import NAMESPACES, PODS, REVIEWS, Registry, Resource
 from tutti.cluster.selectors import Predicate, selector
+from tutti.cluster.server_side_apply import APPLY_PATCH
 from tutti.cluster.store import Stored
 from tutti.cluster.tables import table
 from tutti.cluster.users import reviewed
@@ -124,6 +125,15 @@ class Server:
                 return _object(call, await api.update(call, lambda _: body))
             case "patch":
                 content_type = request.headers.get("Content-Type", "")
+                if content_type.startswith(APPLY_PATCH):
+                    manager, force = (
+                        request.query.get("fieldManager", ""),
+                        request.query.get("force"),
+                    )
+                    obj, is_new = await api.apply(
+                        call, await request.read(), manager, force=force in _TRUE
+                    )
+                    return _object(call, obj, status=201 if is_new else 200)
                 return _object(call, await api.patch(call, content_type, await request.read()))
             case "deletecollection":
                 return await self._delete_all(call, request)
