@@ -35,7 +35,7 @@ async def run(notebook: Any, folder: Path) -> None:
     from nbclient import NotebookClient  # pyright: ignore[reportMissingImports]
 
     kubeconfig = folder / "kubeconfig"
-    settings = Settings(nodes=4, crds=manifests())
+    settings = Settings(nodes=4, crds=tuple(manifests()))
     async with EmbeddedCluster(settings) as cluster:
         cluster.kubeconfig(kubeconfig)
         async with up.suite(kubeconfig, folder / "suite", "--api") as suite:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.console.pictures import NAMES, Photographer, a_photographer, documented
+from tests.console.screenshots import NAMES, Photographer, a_photographer, documented
 from tests.console.toolchain import require_browser
 from tests.support.packages import ROOT
 
@@ -35,7 +35,7 @@ async def test_a_page_looks_as_in_the_documentation(photographer: Photographer, 
     different = await photographer.difference(taken, documented(name).read_bytes())
     assert different <= DIFFERENCE_MAX, (
         f"{different:.1%} of {name} looks different: compare {TAKEN / f'console-{name}.png'} with "
-        f"{documented(name)}; if it is meant, run python -m tests.console.pictures"
+        f"{documented(name)}; if it is meant, run python -m tests.console.screenshots"
     )
 
 

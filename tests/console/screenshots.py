@@ -1,6 +1,6 @@
-"""The pictures of docs/console.md, taken at one instant of one cluster: they can be compared.
+"""The screenshots of docs/console.md, taken at one instant of one cluster: they can be compared.
 
-`python -m tests.console.pictures` takes them again, after a change that is meant.
+`python -m tests.console.screenshots` takes them again, after a change that is meant.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ from tests.services.api.serving import a_server
 FOLDER: Final = Path(__file__).parents[2] / "docs" / "pictures"
 #: Of the cluster, and of the browser.
 _NOW: Final = datetime(2026, 3, 2, 9, 30, tzinfo=UTC)
-#: Each picture's page, and a text of it that is not there before its data is.
+#: Each screenshot's page, and a text of it that is not there before its data is.
 _PAGES: Final = {
     "overview": ("overview", "fraud/train-10"),
     "gangs": ("gangs", "fraud/train-442"),
@@ -33,8 +33,8 @@ NAMES: Final = ("queues", *_PAGES)
 _HISTORY: Final = (-100, -250, -500, -700, -650, -300, 40, 30)
 #: Resolves with the share of pixels that differ visibly; 1 if the sizes do.
 _COMPARE: Final = """
-async pictures => {
-  const [one, other] = await Promise.all(pictures.map(async base64 => {
+async screenshots => {
+  const [one, other] = await Promise.all(screenshots.map(async base64 => {
     const bytes = Uint8Array.from(atob(base64), letter => letter.charCodeAt(0));
     const bitmap = await createImageBitmap(new Blob([bytes], {type: 'image/png'}));
     const canvas = new OffscreenCanvas(bitmap.width, bitmap.height);
@@ -54,7 +54,7 @@ async pictures => {
 
 
 def documented(name: str) -> Path:
-    """The file of a picture in the documentation."""
+    """The file of a screenshot in the documentation."""
     return FOLDER / f"console-{name}.png"
 
 
@@ -67,7 +67,7 @@ async def a_photographer(folder: Path) -> AsyncIterator["Photographer"]:
 
 
 class Photographer:
-    """Takes pictures, and compares them."""
+    """Takes screenshots, and compares them."""
 
     def __init__(self, cluster: LargeCluster, browser: Any, origin: str) -> None:
         self._cluster = cluster
@@ -75,7 +75,7 @@ class Photographer:
         self._origin = origin
 
     async def take(self, name: str) -> bytes:
-        """A picture of a page, as PNG."""
+        """A screenshot of a page, as PNG."""
         async with a_tab(self._browser, self._origin) as tab:
             await tab.page.clock.set_fixed_time(_NOW)
             if name == "queues":
@@ -91,8 +91,8 @@ class Photographer:
         context = await self._browser.new_context()
         try:
             page = await context.new_page()
-            pictures = [base64.b64encode(each).decode() for each in (one, other)]
-            return float(await page.evaluate(_COMPARE, pictures))
+            screenshots = [base64.b64encode(each).decode() for each in (one, other)]
+            return float(await page.evaluate(_COMPARE, screenshots))
         finally:
             await context.close()
 
