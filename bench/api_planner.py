@@ -2,13 +2,15 @@
 
 A planner, an API service and a nats-server, each a process as in production, with 5,000 nodes and
 10,000 gangs that run. The benchmark writes what a watcher would: in each round 2,000 gangs of four
-arrive at once and are deleted after their decisions. Rounds alternate between no users and 1,000
-users that poll beside 200 watches of all gangs (`bench.api_clients`).
+arrive at once and are deleted after their decisions, `--waves` times. Rounds have by turns no
+users; 1,000 users that poll beside 200 watches of all gangs (`bench.api_clients`); and no users
+beside a process that has nothing to do with Tutti and is always busy (`bench.other_load`).
 
-It prints ratios of rounds with users to rounds without: of decisions a second, and of the planner's
-CPU for each decision. The API service and the planner share nothing but NATS. So with few cores the
-rate shows how they compete for CPU; `--pin` gives planner and NATS the first core, and the API
-service and its clients the second.
+It prints ratios to rounds without users: of decisions a second, and of the planner's CPU for each
+decision. The API service and the planner share nothing but NATS. So with few cores the rate shows
+how they compete for CPU; `--pin` gives planner and NATS the first core, and the API service and its
+clients, or the other load, the second. What then differs is what cores share (caches, memory, the
+host's time): the rounds beside the other load show how much that is.
 """
 
 import argparse
@@ -29,6 +31,7 @@ import uvloop
 from bench.api_clients import POLL_S, polling_users, users_of, watches_of
 from bench.api_reviews import ADMINS, reviews
 from bench.api_server import GANGS, cluster_objects
+from bench.child_process import child_process
 from shared.contracts import subjects
 from shared.contracts.cluster import Gone, PodChanges, PodGroupChanges
 from shared.model.objects import Pod, PodGroup
@@ -39,11 +42,11 @@ from tests.support.snapshots import CHANGES
 from tests.support.waiting import eventually
 from tutti.nats_server import NatsServer, NatsServerSettings
 
-_GANGS_PER_ROUND: Final = 2_000
+_GANGS_PER_WAVE: Final = 2_000
 #: Objects of one record, as a watcher's batches have them at most.
 _BATCH: Final = 500
 _DECIDED_MAX_S: Final = 120.0
-_SETTLE_S: Final = 3.0
+_SETTLE_S: Final = 2.0
 _POLL_S: Final = 0.005
 
 
@@ -61,7 +64,7 @@ class Scene:
         self._hall = hall
         self._planner = psutil.Process(hall.processes[0].pid)
         self._port = port
-        self._rounds = 0
+        self._waves = 0
 
     async def fill(self) -> None:
         """Write the cluster, and wait until the planner has reported all its gangs."""
@@ -74,25 +77,26 @@ class Scene:
         await eventually(reported, timeout_s=_DECIDED_MAX_S, because="the planner reports gangs")
         await asyncio.sleep(_SETTLE_S)
 
-    async def play(self) -> Round:
-        """Gangs arrive, are decided, and are deleted."""
-        self._rounds += 1
-        name = f"round{self._rounds}"
-        groups, pods = _gangs(name)
-        first = await self._decisions()
-        cpu_s, began_s = self._cpu_s(), time.monotonic()
-        await self._write([*groups, *pods])
-        async with asyncio.timeout(_DECIDED_MAX_S):
-            while await self._decisions() < first + _GANGS_PER_ROUND:  # noqa: ASYNC110 - NATS
-                await asyncio.sleep(_POLL_S)
-        took_s = time.monotonic() - began_s
-        await asyncio.sleep(_SETTLE_S)
-        used_s = self._cpu_s() - cpu_s
-        await self._delete(groups, pods)
-        await asyncio.sleep(_SETTLE_S)
+    async def play(self, waves: int) -> Round:
+        """In each wave gangs arrive, are decided, and are deleted."""
+        took_s = used_s = 0.0
+        for _ in range(waves):
+            self._waves += 1
+            groups, pods = _gangs(f"wave{self._waves}")
+            first = await self._decisions()
+            cpu_s, began_s = self._cpu_s(), time.monotonic()
+            await self._write([*groups, *pods])
+            async with asyncio.timeout(_DECIDED_MAX_S):
+                while await self._decisions() < first + _GANGS_PER_WAVE:  # noqa: ASYNC110 - NATS
+                    await asyncio.sleep(_POLL_S)
+            took_s += time.monotonic() - began_s
+            await asyncio.sleep(_SETTLE_S)
+            used_s += self._cpu_s() - cpu_s
+            await self._delete(groups, pods)
+            await asyncio.sleep(_SETTLE_S)
+        decided = waves * _GANGS_PER_WAVE
         return Round(
-            decisions_per_s=_GANGS_PER_ROUND / took_s,
-            planner_ms_per_decision=used_s * 1000 / _GANGS_PER_ROUND,
+            decisions_per_s=decided / took_s, planner_ms_per_decision=used_s * 1000 / decided
         )
 
     @asynccontextmanager
@@ -144,8 +148,8 @@ def _batches(objects: Sequence[Any]) -> Iterable[tuple[Any, ...]]:
 
 
 def _gangs(name: str) -> tuple[list[PodGroup], list[Pod]]:
-    """The gangs of a round, as those of the cluster."""
-    found = cluster_objects(running=range(0), gangs=_GANGS_PER_ROUND, name=name)
+    """The gangs of a wave, as those of the cluster."""
+    found = cluster_objects(running=range(0), gangs=_GANGS_PER_WAVE, name=name)
     return (
         [one for one in found if isinstance(one, PodGroup)],
         [one for one in found if isinstance(one, Pod)],
@@ -187,19 +191,26 @@ async def run(arguments: argparse.Namespace) -> None:
 
 async def _compare(scene: Scene, arguments: argparse.Namespace, core: int | None) -> None:
     # The first round warms caches up.
-    await scene.play()
-    pairs: list[tuple[Round, Round]] = []
+    await scene.play(1)
+    rounds: list[dict[str, Round]] = []
     for _ in range(arguments.rounds):
-        alone = await scene.play()
+        found = {"without users": await scene.play(arguments.waves)}
         async with scene.users(arguments.users, arguments.watches, core):
-            beside = await scene.play()
-        pairs.append((alone, beside))
-        sys.stdout.write(f"without users: {alone}\n   with users: {beside}\n")
+            found["with users"] = await scene.play(arguments.waves)
+        async with child_process("bench.other_load") as other:
+            _pin(other.pid, core)
+            found["beside another load"] = await scene.play(arguments.waves)
+        rounds.append(found)
+        sys.stdout.writelines(f"{name:>20}: {one}\n" for name, one in found.items())
         sys.stdout.flush()
-    rate = statistics.median(b.decisions_per_s / a.decisions_per_s for a, b in pairs)
-    cpu = statistics.median(b.planner_ms_per_decision / a.planner_ms_per_decision for a, b in pairs)
-    sys.stdout.write(f"decisions a second, with users / without: {rate:.2f}\n")
-    sys.stdout.write(f"planner's CPU for a decision, with users / without: {cpu:.2f}\n")
+    for beside in ("with users", "beside another load"):
+        pairs = [(found["without users"], found[beside]) for found in rounds]
+        rates = sorted(b.decisions_per_s / a.decisions_per_s for a, b in pairs)
+        cpus = sorted(b.planner_ms_per_decision / a.planner_ms_per_decision for a, b in pairs)
+        for what, ratios in (("decisions a second", rates), ("CPU for a decision", cpus)):
+            each = ", ".join(f"{one:.2f}" for one in ratios)
+            median = statistics.median(ratios)
+            sys.stdout.write(f"{what}, {beside} / without: {median:.2f} ({each})\n")
 
 
 def main() -> None:
@@ -208,6 +219,7 @@ def main() -> None:
     parser.add_argument("--users", type=int, default=1_000, help="users that poll")
     parser.add_argument("--watches", type=int, default=200, help="watches of all gangs")
     parser.add_argument("--rounds", type=int, default=3, help="rounds of each kind")
+    parser.add_argument("--waves", type=int, default=5, help="arrivals of 2,000 gangs in a round")
     parser.add_argument("--pin", action="store_true", help="planner and API on cores of their own")
     uvloop.run(run(parser.parse_args()))
 
