@@ -239,14 +239,19 @@ def _traceparent(gang: Gang, members: Sequence[Member]) -> str:
 
 
 def _why(need: Need, assignments: Assignments, fills: Sequence[Hold]) -> str:
-    members, nodes = len(assignments.members), len(set(assignments.slots))
+    members = len(assignments.members)
+    nodes = _number(len(set(assignments.slots)), "node")
     fills = [hold for hold in fills if not hold.reserving]
     if fills:
-        others = f", and {len(fills) - 1} other lost members" if len(fills) > 1 else ""
-        return f"{members} members in place of lost ones: {fills[0].message}{others}"
+        others = f", and {_number(len(fills) - 1, 'other lost member')}" if len(fills) > 1 else ""
+        return f"{_number(members, 'member')} in place of lost ones: {fills[0].message}{others}"
     quorum = need.quorum - need.reserved
     if not quorum:
-        return f"{members} members placed one by one on {nodes} nodes"
+        return f"{_number(members, 'member')} placed one by one on {nodes}"
     extras = members - quorum
     more = f" and {extras} above it" if extras else ""
-    return f"quorum of {quorum}{more} placed together on {nodes} nodes"
+    return f"quorum of {quorum}{more} placed together on {nodes}"
+
+
+def _number(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"
