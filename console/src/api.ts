@@ -8,8 +8,13 @@ const ROOT = "/apis/visibility.tutti.dev/v1alpha1";
 const WATCH_S = 120;
 const LIST_PAGES_MAX = 100;
 
+// Why a request has no user. "token wanted": it had no token, and the API takes one. "token refused": the cluster does not
+// accept its token, which may be one of a proxy. "login wanted": a proxy did not pass it on; a browser that loads the page is
+// led to its login.
+export type NoUser = "token wanted" | "token refused" | "login wanted";
+
 export class ApiError extends Error {
-  constructor(readonly status: number, message: string, readonly retryAfterMs = 0) {
+  constructor(readonly status: number, message: string, readonly retryAfterMs = 0, readonly noUser?: NoUser) {
     super(message);
   }
 }
@@ -25,18 +30,13 @@ export class Api {
   // What was last answered at each path, with its ETag.
   private readonly known = new Map<string, { etag: string; listed: Listed<ApiObject> }>();
 
-  // `token` "": requests have none. `onRefused` is called when the token is refused.
-  constructor(private readonly token: string, private readonly onRefused: () => void) {}
+  // `token` "": requests have none, as a proxy may add one. `onUser` is called with each answer: why the request had no user;
+  // undefined: it had one.
+  constructor(private readonly token: string, private readonly onUser: (why: NoUser | undefined) => void) {}
 
-  // Whether requests are authenticated. Throws ApiError for any other failure.
-  async authenticates(): Promise<boolean> {
-    try {
-      await this.fetched(ROOT, {});
-      return true;
-    } catch (error) {
-      if (error instanceof ApiError && error.status === 401) return false;
-      throw error;
-    }
+  // Ask something that every user may. Throws ApiError.
+  async check(): Promise<void> {
+    await this.fetched(ROOT, {});
   }
 
   // All items of a list; the same object as before if nothing has changed. Throws ApiError.
@@ -101,25 +101,50 @@ export class Api {
     if (this.token) headers.set("Authorization", `Bearer ${this.token}`);
     let response: Response;
     try {
-      response = await fetch(path, { ...init, headers, cache: "no-store", redirect: "error" });
+      // The API redirects nothing. A proxy does, to its login, which this request could not follow.
+      response = await fetch(path, { ...init, headers, cache: "no-store", redirect: "manual" });
     } catch (error) {
       if (init.signal?.aborted) throw error;
       throw new ApiError(0, "the server does not answer");
     }
-    if (response.ok || response.status === 304) return response;
-    const retryAfterMs = Number(response.headers.get("Retry-After") ?? 0) * 1000 || 0;
-    if (response.status === 401 && this.token) this.onRefused();
-    throw new ApiError(response.status, await reasonOf(response), retryAfterMs);
+    const failure = await failureOf(response);
+    if (!failure || failure.noUser) this.onUser(failure?.noUser);
+    if (failure) throw failure;
+    return response;
   }
 }
 
-// The message of a Status; of any other body, the status alone.
-async function reasonOf(response: Response): Promise<string> {
+// Why a response is not an answer of the API; undefined: it is one.
+export async function failureOf(response: Response): Promise<ApiError | undefined> {
+  const login = (status: number) => new ApiError(status, "the login has ended", 0, "login wanted");
+  if (response.type === "opaqueredirect") return login(response.status);
+  if (response.status === 304) return undefined;
+  // A page instead of data is one of a proxy.
+  if (response.ok) return isJson(response) ? undefined : login(response.status);
+  const message = await messageOf(response);
+  const retryAfterMs = Number(response.headers.get("Retry-After") ?? 0) * 1000 || 0;
+  if (response.status !== 401) return new ApiError(response.status, message || statusLine(response), retryAfterMs);
+  if (!message) return login(401);
+  // RFC 6750: a request without a token has no error.
+  const refused = /\berror="?invalid_token/.test(response.headers.get("WWW-Authenticate") ?? "");
+  return new ApiError(401, message, 0, refused ? "token refused" : "token wanted");
+}
+
+function isJson(response: Response): boolean {
+  return /^application\/json\b/.test(response.headers.get("Content-Type") ?? "");
+}
+
+// The message of a Status; "": the body is none.
+async function messageOf(response: Response): Promise<string> {
   try {
-    const status = (await response.json()) as { message?: unknown };
-    if (typeof status.message === "string" && status.message) return status.message;
+    const { kind, message } = (await response.json()) as { kind?: unknown; message?: unknown };
+    return kind === "Status" && typeof message === "string" ? message : "";
   } catch {
     // Not JSON: a proxy's page.
+    return "";
   }
+}
+
+function statusLine(response: Response): string {
   return `${response.status} ${response.statusText}`.trim();
 }

@@ -3,7 +3,8 @@
 import { type Api, ApiError } from "./api.ts";
 import { type ApiObject, placeOf } from "./objects.ts";
 
-export type Freshness = "loading" | "live" | "failed";
+// "forbidden": the user has no right to them. That may last, and the rest of a page is current.
+export type Freshness = "loading" | "live" | "failed" | "forbidden";
 
 export interface Snapshot<T> {
   items: readonly T[];
@@ -70,7 +71,9 @@ export class Feed<T extends ApiObject> {
         if (signal.aborted) return;
         failures += 1;
         const wait = error instanceof ApiError ? error.retryAfterMs : 0;
-        this.publish("failed", error instanceof Error ? error.message : String(error));
+        const forbidden = error instanceof ApiError && error.status === 403;
+        if (forbidden) this.objects.clear();
+        this.publish(forbidden ? "forbidden" : "failed", error instanceof Error ? error.message : String(error));
         await pause(Math.max(wait, Math.min(RETRY_MS_MAX, 1000 * 2 ** failures)), signal);
       }
     }
@@ -91,23 +94,22 @@ export class Feed<T extends ApiObject> {
     }
   }
 
-  // Apply events until the version is too old, or watches are refused: then lists follow.
+  // Apply events until the watch ends, usually after two minutes, is refused, or the version is too old: then a list follows.
+  // Events are not about rights: only a list has gangs that the user may see since a moment ago, and lacks those that he may not
+  // see any more.
   private async watch(version: string, signal: AbortSignal): Promise<void> {
     try {
-      for (;;) {
-        const began = Date.now();
-        for await (const events of this.api.watch<T>(this.resource, version, signal)) {
-          for (const { type, object } of events) {
-            if (type === "ERROR") throw new ApiError(object.code ?? 500, object.message ?? "the watch failed");
-            version = object.metadata.resourceVersion ?? version;
-            if (type === "DELETED") this.objects.delete(placeOf(object));
-            else if (type !== "BOOKMARK") this.objects.set(placeOf(object), object);
-          }
-          if (events.some((one) => one.type !== "BOOKMARK")) this.publishSoon();
+      const began = Date.now();
+      for await (const events of this.api.watch<T>(this.resource, version, signal)) {
+        for (const { type, object } of events) {
+          if (type === "ERROR") throw new ApiError(object.code ?? 500, object.message ?? "the watch failed");
+          if (type === "DELETED") this.objects.delete(placeOf(object));
+          else if (type !== "BOOKMARK") this.objects.set(placeOf(object), object);
         }
-        // Usually two minutes later; a server that ends watches at once is not asked in a loop.
-        if (Date.now() - began < POLL_MS) await pause(POLL_MS, signal);
+        if (events.some((one) => one.type !== "BOOKMARK")) this.publishSoon();
       }
+      // A server that ends watches at once is not asked in a loop.
+      if (Date.now() - began < POLL_MS) await pause(POLL_MS, signal);
     } catch (error) {
       if (signal.aborted) throw error;
       if (!(error instanceof ApiError && error.status === 410)) this.watchAgainAt = Date.now() + WATCH_AGAIN_MS;

@@ -2,8 +2,8 @@
 
 import { type FunctionComponent, render } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { Api } from "./api.ts";
-import { Login } from "./login.tsx";
+import { Api, ApiError, type NoUser } from "./api.ts";
+import { LoginEnded, NoAnswer, NoLogin, returnFromLogin, TokenForm } from "./login.tsx";
 import { GangPage } from "./pages/gang.tsx";
 import { GangsPage } from "./pages/gangs.tsx";
 import { MapPage } from "./pages/map.tsx";
@@ -30,52 +30,58 @@ const PAGES: readonly { page: string; title: string; view: FunctionComponent<Pag
   { page: "what-if", title: "What if", view: WhatIfPage },
 ];
 
+// What is known about the login: "in", or why there is none.
+type Login = { at: "unknown" | "in" } | { at: "token form" | "no answer"; message: string } | { at: "no user"; why: NoUser };
+
 function Console() {
   const [token, setToken] = useState(() => sessionStorage.getItem(TOKEN) ?? "");
-  const [refused, setRefused] = useState(false);
-  // Undefined: not known yet.
-  const [authenticated, setAuthenticated] = useState<boolean | undefined>(token ? true : undefined);
-  const [failure, setFailure] = useState("");
+  const [login, setLogin] = useState<Login>({ at: token ? "in" : "unknown" });
+  // Of a page that is shown, and a login that was a proxy's.
+  const [ended, setEnded] = useState<NoUser | undefined>();
   const session = useMemo(() => {
-    const forget = () => {
+    const onUser = (why: NoUser | undefined) => {
+      if (!token) return setEnded(why);
+      if (!why) return;
       sessionStorage.removeItem(TOKEN);
-      setRefused(true);
-      setAuthenticated(false);
+      setLogin({ at: "token form", message: "The token was refused." });
     };
-    return new Session(new Api(token, forget));
+    return new Session(new Api(token, onUser));
   }, [token]);
   useEffect(() => () => session.stop(), [session]);
   useEffect(() => {
-    if (authenticated !== undefined) return;
+    if (login.at !== "unknown") return;
     // An ingress may authenticate all requests itself.
-    session.api.authenticates().then(setAuthenticated, (error: Error) => {
-      setFailure(error.message);
-      setAuthenticated(false);
+    session.api.check().then(() => setLogin({ at: "in" }), (error: Error) => {
+      const why = error instanceof ApiError ? error.noUser : undefined;
+      if (why === "token wanted") setLogin({ at: "token form", message: "" });
+      else setLogin(why ? { at: "no user", why } : { at: "no answer", message: error.message });
     });
-  }, [session, authenticated]);
+  }, [session, login]);
 
   const logIn = (given: string) => {
     sessionStorage.setItem(TOKEN, given);
-    setRefused(false);
-    setFailure("");
     setToken(given);
-    setAuthenticated(true);
+    setLogin({ at: "in" });
   };
   const logOut = () => {
     sessionStorage.removeItem(TOKEN);
     setToken("");
-    setAuthenticated(false);
+    setLogin({ at: "token form", message: "" });
   };
-  if (authenticated === undefined) return <main class="login">Connecting …</main>;
-  if (!authenticated) return <Login onToken={logIn} message={refused ? "The token was refused." : failure} />;
-  return (
-    <SessionContext.Provider value={session}>
-      <Frame onLogOut={token ? logOut : undefined} />
-    </SessionContext.Provider>
-  );
+  switch (login.at) {
+    case "unknown": return <main class="login">Connecting …</main>;
+    case "token form": return <TokenForm onToken={logIn} message={login.message} />;
+    case "no answer": return <NoAnswer message={login.message} />;
+    case "no user": return <NoLogin why={login.why} />;
+    case "in": return (
+      <SessionContext.Provider value={session}>
+        <Frame onLogOut={token ? logOut : undefined} ended={ended} />
+      </SessionContext.Provider>
+    );
+  }
 }
 
-function Frame({ onLogOut }: { onLogOut: (() => void) | undefined }) {
+function Frame({ onLogOut, ended }: { onLogOut: (() => void) | undefined; ended: NoUser | undefined }) {
   const route = useRoute();
   const found = PAGES.find((one) => one.page === route.page) ?? PAGES[0]!;
   const isGang = route.page === "gangs" && route.parts.length === 2;
@@ -110,6 +116,7 @@ function Frame({ onLogOut }: { onLogOut: (() => void) | undefined }) {
         {onLogOut && <button type="button" onClick={onLogOut}>Log out</button>}
       </header>
       <main id="main" tabIndex={-1} ref={main}>
+        {ended && <LoginEnded why={ended} />}
         <Page key={isGang ? where : found.page} route={route} />
       </main>
     </>
@@ -124,6 +131,7 @@ function takeTokenOfAddress(): void {
   history.replaceState(null, "", location.pathname);
 }
 
+returnFromLogin();
 takeTokenOfAddress();
 // The address of another run, in a tab that is open.
 addEventListener("hashchange", () => { if (location.hash.startsWith("#token=")) location.reload(); });

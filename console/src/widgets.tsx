@@ -10,16 +10,23 @@ import { gangAddress } from "./address.ts";
 // Title, whether what it shows is current, and why not.
 export function Title({ children, of }: { children: ComponentChildren; of: readonly Snapshot<unknown>[] }) {
   const failed = of.find((one) => one.freshness === "failed");
-  const remark = of.find((one) => one.message && one !== failed);
+  // What a user may not see is a remark: the rest is current.
+  const remarks = [...new Set(of.filter((one) => one.message && one.freshness !== "failed").map((one) => one.message))];
   const loading = of.some((one) => one.freshness === "loading");
   const [word, kind] = failed ? ["not current", "bad"] : loading ? ["loading", "idle"] : ["live", "good"];
   return (
     <>
       <h1>{children} <span class={`badge ${kind}`} role="status">{word}</span></h1>
       {failed && <p class="error" role="alert">{failed.message}</p>}
-      {remark && <p class="warning">{remark.message}</p>}
+      {remarks.map((one) => <p class="warning" key={one}>{one}</p>)}
     </>
   );
+}
+
+// Why a part of a page has no content, or old one.
+export function NotShown({ of }: { of: Snapshot<unknown> }) {
+  if (of.freshness === "forbidden") return <Empty>{of.message}</Empty>;
+  return of.freshness === "failed" ? <p class="error">{of.message}</p> : null;
 }
 
 export function SearchBox({ value, onSearch }: { value: string; onSearch: (text: string) => void }) {

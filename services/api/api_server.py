@@ -20,7 +20,7 @@ from services.api.core.openapi import DOCUMENT_PATH, ROOT_PATH, openapi_document
 from services.api.core.requests import ReadOptions, Target, read_options, read_target
 from services.api.core.statuses import status_of
 from services.api.core.tables import row, table
-from services.api.errors import RequestFailed
+from services.api.errors import RequestFailed, TokenRefused
 from services.api.gangs import GangResource
 from services.api.reporting import Reporting
 from services.api.resources import CreatableResource, Page, ReadableResource
@@ -45,6 +45,9 @@ _UNSENT_BYTES: Final = 64 * 1024
 
 #: As much as aiohttp reads without further settings: the manifests of a large workload.
 BODY_BYTES_MAX: Final = 1024 * 1024
+
+#: Headers of a proxy's answers have some kilobytes in all.
+_WARNING_CHARACTERS_MAX: Final = 500
 
 _JSON: Final = "application/json"
 _encode: Final = msgspec.json.Encoder().encode
@@ -200,8 +203,10 @@ class ApiServer:
             case _:
                 page = await resource.list(user, target, options)
                 if options.answer == "table":
-                    return self._sent(request, self._table(resource, page, options))
-                return self._sent(request, _list(f"{target.resource.kind}List", page))
+                    body = self._table(resource, page, options)
+                else:
+                    body = _list(f"{target.resource.kind}List", page)
+                return self._sent(request, body, page.remark)
 
     def _table(self, resource: ReadableResource, page: Page, options: ReadOptions) -> bytes:
         now_ms = self._now_ms()
@@ -271,8 +276,10 @@ class ApiServer:
             _disconnect(request)
             raise ConnectionResetError("a watch was not read in time") from None
 
-    def _sent(self, request: web.BaseRequest, body: bytes) -> web.Response:
-        """An answer with its ETag; without a body if the client has it."""
+    def _sent(self, request: web.BaseRequest, body: bytes, remark: str = "") -> web.Response:
+        """An answer with its ETag; without a body if the client has it. `remark` is for the user;
+        "": none.
+        """
         etag = f'"{hashlib.blake2b(body, digest_size=16).hexdigest()}"'
         known = request.headers.get("If-None-Match", "").split(",")
         # A proxy that compresses an answer makes its ETag a weak one (`W/`).
@@ -281,15 +288,17 @@ class ApiServer:
         else:
             response = web.Response(body=body, content_type=_JSON)
         response.headers["ETag"] = etag
-        self._warn(response)
+        self._warn(response, remark)
         return response
 
-    def _warn(self, response: web.StreamResponse) -> None:
-        warning = self._warning()
+    def _warn(self, response: web.StreamResponse, remark: str = "") -> None:
+        warning = "; ".join(filter(None, (self._warning(), remark)))
         if warning:
-            # RFC 7234: 299, a persistent warning; kubectl prints its text.
+            # RFC 7234: 299, a persistent warning; kubectl prints its text. A user's name in it may
+            # have any characters.
             text = warning.replace("\\", "").replace('"', "'")
-            response.headers["Warning"] = f'299 - "{text}"'
+            plain = "".join(one if " " <= one <= "~" else "?" for one in text)
+            response.headers["Warning"] = f'299 - "{plain[:_WARNING_CHARACTERS_MAX]}"'
 
 
 def _file_of_console(request: web.BaseRequest) -> web.Response | None:
@@ -346,5 +355,7 @@ def _failed(failure: RequestFailed) -> web.Response:
     if failure.retry_after_s is not None:
         response.headers["Retry-After"] = str(failure.retry_after_s)
     if failure.status == 401:
-        response.headers["WWW-Authenticate"] = "Bearer"
+        # RFC 6750: a request without a token has no error.
+        error = ' error="invalid_token"' if isinstance(failure, TokenRefused) else ""
+        response.headers["WWW-Authenticate"] = f"Bearer{error}"
     return response

@@ -17,7 +17,7 @@ import msgspec
 from aiohttp import web
 
 from services.api.answer_cache import AnswerCache
-from services.api.errors import RequestFailed
+from services.api.errors import RequestFailed, TokenRefused
 from shared.kube.client import KubeClient
 from shared.kube.errors import KubeError
 from shared.kube.resources import CONFIGMAPS, TOKEN_REVIEWS
@@ -36,6 +36,8 @@ _TOKENS_MAX: Final = 4_096
 _ACCEPTED_S: Final = 60.0
 _REFUSED_S: Final = 10.0
 _REVIEWS_IN_FLIGHT_MAX: Final = 16
+_LOG_REFUSALS_EVERY_S: Final = 60.0
+_REFUSAL_CHARACTERS_MAX: Final = 500
 #: Tokens of real issuers have some kilobytes at most.
 _TOKEN_CHARACTERS_MAX: Final = 32_768
 
@@ -76,6 +78,7 @@ class _UserInfo(msgspec.Struct, frozen=True):
 class _ReviewStatus(msgspec.Struct, frozen=True):
     authenticated: bool = False
     user: _UserInfo = _UserInfo()
+    error: str = ""
 
 
 class _Review(msgspec.Struct, frozen=True):
@@ -116,6 +119,8 @@ class Authenticator:
         self._client = client
         self._on_ca = on_ca
         self._proxy = FrontProxy()
+        #: When the next refusal may be logged, on the event loop's clock.
+        self._log_refusals_at_s = 0.0
         #: By the tokens' hashes. None: refused.
         self._tokens: AnswerCache[bytes, User | None] = AnswerCache(
             keep_s=lambda user: _REFUSED_S if user is None else _ACCEPTED_S,
@@ -151,7 +156,8 @@ class Authenticator:
         """The user of a request.
 
         Raises:
-            RequestFailed: 401, the user is not known; 503, the API server does not answer.
+            TokenRefused: The API server does not accept its token.
+            RequestFailed: 401, there is none; 503, the API server does not answer.
         """
         certificate = request.get_extra_info("peercert")
         if certificate and self._is_front_proxy(certificate):
@@ -162,8 +168,9 @@ class Authenticator:
         token = token.strip()
         if scheme.lower() == "bearer" and 0 < len(token) <= _TOKEN_CHARACTERS_MAX:
             found = await self._of_token(token)
-            if found is not None:
-                return found
+            if found is None:
+                raise TokenRefused
+            return found
         raise RequestFailed(401, "a bearer token of this cluster is needed")
 
     def _is_front_proxy(self, certificate: Mapping[str, Any]) -> bool:
@@ -198,6 +205,18 @@ class Authenticator:
                 503, f"the token could not be checked: {error}", retry_after_s=1
             ) from None
 
+    def _log_refusal(self, why: str) -> None:
+        """Log the API server's reason: which issuer or audience it expects is the usual question of
+        those who set up OIDC. Tokens of strangers do not fill the log.
+        """
+        now_s = asyncio.get_running_loop().time()
+        if now_s < self._log_refusals_at_s:
+            return
+        self._log_refusals_at_s = now_s + _LOG_REFUSALS_EVERY_S
+        # It quotes claims of tokens that nothing vouches for.
+        reason = repr(why[:_REFUSAL_CHARACTERS_MAX]) if why else "it gives no reason"
+        log.info("the API server does not accept a bearer token: %s", reason)
+
     async def _review(self, token: str) -> User | None:
         manifest = {
             "apiVersion": TOKEN_REVIEWS.api_version,
@@ -207,6 +226,7 @@ class Authenticator:
         reply = await self._client.create(TOKEN_REVIEWS, manifest)
         status = _decode_review(reply.body).status
         if not status.authenticated:
+            self._log_refusal(status.error)
             return None
         user = status.user
         return User(

@@ -54,6 +54,15 @@ class RequestFailed(Exception):
         return _REASONS.get(self.status, "InternalError")
 
 
+class TokenRefused(RequestFailed):
+    """401: the request has a bearer token, and the API server does not accept it. A client that
+    sent none learns so that a proxy adds one.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(401, "the cluster does not accept the bearer token")
+
+
 def not_found(plural: str, name: str) -> RequestFailed:
     """The failure of a request for an object that does not exist, in Kubernetes' words."""
     return RequestFailed(

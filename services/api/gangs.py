@@ -67,7 +67,7 @@ class GangResource:
             resource_version=book.version.text(),
             continue_="" if last is None else continue_token((last.namespace, last.name)),
         )
-        return Page(items, metadata)
+        return Page(items, metadata, "" if items else self._remark(user, sight))
 
     @asynccontextmanager
     async def watch(
@@ -104,6 +104,12 @@ class GangResource:
         if target.namespace and not sight.sees(target.namespace):
             await self._authorizer.require_pods(user, "list", target.namespace)
         return sight
+
+    def _remark(self, user: User, sight: Sight) -> str:
+        """Why the user sees no gangs, if there are some."""
+        if sight.sees_all or sight.namespaces or not self._book().namespaces():
+            return ""
+        return f"user {user.name} may list pods in no namespace that has gangs, so sees none of them"
 
     def _item(self, entry: GangEntry, sight: Sight) -> Item:
         forms = self._book().forms(entry, sees_all=sight.sees_all)

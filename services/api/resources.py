@@ -24,6 +24,8 @@ class Page(NamedTuple):
 
     items: list[Item]
     metadata: ListMeta
+    #: For the user; "": none.
+    remark: str = ""
 
 
 class ReadableResource(Protocol):

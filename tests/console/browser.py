@@ -1,11 +1,14 @@
 """A Chromium in which tests look at the console."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, Final, Literal
 
 from tests.console.toolchain import CHROMIUM
 
+#: A page that does not show a text until then is not going to.
+TEXT_S: Final = 30.0
 #: Notes when the page's title first says that it is current, in ms since the navigation.
 _NOTE_SHOWN: Final = """
 new MutationObserver(() => {
@@ -91,8 +94,9 @@ class Tab:
         return float(await self.page.evaluate("window.shownMs"))
 
     async def instant_of(self, text: str) -> float:
-        """When the page shows a text, in ms since the epoch."""
-        return float(await self.page.evaluate(_WHEN_SHOWN, text))
+        """When the page shows a text, in ms since the epoch. Raises TimeoutError: it does not."""
+        async with asyncio.timeout(TEXT_S):
+            return float(await self.page.evaluate(_WHEN_SHOWN, text))
 
     async def text(self) -> str:
         """The text of the page, as users see it."""

@@ -20,6 +20,7 @@ from tests.controlplane.cluster import ControlPlane
 from tests.controlplane.components import ControlPlaneOptions
 from tests.controlplane.jaeger import ensure_jaeger
 from tests.controlplane.kubelet import FakeKubelet
+from tests.controlplane.login_programs import ensure_dex, ensure_oauth2_proxy
 from tests.controlplane.nodes import create_namespace, delete_nodes, remove_namespace
 from tests.controlplane.operators import (
     kuberay,
@@ -50,6 +51,8 @@ BUILDS: Final[dict[str, Callable[[], object]]] = {
     "scheduler_plugins_operator": partial(ensure_operator, scheduler_plugins.RECIPE),
     "karpenter_program": partial(ensure_operator, karpenter.RECIPE),
     "jaeger_program": ensure_jaeger,
+    "dex_program": ensure_dex,
+    "oauth2_proxy_program": ensure_oauth2_proxy,
     "helm": ensure_helm,
     "compose_loader": ensure_compose_loader,
 }
@@ -142,6 +145,18 @@ def karpenter_program() -> BuiltOperator:
 def jaeger_program() -> Path:
     """Jaeger, built."""
     return ensure_jaeger()
+
+
+@pytest.fixture(scope="session")
+def dex_program() -> Path:
+    """Dex, an OIDC provider, built."""
+    return ensure_dex()
+
+
+@pytest.fixture(scope="session")
+def oauth2_proxy_program() -> Path:
+    """oauth2-proxy, built."""
+    return ensure_oauth2_proxy()
 
 
 @pytest.fixture(scope="session")

@@ -9,7 +9,7 @@ import { blockages, holders, keptCapacity, PHASES, phaseCounts, utilisation } fr
 import { byImportance, shortResource, writeQuantity } from "../quantities.ts";
 import { useFeed, useNow, useSession } from "../state.ts";
 import { age } from "../time.ts";
-import { Amount, Bar, Empty, GangLink, PhaseBadge, Scroll, Title } from "../widgets.tsx";
+import { Amount, Bar, Empty, GangLink, NotShown, PhaseBadge, Scroll, Title } from "../widgets.tsx";
 
 const ROWS_MAX = 10;
 
@@ -22,7 +22,7 @@ export function OverviewPage() {
   const instances = useFeed(session.instances);
   return (
     <>
-      <Title of={[gangs, nodes, queues]}>Overview</Title>
+      <Title of={nodes.freshness === "forbidden" ? [gangs, queues] : [gangs, nodes, queues]}>Overview</Title>
       <div class="panels">
         <div>
           <Phases gangs={gangs} />
@@ -45,7 +45,7 @@ function Utilisation({ nodes, queues }: { nodes: Snapshot<import("../objects.ts"
   return (
     <section>
       <h2>Capacity</h2>
-      {nodes.freshness === "failed" && <Empty>{nodes.message}</Empty>}
+      <NotShown of={nodes} />
       {byImportance(sums.keys()).map((resource) => {
         const { total, requested, unusable } = sums.get(resource)!;
         const { promised, reserved } = kept.get(resource) ?? { promised: 0, reserved: 0 };
@@ -136,7 +136,7 @@ function Shapes({ shapes }: { shapes: Snapshot<PodShape> }) {
   return (
     <section>
       <h2>Largest gangs that fit now</h2>
-      {shapes.freshness === "failed" && <Empty>{shapes.message}</Empty>}
+      <NotShown of={shapes} />
       {shapes.freshness === "live" && shapes.items.length === 0 && <Empty>There are no gangs, so there are no shapes of pods to count.</Empty>}
       {shapes.items.length > 0 && (
         <Scroll label="Largest gangs that fit now">
@@ -172,7 +172,7 @@ function Services({ instances }: { instances: Snapshot<Instance> }) {
   return (
     <section>
       <h2>Services</h2>
-      {instances.freshness === "failed" && <Empty>{instances.message}</Empty>}
+      <NotShown of={instances} />
       <ul class="services">
         {instances.items.map(({ metadata, status }) => (
           <li key={metadata.name}>

@@ -4,7 +4,7 @@ test writes the verdicts, in place of a planner.
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -115,9 +115,15 @@ class Scene:
 
 @asynccontextmanager
 async def a_scene(
-    control_plane: ControlPlane, api: RawClient, server: NatsServer, folder: Path
+    control_plane: ControlPlane,
+    api: RawClient,
+    server: NatsServer,
+    folder: Path,
+    more_flags: Sequence[str] = (),
 ) -> AsyncIterator[Scene]:
-    """Watcher and API service, registered with the API server, for the length of the block."""
+    """Watcher and API service, registered with the API server, for the length of the block.
+    `more_flags` are those of the API service besides the usual ones.
+    """
     everyone = {"apiGroup": RBAC, "kind": "Group", "name": "system:authenticated"}
     await grant(api, "tutti-api-users", API_USERS, subject=everyone)
     port = free_port()
@@ -132,7 +138,7 @@ async def a_scene(
             a_service(
                 "watcher", bus, server.url, folder / "watcher.log", f"--kubeconfig={watcher}"
             ),
-            a_service("api", bus, server.url, folder / "api.log", *flags),
+            a_service("api", bus, server.url, folder / "api.log", *flags, *more_flags),
         ):
             scene = Scene(control_plane, api, bus, port)
             await eventually(lambda: _serves(api), timeout_s=20, because="the API is registered")
