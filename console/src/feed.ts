@@ -74,7 +74,8 @@ export class Feed<T extends ApiObject> {
         const forbidden = error instanceof ApiError && error.status === 403;
         if (forbidden) this.objects.clear();
         this.publish(forbidden ? "forbidden" : "failed", error instanceof Error ? error.message : String(error));
-        await pause(Math.max(wait, Math.min(RETRY_MS_MAX, 1000 * 2 ** failures)), signal);
+        // That the feed was stopped meanwhile ends the loop, and is no error.
+        await pause(Math.max(wait, Math.min(RETRY_MS_MAX, 1000 * 2 ** failures)), signal).catch(() => undefined);
       }
     }
   }

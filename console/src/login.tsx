@@ -50,8 +50,9 @@ export function NoLogin({ why }: { why: NoUser }) {
       <p><button type="button" onClick={logInAgain}>Log in again</button></p>
       {why === "token refused" && (
         <p>
-          The proxy in front of this page has logged you in and passed a token on. If another login does not help, the API server does
-          not trust the token's issuer or audience: the log of the API service has its reason.
+          The proxy in front of this page has logged you in and passed a token on. If it passes an old token on, log out there:
+          oauth2-proxy does so at <code>/oauth2/sign_out</code>. If another login does not help, the API server does not trust the
+          token's issuer or audience: the log of the API service has its reason.
         </p>
       )}
     </main>

@@ -16,6 +16,7 @@ from tests.controlplane.certificates import Authority
 from tests.controlplane.processes import Component, ComponentError, ReservedPort
 from tests.support.waiting import eventually
 
+NGINX: Final = "/usr/sbin/nginx"
 PASSWORD: Final = "correct horse"
 _HASH: Final = "$2b$10$Aj3j2EtrIUWqGGZneP0BcOJyeDgAfIbnERTaaTZ./fXUI3eE.MbK."
 #: What the API server puts before names and groups of tokens.
@@ -234,7 +235,7 @@ async def nginx(
             service_ca=service_ca,
         )
     )
-    command = ["nginx", "-c", str(config), "-e", str(folder / "nginx-error.log")]
+    command = [NGINX, "-c", str(config), "-e", str(folder / "nginx-error.log")]
     async with _answering("nginx", command, provider, provider.front, "/oauth2/sign_in"):
         yield
 
@@ -278,13 +279,14 @@ http {{
       error_page 401 = @login;
       proxy_pass https://{host}:{service};
       proxy_ssl_trusted_certificate {service_ca};
+      proxy_ssl_name tutti-api.kube-system.svc;
       proxy_ssl_verify on;
       proxy_set_header Authorization $token;
       proxy_http_version 1.1;
       proxy_buffering off;
     }}
     location @login {{
-      return 302 /oauth2/start?rd=$scheme://$http_host$request_uri;
+      return 302 /oauth2/start?rd=$request_uri;
     }}
   }}
 }}
@@ -323,9 +325,9 @@ async def _answers(running: Component, provider: Provider, url: str) -> bool:
         return False
 
 
-async def status_of(provider: Provider, url: str, headers: Mapping[str, str]) -> int:
-    """The status of the answer to a GET."""
-    connector = aiohttp.TCPConnector(ssl=provider.context())
+async def status_of(ca: Path, url: str, headers: Mapping[str, str]) -> int:
+    """The status of the answer to a GET; `ca` has signed the server's certificate."""
+    connector = aiohttp.TCPConnector(ssl=ssl.create_default_context(cafile=str(ca)))
     async with (
         aiohttp.ClientSession(connector=connector) as session,
         session.get(url, headers=headers) as answer,

@@ -3,7 +3,6 @@ browser. Two users see different gangs, and each way in which a login ends is a 
 """
 
 import asyncio
-import socket
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -15,6 +14,7 @@ import pytest
 from tests.console.browser import Tab, a_browser, a_tab
 from tests.console.login import (
     CLIENT,
+    NGINX,
     OTHER_CLIENT,
     PREFIX,
     TOKEN_S,
@@ -50,6 +50,8 @@ BOB: Final = Account("bob@example.org", ("everybody",))
 EVE: Final = Account("eve@example.org")
 #: Renews the session before the token ends.
 RENEWING: Final = f"--cookie-refresh={TOKEN_S // 2}s"
+#: Ends the session with its token.
+ENDING: Final = f"--cookie-expire={TOKEN_S}s"
 
 
 class Cluster:
@@ -166,14 +168,16 @@ async def visit(browser: Any, cluster: Cluster, route: str = "") -> AsyncIterato
         yield tab
 
 
+def proxied(program: Path, cluster: Cluster, scene: Scene, *more: str, **options: Any) -> Any:
+    """oauth2-proxy in front of the scene's API service."""
+    return oauth2_proxy(program, cluster.provider, scene.port, cluster.ca, *more, **options)
+
+
 async def test_two_users_log_in_and_each_sees_the_gangs_of_his_namespaces(
     browser: Any, cluster: Cluster, scene: Scene, oauth2_proxy_program: Path
 ) -> None:
-    proxy = oauth2_proxy(
-        oauth2_proxy_program, cluster.provider, scene.port, cluster.ca, RENEWING
-    )
     async with (
-        proxy,
+        proxied(oauth2_proxy_program, cluster, scene, RENEWING),
         visit(browser, cluster) as ada,
         visit(browser, cluster) as bob,
     ):
@@ -185,7 +189,7 @@ async def test_two_users_log_in_and_each_sees_the_gangs_of_his_namespaces(
             await tab.page.click("nav >> text=Gangs")
             await tab.instant_of(own)
             assert foreign not in await tab.text()
-            # As behind any ingress that authenticates: the console has no token to forget.
+            # The console has no token to forget.
             assert await tab.page.locator("text=Log out").count() == 0
             assert not tab.complaints
         await ada.page.screenshot(path=PICTURES / "login-gangs.png")
@@ -198,24 +202,204 @@ async def test_two_users_log_in_and_each_sees_the_gangs_of_his_namespaces(
         assert "vision" not in await bob.text()
 
 
-async def test_who_may_not_list_nodes_reads_so_and_the_page_is_current(
+async def test_a_session_is_renewed_while_the_page_is_open(
     browser: Any, cluster: Cluster, scene: Scene, oauth2_proxy_program: Path
 ) -> None:
-    proxy = oauth2_proxy(
-        oauth2_proxy_program, cluster.provider, scene.port, cluster.ca, RENEWING
-    )
-    async with proxy, visit(browser, cluster) as tab:
-        await log_in(tab.page, BOB)
+    async with (
+        proxied(oauth2_proxy_program, cluster, scene, RENEWING),
+        visit(browser, cluster) as tab,
+    ):
+        await log_in(tab.page, ADA)
+        await tab.page.click("nav >> text=Timeline")
+        await tab.page.wait_for_selector("h1 .badge.good")
+        for _ in range(5):
+            await tab.page.wait_for_timeout(TOKEN_S * 500)
+            assert await tab.page.locator("h1 .badge.good").count() == 1, await tab.text()
+            assert await tab.page.locator(".ended").count() == 0
+        assert not tab.complaints
+
+
+async def test_a_login_that_ends_is_said_and_another_leads_back_to_the_page(
+    browser: Any, cluster: Cluster, scene: Scene, oauth2_proxy_program: Path
+) -> None:
+    async with (
+        proxied(oauth2_proxy_program, cluster, scene, ENDING),
+        visit(browser, cluster) as tab,
+    ):
+        await log_in(tab.page, ADA)
+        await ended_and_begun_again(tab)
+
+
+async def test_a_proxy_that_passes_an_old_token_on_is_named(
+    browser: Any, cluster: Cluster, scene: Scene, oauth2_proxy_program: Path
+) -> None:
+    """oauth2-proxy itself keeps a session for a week, and does not look at its token."""
+    async with (
+        proxied(oauth2_proxy_program, cluster, scene),
+        visit(browser, cluster) as tab,
+    ):
+        await log_in(tab.page, ADA)
+        await tab.page.click("nav >> text=Timeline")
+        await tab.page.wait_for_selector("h1 .badge.good")
+        # The API service keeps what it has learned about a token for a minute.
+        await tab.page.wait_for_selector(".ended", timeout=(TOKEN_S + 90) * 1000)
+        assert "The cluster does not accept the token of your login." in await tab.text()
+        await tab.page.click("text=Log in again")
+        await tab.page.wait_for_selector("code")
+        assert "/oauth2/sign_out" in await tab.text()
+        assert await tab.page.locator("input[type=password]").count() == 0
+        await tab.page.goto(f"{tab.origin}/oauth2/sign_out?rd=%2Fconsole%2F")
+        await log_in(tab.page, ADA)
         await tab.page.wait_for_selector("nav")
-        await tab.instant_of("cannot list nodes")
-        await tab.page.screenshot(path=PICTURES / "login-overview.png")
-        print(await tab.text())
+        assert not tab.complaints
+
+
+async def ended_and_begun_again(tab: Tab) -> None:
+    """The login ends while a page is open, and the user logs in again."""
+    await tab.page.click("nav >> text=Gangs")
+    await tab.page.click("tbody >> text=train")
+    await tab.instant_of("Inqueue")
+    # The token ends, and the API service is asked for decisions every two seconds.
+    await tab.page.wait_for_selector(".ended", timeout=(TOKEN_S + 30) * 1000)
+    text = await tab.text()
+    assert "Your login has ended." in text
+    assert "not current" in text
+    # The last known state stays.
+    assert "Inqueue" in text
+    assert await tab.page.locator("input[type=password]").count() == 0
+    await tab.page.screenshot(path=PICTURES / "login-ended.png")
+    await tab.page.click("text=Log in again")
+    await log_in(tab.page, ADA)
+    await tab.page.wait_for_selector("h1 .badge.good")
+    assert await tab.page.locator("h1").inner_text() == "vision/train live"
+    assert tab.page.url.endswith("/console/#/gangs/vision/train")
+
+
+async def test_a_login_in_another_tab_is_one_in_this_tab(
+    browser: Any, cluster: Cluster, scene: Scene, oauth2_proxy_program: Path
+) -> None:
+    async with (
+        proxied(oauth2_proxy_program, cluster, scene, RENEWING),
+        visit(browser, cluster) as tab,
+    ):
+        await log_in(tab.page, ADA)
+        await tab.page.click("nav >> text=Timeline")
+        await tab.page.wait_for_selector("h1 .badge.good")
+        other = await tab.page.context.new_page()
+        # As the page of oauth2-proxy for signing out: it forgets the session of the browser.
+        await other.goto(f"{tab.origin}/oauth2/sign_out")
+        await tab.page.wait_for_selector(".ended")
+        await other.goto(f"{tab.origin}/console/")
+        await log_in(other, ADA)
+        await tab.page.wait_for_selector("h1 .badge.good")
+        assert await tab.page.locator(".ended").count() == 0
+
+
+async def test_behind_nginx_a_login_works_and_its_end_is_said(
+    browser: Any, cluster: Cluster, scene: Scene, oauth2_proxy_program: Path, tmp_path: Path
+) -> None:
+    if why := lacking({NGINX: "nginx-light"}):
+        pytest.skip(why)
+    provider, port = cluster.provider, free_port()
+    async with (
+        proxied(
+            oauth2_proxy_program,
+            cluster,
+            scene,
+            ENDING,
+            "--set-authorization-header=true",
+            "--reverse-proxy=true",
+            port=port,
+        ),
+        nginx(provider, port, scene.port, cluster.ca, tmp_path),
+        visit(browser, cluster) as tab,
+    ):
+        await log_in(tab.page, ADA)
+        # nginx redirects requests for data, too, to the provider's form.
+        await ended_and_begun_again(tab)
+        # Its answers are not kept back.
+        await scene.publish(verdict("vision", "train", epoch=3, phase="Running", running=3))
+        await tab.instant_of("Running")
+
+
+async def test_a_user_without_rights_reads_which_are_missing(
+    browser: Any, cluster: Cluster, scene: Scene, oauth2_proxy_program: Path
+) -> None:
+    async with (
+        proxied(oauth2_proxy_program, cluster, scene, RENEWING),
+        visit(browser, cluster, "#/gangs") as tab,
+    ):
+        await log_in(tab.page, EVE)
+        none = f"user {PREFIX}{EVE.email} may list pods in no namespace that has gangs"
+        await tab.page.wait_for_selector("nav")
+        await tab.instant_of(none)
+        await tab.page.click("nav >> text=Gangs")
+        await tab.instant_of(none)
+        assert "live" in await tab.text()
+        assert "No gang that you may see is like this." in await tab.text()
+        await tab.page.screenshot(path=PICTURES / "login-without-rights.png")
+        # A right that is missing does not make a page old.
         await tab.page.click("nav >> text=Map")
-        await tab.instant_of("cannot list nodes")
-        print(await tab.text())
+        await tab.instant_of(f"user {PREFIX}{EVE.email} cannot list nodes")
+        assert "not current" not in await tab.text()
+        assert not tab.complaints
 
 
-def unused_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+async def test_a_token_for_another_audience_is_refused(
+    browser: Any, cluster: Cluster, scene: Scene, oauth2_proxy_program: Path, tmp_path: Path
+) -> None:
+    provider = cluster.provider
+    url = f"https://127.0.0.1:{scene.port}{GROUP_PATH}/gangs"
+    statuses = {
+        client: await status_of(
+            cluster.ca, url, {"Authorization": f"Bearer {await provider.token(ADA, client)}"}
+        )
+        for client in (CLIENT, OTHER_CLIENT)
+    }
+    assert statuses == {CLIENT: 200, OTHER_CLIENT: 401}
+    async with (
+        proxied(oauth2_proxy_program, cluster, scene, client=OTHER_CLIENT),
+        visit(browser, cluster) as tab,
+    ):
+        await log_in(tab.page, ADA)
+        await tab.page.wait_for_selector("text=Log in again")
+        text = await tab.text()
+        assert "The cluster does not accept the token of your login." in text
+        assert "audience" in text
+        assert await tab.page.locator("input[type=password]").count() == 0
+        await tab.page.screenshot(path=PICTURES / "login-refused.png")
+    # For those who set it up.
+    log = (tmp_path / "api.log").read_text()
+    assert "the API server does not accept a bearer token" in log
+    assert OTHER_CLIENT in log
+
+
+async def test_a_token_of_the_cluster_logs_in_at_the_port_of_the_api_service(
+    browser: Any, cluster: Cluster, scene: Scene
+) -> None:
+    account = f"viewer-{free_port()}"
+    await scene.kubectl("create", "serviceaccount", account, "-n", "robotics")
+    await scene.kubectl(
+        "create",
+        "rolebinding",
+        account,
+        "--role=viewers",
+        f"--serviceaccount=robotics:{account}",
+        "-n",
+        "robotics",
+    )
+    token = (await scene.kubectl("create", "token", account, "-n", "robotics")).strip()
+    async with a_tab(browser, f"https://127.0.0.1:{scene.port}") as tab:
+        await tab.page.goto(f"{tab.origin}/console/#/gangs")
+        await tab.page.fill("#token", "not a token of this cluster".replace(" ", "-"))
+        await tab.page.click("button[type=submit]")
+        await tab.page.wait_for_selector("text=The token was refused.")
+        await tab.page.fill("#token", f"Bearer {token}")
+        await tab.page.click("button[type=submit]")
+        await tab.page.wait_for_selector("nav")
+        await tab.instant_of("robotics/walk")
+        assert "vision/train" not in await tab.text()
+        await tab.page.click("text=Log out")
+        await tab.page.wait_for_selector("#token")
+        assert not tab.complaints
+        assert not tab.foreign

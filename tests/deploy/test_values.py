@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
+from shared.console.files import API_PATH, ROOT_PATH
 from tests.deploy.rendered import CHART, objects, rendered
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
@@ -181,6 +182,38 @@ def test_the_api_service_knows_jaegers_address(helm: Path, tmp_path: Path) -> No
     assert flags({}) == []
 
 
+def test_an_ingress_leads_browsers_to_the_console_and_its_api(helm: Path, tmp_path: Path) -> None:
+    def ingresses(values: Manifest) -> list[Manifest]:
+        found = _render(helm, tmp_path, {"api": {"ingress": values}})
+        return [one for one in found if one["kind"] == "Ingress"]
+
+    assert ingresses({}) == []
+    tls = [{"secretName": "console-tls", "hosts": ["tutti.example"]}]
+    annotations = {"nginx.ingress.kubernetes.io/backend-protocol": "HTTPS"}
+    (made,) = ingresses(
+        {
+            "enabled": True,
+            "className": "nginx",
+            "annotations": annotations,
+            "hosts": ["tutti.example", "*.second.example"],
+            "tls": tls,
+        }
+    )
+    assert made["metadata"]["annotations"] == annotations
+    assert made["spec"]["ingressClassName"] == "nginx"
+    assert made["spec"]["tls"] == tls
+    rules = made["spec"]["rules"]
+    assert [one["host"] for one in rules] == ["tutti.example", "*.second.example"]
+    for rule in rules:
+        paths = {one["path"]: one["backend"]["service"] for one in rule["http"]["paths"]}
+        assert paths.keys() == {ROOT_PATH, API_PATH.removesuffix("/v1alpha1")}
+        # The Service's own name of its only port.
+        assert all(one == {"name": "tutti-api", "port": {"name": "https"}} for one in paths.values())
+    (plain,) = ingresses({"enabled": True, "hosts": ["tutti.example"]})
+    assert plain["spec"].keys() == {"rules"}
+    assert "annotations" not in plain["metadata"]
+
+
 def test_accounts_have_annotations(helm: Path, tmp_path: Path) -> None:
     own = {"serviceAccount": {"annotations": {"role": "own"}}}
     found = _render(helm, tmp_path, _ALL | {"webhook": own, "setup": own})
@@ -246,6 +279,9 @@ def _crds() -> list[Path]:
         ("api.jaegerUrl=jaeger:16686", "/api/jaegerUrl"),
         ("api.jaegerUrl=javascript:alert(1)", "/api/jaegerUrl"),
         ("api.jaegerUrl=https://user:word@jaeger", "/api/jaegerUrl"),
+        ("api.ingress.enabled=true", "/api/ingress/hosts"),
+        ("api.ingress.hosts={https://tutti.example}", "/api/ingress/hosts/0"),
+        ("api.ingress.host=tutti.example", "/api/ingress"),
         ("planner.volumes=x", "/planner/volumes"),
         ("commonLabels.a=1", "/commonLabels/a"),
         ("podDisruptionBudget.maxUnavailable=0", "/podDisruptionBudget/maxUnavailable"),

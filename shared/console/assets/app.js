@@ -104,28 +104,29 @@ children:"Bearer token of this cluster"}),s("input",{id:"token",type:"password",
 value)}),s("button",{type:"submit",disabled:!o,children:"Log in"})]}),n&&s("p",{class:"error",role:"alert",children:n}),s("p",{children:["For example ",s("code",
 {children:"kubectl create token NAME -n NAMESPACE"}),". The token stays in this tab and is forgotten when the tab is closed. With a kubeconfig, ",s("code",{children:"\
 tutti console"})," needs none."]})]})}function jt({why:e}){return s("main",{class:"login",children:[s("h1",{children:"Tutti"}),s("p",{class:"error",role:"alert",
-children:Qt(e)}),s("p",{children:s("button",{type:"button",onClick:Gt,children:"Log in again"})}),e==="token refused"&&s("p",{children:"The proxy in front of th\
-is page has logged you in and passed a token on. If another login does not help, the API server does not trust the token's issuer or audience: the log of the AP\
-I service has its reason."})]})}function Wt({message:e}){return s("main",{class:"login",children:[s("h1",{children:"Tutti"}),s("p",{class:"error",role:"alert",children:e}),
-s("p",{children:s("button",{type:"button",onClick:()=>location.reload(),children:"Try again"})})]})}function Ht({why:e}){return s("p",{class:"ended",role:"alert",
-children:[s("span",{children:[Qt(e)," What is below is the last known state."]})," ",s("button",{type:"button",onClick:Gt,children:"Log in again"})]})}function Qt(e){
-return e==="token refused"?"The cluster does not accept the token of your login.":"Your login has ended."}function I(e){let{namespace:n,name:t}=e.metadata;return n?`${n}/${t}`:t}function Yt(e,n,t){let r=e.filter(o=>o.metadata.namespace===n),i=r.filter(o=>o.metadata.
+children:Qt(e)}),s("p",{children:s("button",{type:"button",onClick:Gt,children:"Log in again"})}),e==="token refused"&&s("p",{children:["The proxy in front of t\
+his page has logged you in and passed a token on. If it passes an old token on, log out there: oauth2-proxy does so at ",s("code",{children:"/oauth2/sign_out"}),
+". If another login does not help, the API server does not trust the token's issuer or audience: the log of the API service has its reason."]})]})}function Wt({
+message:e}){return s("main",{class:"login",children:[s("h1",{children:"Tutti"}),s("p",{class:"error",role:"alert",children:e}),s("p",{children:s("button",{type:"\
+button",onClick:()=>location.reload(),children:"Try again"})})]})}function Ht({why:e}){return s("p",{class:"ended",role:"alert",children:[s("span",{children:[Qt(
+e)," What is below is the last known state."]})," ",s("button",{type:"button",onClick:Gt,children:"Log in again"})]})}function Qt(e){return e==="token refused"?
+"The cluster does not accept the token of your login.":"Your login has ended."}function I(e){let{namespace:n,name:t}=e.metadata;return n?`${n}/${t}`:t}function Yt(e,n,t){let r=e.filter(o=>o.metadata.namespace===n),i=r.filter(o=>o.metadata.
 name===t);return i.length?i:r.filter(({metadata:o,status:a})=>{let c=a.owner||o.name;return t===c||t===`${c} (${a.dialect})`})}var Fn=2e3,Qi=50,Yi=2e3,Vi=1/3,zi=15e3,Xi=3e4,Ji=1e4,ee=class{constructor(n,t,r=!1,i){this.api=n;this.resource=t;this.watched=r;this.onRead=i}api;resource;watched;onRead;snapshot={
 items:[],freshness:"loading",message:""};listeners=new Set;objects=new Map;ending;lingering;gathering;watchAgainAt=0;drawingMs=0;subscribe(n){return this.listeners.
 add(n),clearTimeout(this.lingering),this.ending||(this.ending=new AbortController,this.run(this.ending.signal)),()=>{this.listeners.delete(n),!this.listeners.size&&
 (this.lingering=setTimeout(()=>this.stop(),Ji))}}stop(){this.ending?.abort(),this.ending=void 0}async run(n){let t=0;for(;!n.aborted;)try{await eo(n),await this.
 follow(n),t=0}catch(r){if(n.aborted)return;t+=1;let i=r instanceof Y?r.retryAfterMs:0,o=r instanceof Y&&r.status===403;o&&this.objects.clear(),this.publish(o?"f\
-orbidden":"failed",r instanceof Error?r.message:String(r)),await on(Math.max(i,Math.min(zi,1e3*2**t)),n)}}async follow(n){let t=await this.api.list(this.resource,
-n);this.onRead?.(t.items),this.objects.clear();for(let r of t.items)this.objects.set(I(r),r);(this.snapshot.freshness!=="live"||!Zi(this.snapshot.items,t.items)||
-this.snapshot.message!==t.warning)&&this.publish("live",t.warning),this.watched&&Date.now()>=this.watchAgainAt?await this.watch(t.version,n):await on(Fn,n)}async watch(n,t){
-try{let r=Date.now();for await(let i of this.api.watch(this.resource,n,t)){for(let{type:o,object:a}of i){if(o==="ERROR")throw new Y(a.code??500,a.message??"the \
-watch failed");o==="DELETED"?this.objects.delete(I(a)):o!=="BOOKMARK"&&this.objects.set(I(a),a)}i.some(o=>o.type!=="BOOKMARK")&&this.publishSoon()}Date.now()-r<
-Fn&&await on(Fn,t)}catch(r){if(t.aborted)throw r;r instanceof Y&&r.status===410||(this.watchAgainAt=Date.now()+Xi)}}publishSoon(){this.gathering??=setTimeout(()=>this.
-publish("live",this.snapshot.message),Math.min(Yi,Math.max(Qi,this.drawingMs/Vi)))}publish(n,t){clearTimeout(this.gathering),this.gathering=void 0,this.snapshot=
-{items:[...this.objects.values()],freshness:n,message:t};let r=performance.now();for(let i of[...this.listeners])i();setTimeout(()=>{this.drawingMs=performance.
-now()-r})}};function Zi(e,n){return e.length===n.length&&e.every((t,r)=>t===n[r])}async function eo(e){for(;globalThis.document?.hidden;)await on(500,e)}function on(e,n){
-return new Promise((t,r)=>{let i=()=>{clearTimeout(o),r(new Error("ended"))},o=setTimeout(()=>{n.removeEventListener("abort",i),t()},e);n.addEventListener("abor\
-t",i,{once:!0})})}function Vt(e,n){let t=[],r=e.metadata.creationTimestamp;r&&t.push({time:r,title:"Seen by Tutti",details:""});for(let{status:i}of zt(e,n)){let o=`${i.count} ${i.
+orbidden":"failed",r instanceof Error?r.message:String(r)),await on(Math.max(i,Math.min(zi,1e3*2**t)),n).catch(()=>{})}}async follow(n){let t=await this.api.list(
+this.resource,n);this.onRead?.(t.items),this.objects.clear();for(let r of t.items)this.objects.set(I(r),r);(this.snapshot.freshness!=="live"||!Zi(this.snapshot.
+items,t.items)||this.snapshot.message!==t.warning)&&this.publish("live",t.warning),this.watched&&Date.now()>=this.watchAgainAt?await this.watch(t.version,n):await on(
+Fn,n)}async watch(n,t){try{let r=Date.now();for await(let i of this.api.watch(this.resource,n,t)){for(let{type:o,object:a}of i){if(o==="ERROR")throw new Y(a.code??
+500,a.message??"the watch failed");o==="DELETED"?this.objects.delete(I(a)):o!=="BOOKMARK"&&this.objects.set(I(a),a)}i.some(o=>o.type!=="BOOKMARK")&&this.publishSoon()}
+Date.now()-r<Fn&&await on(Fn,t)}catch(r){if(t.aborted)throw r;r instanceof Y&&r.status===410||(this.watchAgainAt=Date.now()+Xi)}}publishSoon(){this.gathering??=
+setTimeout(()=>this.publish("live",this.snapshot.message),Math.min(Yi,Math.max(Qi,this.drawingMs/Vi)))}publish(n,t){clearTimeout(this.gathering),this.gathering=
+void 0,this.snapshot={items:[...this.objects.values()],freshness:n,message:t};let r=performance.now();for(let i of[...this.listeners])i();setTimeout(()=>{this.drawingMs=
+performance.now()-r})}};function Zi(e,n){return e.length===n.length&&e.every((t,r)=>t===n[r])}async function eo(e){for(;globalThis.document?.hidden;)await on(500,
+e)}function on(e,n){return new Promise((t,r)=>{let i=()=>{clearTimeout(o),r(new Error("ended"))},o=setTimeout(()=>{n.removeEventListener("abort",i),t()},e);n.addEventListener(
+"abort",i,{once:!0})})}function Vt(e,n){let t=[],r=e.metadata.creationTimestamp;r&&t.push({time:r,title:"Seen by Tutti",details:""});for(let{status:i}of zt(e,n)){let o=`${i.count} ${i.
 count===1?"pod":"pods"}`,a=new Set((i.pods??[]).map(c=>c.node).filter(Boolean)).size;t.push({time:i.time,title:i.action==="Bind"?`Decided to bind ${o}`:`Decided\
  to evict ${o} for it`,details:[a?`on ${a} ${a===1?"node":"nodes"}`:"",i.domain?`in ${i.domain}`:"",i.attempt?`attempt ${i.attempt}`:"",i.message||i.reason||""].
 filter(Boolean).join(", ")})}for(let i of e.status.conditions??[]){if(!i.lastTransitionTime)continue;let o=i.status==="False"?" (no longer)":"";t.push({time:i.lastTransitionTime,
