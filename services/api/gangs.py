@@ -109,7 +109,9 @@ class GangResource:
         """Why the user sees no gangs, if there are some."""
         if sight.sees_all or sight.namespaces or not self._book().namespaces():
             return ""
-        return f"user {user.name} may list pods in no namespace that has gangs, so sees none of them"
+        return (
+            f"user {user.name} may list pods in no namespace that has gangs, so sees none of them"
+        )
 
     def _item(self, entry: GangEntry, sight: Sight) -> Item:
         forms = self._book().forms(entry, sees_all=sight.sees_all)

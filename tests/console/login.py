@@ -151,7 +151,6 @@ class Provider:
             found = await answer.json()
             return str(found["id_token"])
 
-
     @contextmanager
     def running(self, program: Path, accounts: Sequence[Account], etcd: str) -> Iterator[None]:
         """Run Dex with these users, and its storage in an etcd, for the length of the block; it may

@@ -133,9 +133,7 @@ async def allow_pods(api: RawClient, namespace: str, kind: str, name: str) -> No
 
 
 @pytest.fixture
-async def scene(
-    cluster: Cluster, nats_server: NatsServer, tmp_path: Path
-) -> AsyncIterator[Scene]:
+async def scene(cluster: Cluster, nats_server: NatsServer, tmp_path: Path) -> AsyncIterator[Scene]:
     """The API service with a gang of each team."""
     flags = (
         f"--tls-cert-file={cluster.certificate}",

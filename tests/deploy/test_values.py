@@ -208,7 +208,9 @@ def test_an_ingress_leads_browsers_to_the_console_and_its_api(helm: Path, tmp_pa
         paths = {one["path"]: one["backend"]["service"] for one in rule["http"]["paths"]}
         assert paths.keys() == {ROOT_PATH, API_PATH.removesuffix("/v1alpha1")}
         # The Service's own name of its only port.
-        assert all(one == {"name": "tutti-api", "port": {"name": "https"}} for one in paths.values())
+        assert all(
+            one == {"name": "tutti-api", "port": {"name": "https"}} for one in paths.values()
+        )
     (plain,) = ingresses({"enabled": True, "hosts": ["tutti.example"]})
     assert plain["spec"].keys() == {"rules"}
     assert "annotations" not in plain["metadata"]

@@ -3,12 +3,13 @@
 import base64
 import gzip
 import json
+import re
 import socket
 import subprocess
 import tarfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -19,6 +20,11 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from release.debian import read_lock
 from release.signing import authenticated
+from shared.bus.connection import Bus
+from shared.bus.setup import ensure_streams
+from tests.controlplane.client import RawClient
+from tests.controlplane.cluster import ControlPlane
+from tests.controlplane.nodes import create_nodes, create_pods, pod_manifest
 from tests.controlplane.processes import ReservedPort
 from tests.controlplane.programs import ensure_cosign, ensure_crane, ensure_krew
 from tests.release.building import (
@@ -35,9 +41,15 @@ from tests.release.building import (
     prepared_clone,
     run_in_image,
 )
+from tests.release.emulation import Emulated, cannot_emulate
+from tests.support.rbac import as_account
+from tests.support.waiting import eventually
+from tutti.nats_server import NatsServer
 
 pytestmark = [pytest.mark.certify, pytest.mark.timeout(7200)]
 
+#: For services under emulation, on a busy machine.
+EMULATED_S: Final = 300.0
 #: For the registry's start, on a busy machine.
 LISTENS_S: Final = 30.0
 
@@ -151,15 +163,7 @@ def test_every_program_runs_on_a_root_that_cannot_be_written(
     )
     root = image.unpack_root(native, tmp_path / "root")
     environ = image.document(native["config"]["digest"])["config"]["Env"]
-    services = sorted((ROOT / "services").glob("*/__main__.py"))
-    for command in (
-        ["tutti", "--version"],
-        ["tutti", "provision", "--help"],
-        ["tutti", "nats-reload", "--help"],
-        ["tutti", "crds", "print"],
-        ["python", "-m", "shared.bus.setup", "--help"],
-        *(["python", "-m", f"services.{path.parent.name}", "--help"] for path in services),
-    ):
+    for command in _programs():
         done = run_in_image(root, environ, *command)
         assert done.returncode == 0, f"{command}: {done.stderr[-2000:]}"
     assert VERSION in run_in_image(root, environ, "tutti", "--version").stdout
@@ -170,6 +174,119 @@ def test_every_program_runs_on_a_root_that_cannot_be_written(
     assert "Read-only file system" in run_in_image(root, environ, "python", "-c", write).stderr
     uncompiled = "import kubernetes_asyncio.config as c; assert c.__cached__; print(c.__cached__)"
     assert run_in_image(root, environ, "python", "-c", uncompiled).returncode == 0
+
+
+def _programs() -> Iterator[list[str]]:
+    """A short run of each program of the image."""
+    yield ["tutti", "--version"]
+    yield ["tutti", "provision", "--help"]
+    yield ["tutti", "nats-reload", "--help"]
+    yield ["tutti", "crds", "print"]
+    yield ["python", "-m", "shared.bus.setup", "--help"]
+    for path in sorted((ROOT / "services").glob("*/__main__.py")):
+        yield ["python", "-m", f"services.{path.parent.name}", "--help"]
+
+
+@pytest.fixture(scope="module")
+def arm64(image: UnpackedLayout, tmp_path_factory: pytest.TempPathFactory) -> Emulated:
+    """The arm64 image, if this machine can run it."""
+    if why := cannot_emulate():
+        pytest.skip(why)
+    manifest = dict(image.images(image.named()[VERSION]))["arm64"]
+    root = image.unpack_root(manifest, tmp_path_factory.mktemp("arm64") / "root")
+    return Emulated(root, image.document(manifest["config"]["digest"])["config"]["Env"])
+
+
+def test_every_program_of_the_arm64_image_runs(arm64: Emulated) -> None:
+    for command in _programs():
+        done = arm64.run(*command)
+        assert done.returncode == 0, f"{command}: {done.stdout[-2000:]}"
+    libraries = "re2, uvloop, msgspec, zoneinfo, ctypes, lzma, bz2, uuid, cryptography.x509"
+    probe = (
+        f"import platform, ssl, numpy, {libraries}; "
+        "print(platform.machine(), len(ssl.create_default_context().get_ca_certs()), "
+        "int((numpy.arange(10**6).reshape(1000, 1000) % 7 @ numpy.ones((1000, 1))).sum()), "
+        "msgspec.json.encode(msgspec.json.decode(b'[1.5, null]')).decode())"
+    )
+    done = arm64.run("python", "-c", probe)
+    machine, authorities, total, text = done.stdout.split()
+    assert (machine, text) == ("aarch64", "[1.5,null]")
+    assert int(authorities) > 100
+    assert int(total) == sum(n % 7 for n in range(10**6))
+    write = "open('/opt/tutti/x', 'w')"
+    assert "Read-only file system" in arm64.run("python", "-c", write).stdout
+
+
+@pytest.mark.usefixtures("empty_cluster")
+async def test_services_of_the_arm64_image_bind_a_gang(
+    arm64: Emulated,
+    control_plane: ControlPlane,
+    api: RawClient,
+    namespace: str,
+    nats_server: NatsServer,
+    tmp_path: Path,
+) -> None:
+    bus = await Bus.connect(nats_server.url, name="test")
+    try:
+        await ensure_streams(bus)
+    finally:
+        await bus.close()
+    await create_nodes(api, 2)
+    with ExitStack() as stack:
+        for service in ("watcher", "gang_planner", "binder"):
+            flags = [f"--nats-url={nats_server.url}"]
+            if service != "gang_planner":
+                account = await as_account(control_plane.admin_kubeconfig, service)
+                flags.append(f"--kubeconfig={arm64.put(account)}")
+            log = stack.enter_context((tmp_path / f"{service}.log").open("w+"))
+            command = ("python", "-m", f"services.{service}", *flags)
+            stack.enter_context(arm64.running(log, *command))
+        for name, members in (("part", 2), ("train", 3)):
+            await api.create(
+                f"/apis/scheduling.volcano.sh/v1beta1/namespaces/{namespace}/podgroups",
+                {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup"}
+                | {"metadata": {"name": name}, "spec": {"minMember": 3}},
+            )
+            marks = {"scheduling.k8s.io/group-name": name}
+            pods = [
+                pod_manifest(f"{name}-{n}", scheduler_name="tutti", annotations=marks)
+                for n in range(members)
+            ]
+            await create_pods(api, namespace, pods)
+
+        async def whole() -> bool:
+            found = await api.get(f"/api/v1/namespaces/{namespace}/pods")
+            bound = {
+                one["metadata"]["name"] for one in found["items"] if one["spec"].get("nodeName")
+            }
+            assert not [name for name in bound if name.startswith("part")], "a gang of three"
+            return len(bound) == 3
+
+        try:
+            await eventually(whole, timeout_s=EMULATED_S, because="all three pods are bound")
+        except AssertionError as late:
+            raise AssertionError(f"{late}\n{_ends_of_logs(tmp_path)}") from late
+
+
+def _ends_of_logs(folder: Path) -> str:
+    return "".join(one.read_text("utf-8")[-2000:] for one in sorted(folder.glob("*.log")))
+
+
+def test_the_arm64_plugin_runs(builds: Builds, arm64: Emulated) -> None:
+    """Its scripts need a shell, which the image has not: as they do, through its own loader."""
+    archive = builds.first.file("kubectl-tutti-*-arm64.tar.gz")
+    with tarfile.open(archive) as packed:
+        packed.extractall(arm64.root / "plugin", filter="data")
+    script = (arm64.root / "plugin" / "python").read_text("utf-8")
+    loader = re.search(r'exec "\$here/(\S+)"', script)
+    assert loader is not None
+    libraries = "/plugin/lib/aarch64-linux-gnu:/plugin/usr/lib/aarch64-linux-gnu"
+    python = (f"/plugin/{loader[1]}", "--library-path", libraries, "/plugin/usr/bin/python3.11")
+    starter = (arm64.root / "plugin" / "kubectl-tutti").read_text("utf-8")
+    code = starter.partition("-P -c '")[2].partition("'")[0]
+    done = arm64.run(*python, "-P", "-c", code, "--version")
+    assert VERSION in done.stdout
+    assert "fits" in arm64.run(*python, "-P", "-c", code, "--help").stdout
 
 
 def _architecture() -> str:

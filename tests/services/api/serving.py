@@ -7,7 +7,7 @@ import ssl
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import aiohttp
 from aiohttp import web
@@ -17,7 +17,7 @@ from services.api.api_server import ApiServer
 from services.api.authentication import User
 from services.api.authorization import Authorizer
 from services.api.core.gang_objects import TraceUrl, no_trace_url
-from services.api.errors import RequestFailed
+from services.api.errors import RequestFailed, TokenRefused
 from services.api.explanations import ExplanationResource
 from services.api.fits import FitResource
 from services.api.gangs import GangResource
@@ -50,6 +50,9 @@ from shared.telemetry.metrics import Metrics
 from tests.controlplane.kubeconfig import write_kubeconfig
 from tests.services.api.scene import FIRST_SEEN_MS, GROUP_PATH
 
+#: A token that the cluster does not accept.
+REFUSED: Final = "refused"
+
 
 class Users:
     """In place of the Authenticator: users are their tokens."""
@@ -58,6 +61,8 @@ class Users:
         _, _, name = request.headers.get("Authorization", "").partition("Bearer ")
         if not name:
             raise RequestFailed(401, "a bearer token of this cluster is needed")
+        if name == REFUSED:
+            raise TokenRefused
         return User(name=name)
 
 

@@ -27,7 +27,7 @@ from shared.contracts.visibility import ExplanationStatus
 from shared.explanation.understanding import understand
 from shared.model.objects import Node
 from tests.services.api.scene import FIRST_SEEN_MS, verdict, waiting
-from tests.services.api.serving import Client, Serving, a_server
+from tests.services.api.serving import REFUSED, Client, Serving, a_server
 from tests.services.observer.scene import EPOCH, pod
 from tests.support.snapshots import snapshot_of
 from tests.support.waiting import eventually
@@ -70,6 +70,38 @@ async def test_a_user_gets_gangs_of_the_namespaces_whose_pods_the_user_may_list(
     unknown = await client.get("/nothing", status=404)
     assert "details" not in unknown
     await client.get("/gangs", user="", status=401)
+
+
+async def test_a_refused_token_is_told_from_a_missing_one(client: Client) -> None:
+    """By which the console behind a proxy that adds a token knows that a form is of no use."""
+    challenges = {}
+    for user in ("", REFUSED):
+        headers = {"Authorization": f"Bearer {user}"} if user else {}
+        async with client.session.get(f"{client.url}/gangs", headers=headers) as response:
+            assert response.status == 401
+            challenges[user] = response.headers["WWW-Authenticate"]
+    assert challenges == {"": "Bearer", REFUSED: 'Bearer error="invalid_token"'}
+
+
+async def test_a_user_who_sees_no_gang_because_of_missing_rights_reads_so(
+    client: Client, serving: Serving
+) -> None:
+    async def warning(user: str, path: str = "/gangs") -> str | None:
+        headers = {"Authorization": f"Bearer {user}"}
+        async with client.session.get(f"{client.url}{path}", headers=headers) as response:
+            assert response.status == 200
+            return response.headers.get("Warning")
+
+    remark = "may list pods in no namespace that has gangs, so sees none of them"
+    assert await warning("nothing") == f'299 - "user nothing {remark}"'
+    assert await warning("of-a") is None
+    assert await warning("admin") is None
+    # A user's name has any characters, a header has not.
+    assert await warning('a"\\b\u00e9') == f'299 - "user a\'b? {remark}"'
+    # None matches, but some are seen.
+    assert await warning("of-a", "/gangs?fieldSelector=status.phase%3DRunning") is None
+    serving.warning = "the planner is silent"
+    assert await warning("nothing") == f'299 - "the planner is silent; user nothing {remark}"'
 
 
 async def test_pages_continue_after_what_the_user_has_seen(client: Client) -> None:

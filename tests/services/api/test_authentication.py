@@ -11,7 +11,7 @@ from multidict import CIMultiDict
 
 from services.api import authentication
 from services.api.authentication import Authenticator, User, read_front_proxy
-from services.api.errors import RequestFailed
+from services.api.errors import RequestFailed, TokenRefused
 from shared.runtime.serving_certificate import CertificateProblem
 from tests.support.waiting import eventually
 
@@ -37,6 +37,7 @@ class ApiServer:
     def __init__(self) -> None:
         self.data: dict[str, str] = dict(PROXY)
         self.reviews: list[str] = []
+        self.error = ""
 
     async def get(self, _resource: object, _name: str, kind: type, *, namespace: str) -> Any:
         assert namespace == "kube-system"
@@ -46,7 +47,7 @@ class ApiServer:
         token = manifest["spec"]["token"]
         self.reviews.append(token)
         user = {"username": token, "groups": ["g"]}
-        status = {"authenticated": token.startswith("good"), "user": user}
+        status = {"authenticated": token.startswith("good"), "user": user, "error": self.error}
         return SimpleNamespace(body=msgspec.json.encode({"status": status}))
 
 
@@ -114,6 +115,26 @@ async def test_answers_about_tokens_are_kept_and_tokens_that_are_none_are_not_as
     for header in ("Bearer ", "Bearer   ", "Basic good", "good", f"Bearer {'x' * 40_000}"):
         assert await trusting.user(("Authorization", header)) == 401
     assert trusting.api.reviews == ["good", "bad"]
+
+
+async def test_a_refused_token_is_an_error_of_its_own_and_the_first_reason_is_logged(
+    trusting: Trusting, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    trusting.api.error = 'expected audience "a"\ngot "' + "b" * 1_000
+    for token in ("bad", "worse"):
+        request = SimpleNamespace(
+            headers=CIMultiDict([("Authorization", f"Bearer {token}")]),
+            get_extra_info=lambda _name: None,
+        )
+        with pytest.raises(TokenRefused):
+            await trusting.users.authenticate(request)  # type: ignore[arg-type]
+    assert trusting.api.reviews == ["bad", "worse"]
+    (line,) = [one for one in caplog.messages if "does not accept" in one]
+    # Its text is one of strangers: on one line, and not too long.
+    assert "expected audience" in line
+    assert "\n" not in line
+    assert len(line) < 600
 
 
 async def test_a_ca_that_is_none_is_reported_and_the_last_one_stays(
