@@ -20,9 +20,7 @@ _QEMU: Final = "/usr/bin/qemu-aarch64-static"
 _RULE: Final = Path("/usr/lib/binfmt.d/qemu-aarch64.conf")
 _BINFMT: Final = "/proc/sys/fs/binfmt_misc"
 #: In the new user namespace, once users are mapped: an exec gives root its capabilities.
-_OUTER: Final = (
-    'echo >&"$READY"; read mapped; exec unshare --mount --propagation=private sh -c "$@"'
-)
+_OUTER: Final = 'echo > "/proc/self/fd/$READY"; read mapped; exec unshare --mount --propagation=private sh -c "$@"'
 _REGISTER: Final = f'mount -t binfmt_misc none {_BINFMT} && cat "$RULE" > {_BINFMT}/register'
 #: As the image's user, on a root that nothing can write.
 _ENTER: Final = (
@@ -98,15 +96,20 @@ def _namespace(
     os.close(writing)
     try:
         # Only then it is in the namespace, whose users are those of the machine.
-        os.read(reading, 1)
+        assert os.read(reading, 1), "the shell ended"
         for kind in ("uid_map", "gid_map"):
             Path(f"/proc/{process.pid}/{kind}").write_text("0 0 65536")
-        if process.stdin is not None:
-            process.stdin.write("\n")
-            process.stdin.flush()
+        assert process.stdin is not None
+        with process.stdin as answer:
+            answer.write("\n")
+        # Closed, so `communicate` is not to flush it.
+        process.stdin = None
         yield process
     finally:
         os.close(reading)
+        for stream in (process.stdin, process.stdout):
+            if stream is not None:
+                stream.close()
         if process.poll() is None:
             process.kill()
             process.wait()
