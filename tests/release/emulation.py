@@ -20,7 +20,10 @@ _QEMU: Final = "/usr/bin/qemu-aarch64-static"
 _RULE: Final = Path("/usr/lib/binfmt.d/qemu-aarch64.conf")
 _BINFMT: Final = "/proc/sys/fs/binfmt_misc"
 #: In the new user namespace, once users are mapped: an exec gives root its capabilities.
-_OUTER: Final = 'echo > "/proc/self/fd/$READY"; read mapped; exec unshare --mount --propagation=private sh -c "$@"'
+_OUTER: Final = (
+    'echo > "/proc/self/fd/$READY"; read mapped; '
+    'exec unshare --mount --propagation=private sh -c "$@"'
+)
 _REGISTER: Final = f'mount -t binfmt_misc none {_BINFMT} && cat "$RULE" > {_BINFMT}/register'
 #: As the image's user, on a root that nothing can write.
 _ENTER: Final = (
