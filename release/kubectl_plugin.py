@@ -87,7 +87,8 @@ def _debian_files(root: Path) -> Iterator[tuple[str, Path]]:
     libraries = {
         path.parent / path.readlink()
         for path in paths
-        if path.is_symlink() and ".so" in path.name and not path.readlink().is_absolute()
+        # On arm64 a link of another folder, which is not taken, leads to the loader.
+        if path.is_symlink() and ".so" in path.name and len(path.readlink().parts) == 1
     }
     for path in paths:
         name = path.relative_to(root).as_posix()

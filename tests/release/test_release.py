@@ -49,7 +49,7 @@ from tutti.nats_server import NatsServer
 pytestmark = [pytest.mark.certify, pytest.mark.timeout(7200)]
 
 #: For services under emulation, on a busy machine.
-EMULATED_S: Final = 300.0
+EMULATED_S: Final = 600.0
 #: For the registry's start, on a busy machine.
 LISTENS_S: Final = 30.0
 
