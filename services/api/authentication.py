@@ -206,8 +206,8 @@ class Authenticator:
             ) from None
 
     def _log_refusal(self, why: str) -> None:
-        """Log the API server's reason: which issuer or audience it expects is the usual question of
-        those who set up OIDC. Tokens of strangers do not fill the log.
+        """Log the API server's reason, such as the audience that it expects: administrators need it
+        when they set up OIDC. Any client can send tokens, so the log gets one line in a minute.
         """
         now_s = asyncio.get_running_loop().time()
         if now_s < self._log_refusals_at_s:

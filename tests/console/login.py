@@ -193,7 +193,7 @@ async def oauth2_proxy(
         "client-secret": _SECRET,
         "scope": "openid email groups offline_access",
         "code-challenge-method": "S256",
-        # The default asks the user each time whether the console may know who logs in.
+        # The default asks the user for consent at each login.
         "approval-prompt": "auto",
         "email-domain": "*",
         "redirect-url": f"{provider.console_origin}/oauth2/callback",

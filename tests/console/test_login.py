@@ -366,7 +366,7 @@ async def test_a_token_for_another_audience_is_refused(
         assert "audience" in text
         assert await tab.page.locator("input[type=password]").count() == 0
         await tab.page.screenshot(path=PICTURES / "login-refused.png")
-    # For those who set it up.
+    # For administrators.
     log = (tmp_path / "api.log").read_text()
     assert "the API server does not accept a bearer token" in log
     assert OTHER_CLIENT in log

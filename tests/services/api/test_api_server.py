@@ -72,7 +72,7 @@ async def test_a_user_gets_gangs_of_the_namespaces_whose_pods_the_user_may_list(
     await client.get("/gangs", user="", status=401)
 
 
-async def test_a_refused_token_is_told_from_a_missing_one(client: Client) -> None:
+async def test_a_refused_token_and_a_missing_one_have_different_challenges(client: Client) -> None:
     """By which the console behind a proxy that adds a token knows that a form is of no use."""
     challenges = {}
     for user in ("", REFUSED):
@@ -83,7 +83,7 @@ async def test_a_refused_token_is_told_from_a_missing_one(client: Client) -> Non
     assert challenges == {"": "Bearer", REFUSED: 'Bearer error="invalid_token"'}
 
 
-async def test_a_user_who_sees_no_gang_because_of_missing_rights_reads_so(
+async def test_a_user_without_rights_gets_a_warning_with_an_empty_list(
     client: Client, serving: Serving
 ) -> None:
     async def warning(user: str, path: str = "/gangs") -> str | None:
