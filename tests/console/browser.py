@@ -8,7 +8,7 @@ from typing import Any, Final, Literal
 from tests.console.toolchain import CHROMIUM
 
 #: A page that does not show a text until then is not going to.
-TEXT_S: Final = 30.0
+TEXT_S: Final = 60.0
 #: Notes when the page's title first says that it is current, in ms since the navigation.
 _NOTE_SHOWN: Final = """
 new MutationObserver(() => {
