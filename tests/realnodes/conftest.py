@@ -10,6 +10,7 @@ from tests.realnodes import machine
 from tests.realnodes.building import ensure_node_programs
 from tests.realnodes.cluster import RealCluster, real_cluster
 from tests.realnodes.images import ensure_images
+from tests.realnodes.releases import present_release
 from tests.realnodes.workload import remove_everything
 
 _MEASURED: Final[list[str]] = []
@@ -22,6 +23,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     wanted = any("cluster" in getattr(item, "fixturenames", ()) for item in session.items)
     if wanted and not session.config.option.collectonly and not machine.missing():
         ensure_images(ensure_node_programs().contained)
+        present_release()
 
 
 def pytest_unconfigure() -> None:

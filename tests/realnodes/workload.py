@@ -6,12 +6,14 @@ from typing import Final
 
 from tests.realnodes.cluster import Object, RealCluster, is_ready
 from tests.realnodes.control import KUBERNETES_GROUPS, ToolError
-from tests.realnodes.images import tutti_image
+from tests.realnodes.images import PYTHON
 
 NAMESPACE: Final = "kube-system"
 RELEASE: Final = "tutti"
 _INSTANCE: Final = "app.kubernetes.io/instance"
 _KINDS: Final = "customresourcedefinitions.apiextensions.k8s.io"
+_JOBS: Final = "jobs.batch.volcano.sh"
+_REVISION: Final = "tutti.dev/schema-revision"
 _POLL_S: Final = 0.25
 _GANG: Final = 4
 #: Of pods whose gang no controller of ours has made.
@@ -24,7 +26,7 @@ def _member_spec() -> Object:
     """What the pods of all gangs run: they wait."""
     container = {
         "name": "member",
-        "image": tutti_image(),
+        "image": PYTHON,
         "command": ["sleep", "3600"],
         "resources": {"requests": {"cpu": "20m", "memory": "8Mi"}},
     }
@@ -184,12 +186,22 @@ def owned_objects(cluster: RealCluster) -> set[tuple[str, str]]:
     }
 
 
+def installed_kinds(cluster: RealCluster) -> set[str]:
+    """The names of the CRDs that Tutti has installed."""
+    return {
+        one["metadata"]["name"]
+        for one in cluster.listed("crd")
+        if _REVISION in (one["metadata"].get("annotations") or {})
+    }
+
+
 def remove_everything(cluster: RealCluster) -> None:
     """Delete all gangs, uninstall the release if there is one, and delete what that keeps, by the
-    commands of the documents."""
+    commands of the documents; the kinds, too."""
     kinds = ["pods", "podgroups.scheduling.k8s.io"]
-    if any(one["metadata"]["name"] == "jobs.batch.volcano.sh" for one in cluster.listed("crd")):
-        kinds.append("jobs.batch.volcano.sh")
+    installed = installed_kinds(cluster)
+    if _JOBS in installed:
+        kinds.append(_JOBS)
     cluster.kubectl("delete", ",".join(kinds), "--all", "--namespace=default", "--wait=false")
     cluster.helm(
         *("uninstall", RELEASE, f"--namespace={NAMESPACE}", "--ignore-not-found"),
@@ -197,6 +209,8 @@ def remove_everything(cluster: RealCluster) -> None:
     )
     kept = ("secret,pvc", f"--selector={_INSTANCE}={RELEASE}")
     cluster.kubectl("delete", *kept, f"--namespace={NAMESPACE}")
+    if installed:
+        cluster.kubectl("delete", "crd", *sorted(installed))
 
 
 def wait_until(probe: Callable[[], bool], timeout_s: float, because: str) -> float:

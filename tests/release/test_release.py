@@ -68,9 +68,10 @@ def builds(tmp_path_factory: pytest.TempPathFactory) -> Builds:
     port = reserved.number
     reserved.release()
     one = prepared_clone(tmp_path_factory.mktemp("one") / "clone")
-    first = make_release(one, "dist/first", port)
+    image = IMAGE.format(port=port)
+    first = make_release(one, Path("dist/first"), image)
     other = clone_again(one, tmp_path_factory.mktemp("two") / "further" / "down" / "clone")
-    return Builds(first, make_release(other, "elsewhere/second", port), port)
+    return Builds(first, make_release(other, Path("elsewhere/second"), image), port)
 
 
 @pytest.fixture(scope="module")
