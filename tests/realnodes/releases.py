@@ -88,22 +88,23 @@ def present_release() -> Release:
     if changed:
         about = f"{len(changed)} files with changes that are not committed are not in it"
         with reported("using a release of the checkout's commit", about):
-            return _ensure(VERSION, "HEAD")
-    return _ensure(VERSION, "HEAD")
+            return _ensure(VERSION, "HEAD", signed=True)
+    return _ensure(VERSION, "HEAD", signed=True)
 
 
 @functools.cache
 def former_release() -> Release:
-    """The release of the former version, built as the present one.
+    """The release of the former version, built as the present one, but not signed: at that commit
+    the signature was in the archive of the image, which containerd then refused.
 
     Raises:
         MissingCommitError: This clone is too shallow for it.
         AssertionError: `make release` failed, with the end of what it printed.
     """
-    return _ensure(FORMER_VERSION, FORMER_COMMIT)
+    return _ensure(FORMER_VERSION, FORMER_COMMIT, signed=False)
 
 
-def _ensure(version: str, commit: str) -> Release:
+def _ensure(version: str, commit: str, *, signed: bool) -> Release:
     try:
         full = _git("rev-parse", "--verify", "--quiet", f"{commit}^{{commit}}")
     except subprocess.CalledProcessError as error:
@@ -114,13 +115,13 @@ def _ensure(version: str, commit: str) -> Release:
     with exclusive(folder.parent / "lock"):
         if not folder.exists():
             with reported(f"building the release of commit {full[:12]}", "minutes, once a commit"):
-                _build(version, full, folder)
+                _build(version, full, folder, signed=signed)
         os.utime(folder)
         _delete_old(folder.parent)
     return Release(version, folder)
 
 
-def _build(version: str, commit: str, folder: Path) -> None:
+def _build(version: str, commit: str, folder: Path, *, signed: bool) -> None:
     """Fill the folder; it exists only if all went well."""
     with tempfile.TemporaryDirectory(prefix="tutti-release-", dir="/var/tmp") as scratch:
         clone = prepared_clone(Path(scratch) / "clone", version, commit)
@@ -129,7 +130,8 @@ def _build(version: str, commit: str, folder: Path) -> None:
         downloads.mkdir(exist_ok=True)
         (clone / "build").mkdir(exist_ok=True)
         (clone / "build" / "release-cache").symlink_to(downloads)
-        made = make_release(clone, Path("dist") / "made", REPOSITORY, version)
+        output = Path("dist") / "made"
+        made = make_release(clone, output, REPOSITORY, version, signed=signed)
         kept = Path(tempfile.mkdtemp(prefix="incomplete-", dir=folder.parent))
         for pattern in _FILES:
             shutil.copy2(made.folder / pattern.format(version), kept)

@@ -1,5 +1,6 @@
 """What tests ask of a cluster with Tutti on it: gangs, pods, restarts, warnings."""
 
+import json
 import time
 from collections.abc import Callable
 from typing import Final
@@ -16,19 +17,26 @@ _JOBS: Final = "jobs.batch.volcano.sh"
 _REVISION: Final = "tutti.dev/schema-revision"
 _POLL_S: Final = 0.25
 _GANG: Final = 4
+#: A resource that nodes have only if a test offers it.
+SEAT: Final = "realnodes.test/seat"
+#: The kubelet writes its node's status every ten seconds.
+_STATUS_S: Final = 60.0
 #: Of pods whose gang no controller of ours has made.
 GANG_LABEL: Final = "realnodes.test/gang"
 #: Of gangs made by a Job: their pods have the Job's name in it.
 JOB_LABEL: Final = "volcano.sh/job-name"
 
 
-def _member_spec() -> Object:
+def _member_spec(seats: int = 0) -> Object:
     """What the pods of all gangs run: they wait."""
+    resources: Object = {"requests": {"cpu": "20m", "memory": "8Mi"}}
+    if seats:
+        resources["requests"][SEAT] = resources.setdefault("limits", {})[SEAT] = str(seats)
     container = {
         "name": "member",
         "image": PYTHON,
         "command": ["sleep", "3600"],
-        "resources": {"requests": {"cpu": "20m", "memory": "8Mi"}},
+        "resources": resources,
     }
     return {
         "restartPolicy": "Never",
@@ -37,12 +45,33 @@ def _member_spec() -> Object:
     }
 
 
-def submit_gang(cluster: RealCluster, name: str, minimum: int = _GANG) -> None:
+def offer_seats(cluster: RealCluster, of_each_node: int) -> None:
+    """Let every node have this many units of `SEAT`."""
+    status = json.dumps({"status": {"capacity": {SEAT: str(of_each_node)}}})
+    for node in cluster.nodes:
+        patch = ("patch", "node", node, "--subresource=status", "--type=merge", "--patch")
+        cluster.kubectl(*patch, status)
+
+    def all_offer() -> bool:
+        offered = [one["status"]["allocatable"].get(SEAT) for one in cluster.listed("nodes")]
+        return offered == [str(of_each_node)] * len(cluster.nodes)
+
+    wait_until(all_offer, _STATUS_S, "the kubelets have taken it over")
+
+
+def submit_gang(cluster: RealCluster, name: str, minimum: int = _GANG, seats: int = 0) -> None:
     """Create a Job of four pods, none of which may run without the rest.
+
+    Args:
+        cluster: Where.
+        name: Of the Job.
+        minimum: How many pods must run at once.
+        seats: Units of `SEAT` that each pod requests.
 
     Raises:
         ToolError: It was refused, as a minimum above four is by admission.
     """
+    template = {"spec": _member_spec(seats)}
     job: Object = {
         "apiVersion": "batch.volcano.sh/v1alpha1",
         "kind": "Job",
@@ -50,7 +79,7 @@ def submit_gang(cluster: RealCluster, name: str, minimum: int = _GANG) -> None:
         "spec": {
             "schedulerName": "tutti",
             "minAvailable": minimum,
-            "tasks": [{"name": "member", "replicas": _GANG, "template": {"spec": _member_spec()}}],
+            "tasks": [{"name": "member", "replicas": _GANG, "template": template}],
         },
     }
     cluster.apply(job)
@@ -144,6 +173,31 @@ def restarts(cluster: RealCluster) -> dict[str, int]:
         for pod in services_pods(cluster)
     }
     return {name: count for name, count in counts.items() if count}
+
+
+def failed_jobs(cluster: RealCluster) -> dict[str, int]:
+    """The release's pods of Jobs of which a container failed, and how often."""
+    chosen = f"--selector={_INSTANCE}={RELEASE}"
+    counts = {
+        pod["metadata"]["name"]: sum(
+            one["restartCount"] for one in pod["status"].get("containerStatuses") or ()
+        )
+        + (pod["status"]["phase"] == "Failed")
+        for pod in cluster.listed("pods", f"--namespace={NAMESPACE}", chosen)
+        if pod["metadata"].get("ownerReferences", [{}])[0].get("kind") == "Job"
+    }
+    return {name: count for name, count in counts.items() if count}
+
+
+def pending_reasons(cluster: RealCluster, name: str) -> list[str]:
+    """The reasons that the PodGroup of a Job has for waiting now."""
+    return [
+        condition.get("reason", "")
+        for group in cluster.listed("podgroups.scheduling.volcano.sh", "--namespace=default")
+        if group["metadata"]["name"].startswith(f"{name}-")
+        for condition in (group.get("status") or {}).get("conditions") or ()
+        if (condition["type"], condition["status"]) == ("Unschedulable", "True")
+    ]
 
 
 def failed_mounts(cluster: RealCluster) -> dict[str, int]:

@@ -82,14 +82,17 @@ def _share_environment(source: Path, clone: Path) -> None:
         os.utime(clone / lock, (instant, instant))
 
 
-def make_release(clone: Path, output: Path, image: str, version: str = VERSION) -> Released:
-    """Run `make release` with a key.
+def make_release(
+    clone: Path, output: Path, image: str, version: str = VERSION, *, signed: bool = True
+) -> Released:
+    """Run `make release`.
 
     Args:
         clone: Prepared, of this version.
         output: A folder that does not exist, absolute or in the clone.
         image: The repository in the image's reference.
         version: X.Y.Z.
+        signed: Whether with `KEY`.
     """
     key = KEY.private_bytes(
         serialization.Encoding.PEM,
@@ -100,7 +103,7 @@ def make_release(clone: Path, output: Path, image: str, version: str = VERSION) 
         *("make", "release", f"VERSION={version}", f"OUT={output}", f"PYTHON={sys.executable}"),
         *(f"IMAGE={image}", "URL=https://dl.example"),
         cwd=clone,
-        COSIGN_PRIVATE_KEY=key.decode(),
+        COSIGN_PRIVATE_KEY=key.decode() if signed else "",
     )
     return Released(clone / output, made)
 
