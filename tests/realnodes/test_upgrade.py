@@ -52,8 +52,10 @@ _EXPLAINED_S: Final = 30.0
 _READY_S: Final = 60.0
 #: The deadline after which a gang that is bound in part is repaired or released, and the release.
 _PARTLY_BOUND_S_MAX: Final = 35.0
-#: Every process is replaced, one after the other: a gang waits for a few of them at worst.
-_WAITED_S_MAX: Final = 60.0
+#: Less than the two minutes without decisions that would follow if the streams were lost.
+_WAITED_S_MAX: Final = 100.0
+#: At that commit the container `reload` stopped servers that had no leader yet.
+_RESTARTED_BY_FORMER: Final = ("tutti-nats-",)
 _SAMPLED_S: Final = 3.0
 _REVISION: Final = "tutti.dev/schema-revision"
 _KIND: Final = "jobs.batch.volcano.sh"
@@ -114,7 +116,7 @@ def test_gangs_keep_their_pods_and_their_turn_over_upgrade_rollback_and_upgrade(
     revision = _revision(cluster)
     _set_revision(cluster, _NEWER)
     rolled("rollback", lambda: roll_back(cluster, 1), "second", "third")
-    _assert_runs(cluster, former)
+    _assert_runs(cluster, former, may_restart=_RESTARTED_BY_FORMER)
     assert installed_kinds(cluster) == kinds
     assert _revision(cluster) == _NEWER, "the former Tutti changed a kind of a newer one"
     _set_revision(cluster, revision)
@@ -164,10 +166,14 @@ def _assert_no_harm(report: Report) -> None:
     assert longest_s < _PARTLY_BOUND_S_MAX, report.partly_bound_s
 
 
-def _assert_runs(cluster: RealCluster, release: Release) -> None:
-    """All services are ready, in the release's image, and none of them has failed."""
+def _assert_runs(
+    cluster: RealCluster, release: Release, *, may_restart: tuple[str, ...] = ()
+) -> None:
+    """All services are ready, in the release's image, and none of them has failed, but for those
+    whose pods' names begin like one of these."""
     assert not_ready(cluster) == {}
-    assert restarts(cluster) == {}
+    failed = restarts(cluster)
+    assert {name: n for name, n in failed.items() if not name.startswith(may_restart)} == {}
     assert failed_jobs(cluster) == {}
     images = {
         container["image"]
