@@ -7,7 +7,7 @@ from tests.realnodes.cluster import RealCluster
 from tests.realnodes.releases import Release
 from tests.realnodes.workload import NAMESPACE, RELEASE
 
-WAIT: Final = ("--wait", "--timeout=400s")
+WAIT: Final = ("--wait", "--timeout=800s")
 CRDS_RELEASE: Final = "tutti-crds"
 _WHERE: Final = f"--namespace={NAMESPACE}"
 

@@ -2,8 +2,8 @@
 
     python -m tests.realnodes.load KUBECONFIG REPORT
 
-It creates a Job of two pods every two seconds, and deletes it some seconds after both have a node.
-After SIGTERM it creates no more, and ends when all of them were bound. The report is replaced
+It creates a Job of two pods every three seconds, and deletes it some seconds after both have a
+node. After SIGTERM it creates no more, and ends when all of them were bound. The report is replaced
 whenever a gang is bound.
 """
 
@@ -31,7 +31,7 @@ _PODS: Final = "/api/v1/namespaces/default/pods"
 _LABEL: Final = "volcano.sh/job-name"
 _PREFIX: Final = "load-"
 _SIZE: Final = 2
-_PACE_S: Final = 2.0
+_PACE_S: Final = 3.0
 _RETRY_S: Final = 0.5
 #: How long a gang stays after both pods have a node.
 _STAY_S: Final = 4.0

@@ -175,6 +175,17 @@ def restarts(cluster: RealCluster) -> dict[str, int]:
     return {name: count for name, count in counts.items() if count}
 
 
+def killed_by_probes(cluster: RealCluster) -> dict[str, int]:
+    """The release's pods that did not answer the kubelet in time, and how often it started a
+    container again for that: on a machine with too much to do it may happen to any of them."""
+    counts: dict[str, int] = {}
+    for event in cluster.listed("events", f"--namespace={NAMESPACE}"):
+        if event["reason"] == "Killing" and "failed liveness probe" in event["message"]:
+            name = event["involvedObject"]["name"]
+            counts[name] = counts.get(name, 0) + int(event.get("count") or 1)
+    return counts
+
+
 def failed_jobs(cluster: RealCluster) -> dict[str, int]:
     """The release's pods of Jobs of which a container failed, and how often."""
     chosen = f"--selector={_INSTANCE}={RELEASE}"
