@@ -37,6 +37,7 @@ from tests.realnodes.workload import (
     offer_seats,
     owned_objects,
     pending_reasons,
+    previous_logs,
     restarts,
     running_members,
     services_pods,
@@ -183,7 +184,7 @@ def _assert_runs(
         for name, count in restarts(cluster).items()
         if count > killed.get(name, 0) and not name.startswith(may_restart)
     }
-    assert failed == {}
+    assert failed == {}, previous_logs(cluster, failed)
     assert failed_jobs(cluster) == {}
     images = {
         container["image"]

@@ -1,8 +1,9 @@
 """What tests ask of a cluster with Tutti on it: gangs, pods, restarts, warnings."""
 
+import contextlib
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from tests.realnodes.cluster import Object, RealCluster, is_ready
@@ -173,6 +174,22 @@ def restarts(cluster: RealCluster) -> dict[str, int]:
         for pod in services_pods(cluster)
     }
     return {name: count for name, count in counts.items() if count}
+
+
+def previous_logs(cluster: RealCluster, pods: Iterable[str]) -> str:
+    """How the containers of these pods ended that were started again, for messages."""
+    ends: list[str] = []
+    for pod in pods:
+        where = (pod, f"--namespace={NAMESPACE}")
+        status = cluster.kubectl("get", "pod", *where, "--output=jsonpath={.status}")
+        for container in json.loads(status)["containerStatuses"]:
+            ended = container.get("lastState", {}).get("terminated")
+            if ended:
+                ends.append(f"{pod}/{container['name']}: {ended}")
+                with contextlib.suppress(ToolError):
+                    last = ("--previous", "--tail=15", f"--container={container['name']}")
+                    ends.append(cluster.kubectl("logs", *where, *last))
+    return "\n".join(ends)
 
 
 def killed_by_probes(cluster: RealCluster) -> dict[str, int]:

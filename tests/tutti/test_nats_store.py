@@ -99,7 +99,7 @@ async def test_a_write_error_outlives_the_full_disk_until_the_server_is_restarte
 
 @pytest.mark.integration
 async def test_a_server_without_its_peers_has_no_problem_of_the_store(tmp_path: Path) -> None:
-    """As during a rolling update of three servers; its own check of health fails meanwhile."""
+    """As in a rolling update of three; its own check of health fails until the peers are back."""
     routes = 'routes: ["nats://127.0.0.1:1", "nats://127.0.0.1:2"]'
     cluster = f'server_name: a, cluster {{ name: x, host: "127.0.0.1", port: -1, {routes} }}'
     server = NatsServer(NatsServerSettings(data_dir=tmp_path, extra_config=cluster))
