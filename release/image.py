@@ -78,7 +78,7 @@ def build_image(
         wheel: Our own.
         work: A folder for what is made on the way.
         cache: Keeps downloaded Debian packages between builds.
-        output: The archive of the layout.
+        output: The archive of the layout; its signature is a layout of its own beside it.
         reference: The repository that it will be pushed to, without a tag.
         signer: Signs it; None: it is not signed.
 
@@ -104,9 +104,13 @@ def build_image(
     index = layout.add_index(manifests, _annotations(source))
     names = {"io.containerd.image.name": f"{_full(reference)}:{source.version}"}
     layout.name(index, source.version, {**names, "kind": "dev.cosignproject.cosign/imageIndex"})
-    if signer is not None:
-        sign_manifest(layout, index, reference, signer)
     layout.write(output, source.epoch)
+    if signer is not None:
+        # Apart from the image: containerd imports an archive only if everything in it can run.
+        signature = Layout()
+        sign_manifest(signature, index, reference, signer)
+        path = output.with_name(f"tutti-image-signature-{source.version}.oci.tar")
+        signature.write(path, source.epoch)
     return Image(path=output, digest=index.digest, packed_bytes=packed, unpacked_bytes=unpacked)
 
 

@@ -78,10 +78,10 @@ def signer_from(environ: Mapping[str, str]) -> Signer | None:
 
 
 def sign_manifest(layout: Layout, signed: Descriptor, reference: str, signer: Signer) -> None:
-    """Add the signature of a manifest or index to its layout, under the tag that cosign asks for.
+    """Add the signature of a manifest or index to a layout, under the tag that cosign asks for.
 
     Args:
-        layout: Has the manifest, and receives the signature.
+        layout: Receives the signature; it need not have the manifest.
         signed: Describes the manifest or index.
         reference: The repository that the signature claims, without a tag.
         signer: Has the key.

@@ -26,8 +26,10 @@ _PROBE_BYTES: Final = 1 << 20
 _PROBE_NAME: Final = ".tutti-write-probe"
 #: Part of an error's text: the store of a stream or consumer has failed.
 _STORE_FAILED: Final = " write error"
-#: Type of an error of JetStream as a whole: it is disabled.
+#: Type of an error of JetStream as a whole, and part of its text if JetStream has been disabled.
+#: Otherwise the server has not joined its cluster yet: a restart would only delay that.
 _JETSTREAM: Final = "JETSTREAM"
+_DISABLED: Final = "not enabled"
 
 
 class _Problem(msgspec.Struct, frozen=True):
@@ -61,7 +63,8 @@ def read_problem(body: bytes) -> str:
     except msgspec.MsgspecError:
         return ""
     for problem in health.errors:
-        if _STORE_FAILED in problem.error or problem.type == _JETSTREAM:
+        disabled = problem.type == _JETSTREAM and _DISABLED in problem.error
+        if disabled or _STORE_FAILED in problem.error:
             return problem.error
     return ""
 

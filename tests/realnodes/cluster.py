@@ -19,13 +19,13 @@ from tests.controlplane.workspace import Workspace
 from tests.realnodes.building import ensure_node_programs
 from tests.realnodes.control import RealControlPlane
 from tests.realnodes.enforcer import Enforcer
-from tests.realnodes.images import ensure_images
+from tests.realnodes.images import Archive, ensure_images
 from tests.realnodes.networks import make_networks, node_network, remove_networks
 from tests.realnodes.node import Node, node_name
 from tests.realnodes.node_files import VOLUMES, VOLUMES_PER_NODE
+from tests.realnodes.releases import REPOSITORY, Release, present_release
 
 NODES: Final = (1, 2)
-CHART: Final = Path(__file__).parents[2] / "deploy" / "chart"
 _READY_S: Final = 240.0
 _POLL_S: Final = 0.5
 
@@ -33,15 +33,30 @@ Object = dict[str, Any]
 
 
 class RealCluster:
-    """What tests do with it."""
+    """What tests do with it.
+
+    Attributes:
+        release: The release of the checkout's commit, whose image the nodes have.
+    """
 
     def __init__(
-        self, control: RealControlPlane, nodes: dict[str, Node], enforcer: Enforcer, helm: Path
+        self,
+        control: RealControlPlane,
+        nodes: dict[str, Node],
+        enforcer: Enforcer,
+        helm: Path,
+        release: Release,
     ) -> None:
         self.control = control
         self.nodes = nodes
         self.enforcer = enforcer
+        self.release = release
         self._helm = helm
+
+    def load(self, release: Release) -> None:
+        """Give all nodes the image of a further release. Raises ImageError."""
+        for node in self.nodes.values():
+            node.load(Archive(release.image, REPOSITORY))
 
     def helm(self, *arguments: str) -> str:
         """Run Helm as administrator. Raises ToolError."""
@@ -92,10 +107,12 @@ def real_cluster() -> Iterator[RealCluster]:
     """Start everything, and leave nothing. One at a time on a machine: others wait for it.
 
     Raises:
+        AssertionError: `make release` failed.
         BinariesError, ImageError, ComponentError, NetworkError: It could not be started.
     """
     binaries, programs, helm = ensure_binaries(), ensure_node_programs(), ensure_helm()
-    archives = ensure_images(programs.contained)
+    release = present_release()
+    archives = (*ensure_images(programs.contained), Archive(release.image, REPOSITORY))
     with exclusive(cache_root() / "realnodes" / "cluster.lock"):
         # Layers of containers are on a disk, the API server's data in memory.
         folder = Path(tempfile.mkdtemp(prefix="tutti-realnodes-", dir="/var/tmp"))
@@ -114,7 +131,7 @@ def real_cluster() -> Iterator[RealCluster]:
                 kubelet = control.kubeconfig(f"system:node:{name}", ("system:nodes",))
                 nodes[name] = Node(number, folder / name, (kubelet, proxy), programs, archives)
                 nodes[name].start()
-            cluster = RealCluster(control, nodes, enforcer, helm)
+            cluster = RealCluster(control, nodes, enforcer, helm, release)
             _furnish(cluster)
             cluster.wait_for_nodes(list(nodes))
             yield cluster

@@ -1,5 +1,6 @@
 """One real cluster for all tests that ask for it; where none can run, they are skipped."""
 
+import contextlib
 import sys
 from collections.abc import Callable, Iterator
 from typing import Final
@@ -10,6 +11,7 @@ from tests.realnodes import machine
 from tests.realnodes.building import ensure_node_programs
 from tests.realnodes.cluster import RealCluster, real_cluster
 from tests.realnodes.images import ensure_images
+from tests.realnodes.releases import MissingCommitError, former_release, present_release
 from tests.realnodes.workload import remove_everything
 
 _MEASURED: Final[list[str]] = []
@@ -18,10 +20,15 @@ Measured = Callable[[str, float], None]
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Build programs and images before the first test's timeout runs: cold, it takes minutes."""
-    wanted = any("cluster" in getattr(item, "fixturenames", ()) for item in session.items)
-    if wanted and not session.config.option.collectonly and not machine.missing():
+    """Build what nodes run before the first test's timeout runs: cold, it takes minutes."""
+    fixtures = {name for item in session.items for name in getattr(item, "fixturenames", ())}
+    if "cluster" in fixtures and not session.config.option.collectonly and not machine.missing():
         ensure_images(ensure_node_programs().contained)
+        present_release()
+        if "former" in fixtures:
+            # Where the clone is too shallow the test is skipped, with the reason.
+            with contextlib.suppress(MissingCommitError):
+                former_release()
 
 
 def pytest_unconfigure() -> None:

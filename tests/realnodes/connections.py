@@ -4,7 +4,7 @@ import json
 from typing import Final, Literal
 
 from tests.realnodes.cluster import Object, RealCluster
-from tests.realnodes.images import tutti_image
+from tests.realnodes.images import PYTHON
 from tests.realnodes.workload import wait_until
 
 #: Silent: nothing answered for two seconds, as when packets are dropped.
@@ -37,7 +37,7 @@ def start_client(
 
     It is placed by kube-scheduler.
     """
-    container = {"name": "client", "image": tutti_image(), "command": ["sleep", "3600"]}
+    container = {"name": "client", "image": PYTHON, "command": ["sleep", "3600"]}
     pod: Object = {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -61,7 +61,7 @@ def outcomes(
     Raises:
         ToolError: The program could not run there, or a name is unknown.
     """
-    program = ("python3", "-c", _PROGRAM, json.dumps(targets))
+    program = ("python", "-c", _PROGRAM, json.dumps(targets))
     printed = cluster.kubectl("exec", pod, f"--namespace={namespace}", "--", *program)
     found: list[Outcome] = json.loads(printed)
     return dict(zip(targets, found, strict=True))

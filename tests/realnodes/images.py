@@ -1,9 +1,7 @@
-"""The images that the nodes run, made here: no registry is asked.
+"""The images that the nodes run beside Tutti's own, made here: no registry is asked.
 
-The Dockerfile is built as it is, on a stand-in for its base: Debian 12 with its own Python 3.11.
-The image of NATS is that base with the nats-server of the wheel; images of other products have one
-program each. What is made stays in the cache; the Dockerfile's steps are made again only if what
-they read has changed.
+Pods of gangs run Debian 12 with its Python. The image of NATS is that one with the nats-server of
+the wheel; images of other products have one program each. What is made stays in the cache.
 """
 
 import functools
@@ -12,7 +10,7 @@ import subprocess
 import sysconfig
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import yaml
 
@@ -23,10 +21,9 @@ from tests.support.progress import reported
 _ROOT: Final = Path(__file__).parents[2]
 _CHART: Final = _ROOT / "deploy" / "chart"
 _REGISTRY: Final = "docker.io/library"
-_BASE: Final = "localhost/python:3.11-slim"
+#: What pods of tests run: it has a shell, `sleep` and Python.
+PYTHON: Final = "localhost/python:3.11-slim"
 _BASE_PACKAGES: Final = "python3,python3-venv,python3-pip,python-is-python3,ca-certificates"
-#: What an installation inside the build reads of this machine to reach a package index.
-_PIP_READS: Final = ("/etc/ssl/certs", "/etc/pip.conf")
 _BUILD_S: Final = 1800.0
 #: Of the images that have one program.
 TAG: Final = "real"
@@ -37,14 +34,31 @@ class ImageError(RuntimeError):
     """An image could not be made; the message carries the tool's own words."""
 
 
-def tutti_image() -> str:
-    """The name by which the chart's defaults ask for our own image."""
-    version = yaml.safe_load((_CHART / "Chart.yaml").read_text("utf-8"))["appVersion"]
-    return f"{_REGISTRY}/tutti:{version}"
+class Archive(NamedTuple):
+    """A file with an image.
+
+    Attributes:
+        path: The file.
+        repository: What an OCI layout, which has tags only, was built for; None: the file has whole
+            names.
+    """
+
+    path: Path
+    repository: str | None = None
+
+    def import_command(self, *, address: str) -> list[str]:
+        """The command that gives it to the containerd at this socket.
+
+        With a repository the kubelet finds it under `REPOSITORY@DIGEST`, too.
+        """
+        command = ["ctr", f"--address={address}", "--namespace=k8s.io", "images", "import"]
+        if self.repository is not None:
+            command += ["--digests", f"--base-name={self.repository}"]
+        return [*command, str(self.path)]
 
 
 @functools.cache
-def ensure_images(contained: tuple[tuple[str, Path], ...]) -> tuple[Path, ...]:
+def ensure_images(contained: tuple[tuple[str, Path], ...]) -> tuple[Archive, ...]:
     """Return an archive of each image, making what is missing: minutes, once.
 
     Args:
@@ -68,20 +82,19 @@ class _Store:
             *("--storage-driver", "overlay"),
         )
 
-    def ensure(self, contained: Sequence[tuple[str, Path]]) -> tuple[Path, ...]:
+    def ensure(self, contained: Sequence[tuple[str, Path]]) -> tuple[Archive, ...]:
         """All images, made from the base upwards."""
         nats = yaml.safe_load((_CHART / "values.yaml").read_text("utf-8"))["nats"]["image"]
-        if not self._has(_BASE):
+        if not self._has(PYTHON):
             self._make_base()
         names = [f"{_REGISTRY}/{name}:{TAG}" for name, _ in contained]
         for image, (name, program) in zip(names, contained, strict=True):
             configured = ("--entrypoint", f'["/{name}"]', "--user", "65535")
             self._make(image, "scratch", program, f"/{name}", configured)
         server = Path(sysconfig.get_path("scripts")) / "nats-server"
-        self._make(f"{_REGISTRY}/{nats}", _BASE, server, "/usr/local/bin/nats-server", ())
-        self._make_ours()
-        names += [f"{_REGISTRY}/{nats}", tutti_image()]
-        return tuple(self._archive(name) for name in names)
+        self._make(f"{_REGISTRY}/{nats}", PYTHON, server, "/usr/local/bin/nats-server", ())
+        names += [f"{_REGISTRY}/{nats}", PYTHON]
+        return tuple(Archive(self._archive(name)) for name in names)
 
     def _make_base(self) -> None:
         packed = self._folder / "base.tar"
@@ -89,7 +102,7 @@ class _Store:
         with reported("making a base image of Debian packages", "minutes, once"):
             _run((*command, "bookworm", str(packed)))
         path = "PATH=/usr/local/bin:/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin"
-        self._make(_BASE, "scratch", packed, "/", ("--cmd", "python3", "--env", path))
+        self._make(PYTHON, "scratch", packed, "/", ("--cmd", "python3", "--env", path))
         packed.unlink()
 
     def _make(self, name: str, base: str, file: Path, target: str, config: Sequence[str]) -> None:
@@ -101,12 +114,6 @@ class _Store:
         self._call("add", "--quiet", container, str(file), target)
         self._call("config", "--label", f"content={label}", *config, container)
         self._call("commit", "--quiet", "--rm", container, name)
-
-    def _make_ours(self) -> None:
-        mounts = [f"--volume={one}:{one}:ro" for one in _PIP_READS if Path(one).exists()]
-        how = ("--pull-never", "--layers", "--isolation=chroot", "--network=host", *mounts)
-        with reported("building the Dockerfile", "minutes if its requirements changed"):
-            self._call("bud", *how, "--tag", tutti_image(), str(_ROOT))
 
     def _archive(self, name: str) -> Path:
         """Export an image unless the archive at hand is of the same one."""

@@ -4,17 +4,20 @@ The kernel ends all of it with that process, containers included: killing it is 
 """
 
 import contextlib
+import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 from tests.controlplane.processes import Component
 from tests.realnodes.building import NodePrograms
+from tests.realnodes.images import Archive, ImageError
 from tests.realnodes.machine import CGROUPS, CONTROLLERS
 from tests.realnodes.networks import inside, node_network, set_link
-from tests.realnodes.node_files import start_script, write_node_files
+from tests.realnodes.node_files import SOCKET, start_script, write_node_files
 
 _OF_ALL: Final = "tutti-nodes"
+_LOAD_S: Final = 300.0
 _NAMESPACES: Final = ("--fork", "--kill-child", "--pid", "--mount", "--uts", "--ipc")
 
 
@@ -27,7 +30,7 @@ class Node:
         folder: Path,
         kubeconfigs: tuple[Path, Path],
         programs: NodePrograms,
-        archives: Sequence[Path],
+        archives: Sequence[Archive],
     ) -> None:
         """Write its files.
 
@@ -71,6 +74,24 @@ class Node:
         if self._process.is_running:
             self._process.kill()
         self._remove_cgroups()
+
+    def load(self, archive: Archive) -> None:
+        """Give it a further image while it runs.
+
+        Raises:
+            ImageError: containerd did not take it.
+        """
+        # The socket is in the node's own /run: the path through a process of the node leads there.
+        command = archive.import_command(address=f"/proc/{self._first_pid()}/root{SOCKET}")
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_LOAD_S, check=False)
+        if done.returncode:
+            raise ImageError(f"{' '.join(command)}: {done.stderr[-2000:]}")
+
+    def _first_pid(self) -> int:
+        """The process that is the first one in the node's namespaces."""
+        pid = self._process.pid
+        (child,) = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        return int(child)
 
     def log_tail(self) -> str:
         """The end of its logs, for messages."""

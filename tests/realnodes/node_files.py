@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Final
 
 from tests.realnodes.building import NodePrograms
-from tests.realnodes.images import PAUSE
+from tests.realnodes.images import PAUSE, Archive
 from tests.realnodes.networks import GATEWAY, PODS, node_address, pod_range
 
-_SOCKET: Final = "/run/containerd/containerd.sock"
+SOCKET: Final = "/run/containerd/containerd.sock"
 #: What a kubelet would write into the machine's own kernel settings: files are put over them.
 _KERNEL: Final = {
     "vm/overcommit_memory": "1",
@@ -81,7 +81,7 @@ def start_script(
     number: int,
     kubeconfig: Path,
     programs: NodePrograms,
-    archives: Sequence[Path],
+    archives: Sequence[Archive],
 ) -> str:
     """Return the shell script that becomes the node's first process; run it in namespaces of its
     own. It ends as soon as one of the node's programs ends."""
@@ -96,10 +96,10 @@ def start_script(
         "mkdir -p /run/lock /run/netns /run/systemd",
         "export PATH=/usr/sbin:/usr/bin:/sbin:/bin",
         f"containerd --config {quoted}/containerd.toml >> {quoted}/containerd.log 2>&1 &",
-        f"until [ -S {_SOCKET} ]; do sleep 0.1; done",
+        f"until [ -S {SOCKET} ]; do sleep 0.1; done",
     ]
     for archive in archives:
-        imported = shlex.join(["ctr", "--namespace=k8s.io", "images", "import", str(archive)])
+        imported = shlex.join(archive.import_command(address=SOCKET))
         lines.append(f"{imported} >> {quoted}/images.log 2>&1")
     kubelet = [
         str(programs.kubelet),
@@ -147,7 +147,7 @@ def _kubelet(folder: Path, number: int, cgroup: str) -> dict[str, object]:
         "cgroupDriver": "cgroupfs",
         "cgroupRoot": cgroup,
         "enforceNodeAllocatable": ["pods"],
-        "containerRuntimeEndpoint": f"unix://{_SOCKET}",
+        "containerRuntimeEndpoint": f"unix://{SOCKET}",
         "clusterDNS": [GATEWAY],
         "clusterDomain": "cluster.local",
         "resolvConf": f"{folder}/resolv.conf",

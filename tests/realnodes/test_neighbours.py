@@ -8,6 +8,7 @@ from typing import Final
 
 import pytest
 
+from tests.realnodes.charts import install, install_crds, uninstall, uninstall_crds
 from tests.realnodes.cluster import RealCluster
 from tests.realnodes.conftest import Measured
 from tests.realnodes.connections import Outcome, Target, outcomes, start_client
@@ -20,13 +21,13 @@ from tests.realnodes.products import (
     install_cert_manager,
     start_training_operator,
 )
-from tests.realnodes.test_installation import INSTALL, WAIT
 from tests.realnodes.training import WORKERS, has_succeeded, replicas_of, tf_job
 from tests.realnodes.workload import (
     GANG_LABEL,
     NAMESPACE,
     RELEASE,
     component,
+    installed_kinds,
     not_ready,
     owned_objects,
     restarts,
@@ -49,9 +50,12 @@ _BY_CERT_MANAGER: Final = {"certificate": {"source": "cert-manager", "issuerRef"
 _VALUES: Final = (
     f"--set-json=webhook={json.dumps(_BY_CERT_MANAGER)}",
     f"--set-json=api={json.dumps(_BY_CERT_MANAGER)}",
+    "--set=crds.install=false",
     f"--set-json=networkPolicies={json.dumps({'metricsFrom': _PEERS, 'natsFrom': _PEERS})}",
 )
 _NATS: Final = f"{RELEASE}-nats.{NAMESPACE}.svc.cluster.local"
+#: Where Helm keeps what it knows of the chart of the CRDs.
+_RECORD_OF_CRDS: Final = "sh.helm.release.v1.tutti-crds.v1"
 _CERTIFIED: Final = ("admission-webhook", "api")
 _ENFORCED_S: Final = 20.0
 _BOUND_S: Final = 30.0
@@ -66,10 +70,12 @@ Client = tuple[str, str]
 
 @pytest.fixture(scope="module")
 def release(cluster: RealCluster) -> RealCluster:
-    """A release whose certificates are cert-manager's, beside the training-operator."""
+    """A release whose certificates are cert-manager's, beside the training-operator. A chart of
+    their own has installed its CRDs."""
     start_training_operator(cluster)
     install_cert_manager(cluster)
-    cluster.helm(*INSTALL, *_VALUES, *WAIT)
+    install_crds(cluster)
+    install(cluster, *_VALUES)
     return cluster
 
 
@@ -176,7 +182,7 @@ def test_a_tfjob_trains_beside_jobs_and_a_gang_of_kubernetes_own_api(
 
 def test_nothing_but_what_the_documents_name_is_left(release: RealCluster) -> None:
     assert ("Certificate", f"{RELEASE}-api") in owned_objects(release)
-    release.helm("uninstall", RELEASE, f"--namespace={NAMESPACE}", *WAIT)
+    uninstall(release)
     kept = {"Secret", "PersistentVolumeClaim"}
     wait_until(
         lambda: {kind for kind, _ in owned_objects(release)} <= kept,
@@ -185,7 +191,12 @@ def test_nothing_but_what_the_documents_name_is_left(release: RealCluster) -> No
     )
     selected = f"--selector=app.kubernetes.io/instance={RELEASE}"
     release.kubectl("delete", "secret,pvc", selected, f"--namespace={NAMESPACE}")
+    assert owned_objects(release) == {("Secret", _RECORD_OF_CRDS)}
+    kinds = installed_kinds(release)
+    uninstall_crds(release)
     assert owned_objects(release) == set()
+    assert "jobs.batch.volcano.sh" in kinds
+    assert installed_kinds(release) == kinds
 
 
 def _trusted(cluster: RealCluster) -> set[str]:

@@ -5,9 +5,9 @@ from typing import Final
 
 import pytest
 
+from tests.realnodes.charts import highly_available, install
 from tests.realnodes.cluster import RealCluster
 from tests.realnodes.conftest import Measured
-from tests.realnodes.test_installation import HIGHLY_AVAILABLE, INSTALL, WAIT
 from tests.realnodes.workload import (
     NAMESPACE,
     component,
@@ -38,7 +38,7 @@ _RETURNED_S: Final = 180.0
 def test_a_node_with_leaders_and_a_nats_server_dies_and_comes_back(
     cluster: RealCluster, measured: Measured
 ) -> None:
-    cluster.helm(*INSTALL, HIGHLY_AVAILABLE, *WAIT)
+    install(cluster, highly_available(cluster.release))
     assert not_ready(cluster) == {}
     assert restarts(cluster) == {}
     there = placed(cluster)

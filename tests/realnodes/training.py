@@ -4,7 +4,7 @@ waits for all workers."""
 from typing import Final
 
 from tests.realnodes.cluster import Object, RealCluster
-from tests.realnodes.images import tutti_image
+from tests.realnodes.images import PYTHON
 from tests.realnodes.workload import members
 
 WORKERS: Final = 3
@@ -37,7 +37,7 @@ def tf_job(name: str) -> Object:
     """A TFJob of one parameter server and `WORKERS` workers; its pods stay when it has ended."""
     container = {
         "name": "tensorflow",
-        "image": tutti_image(),
+        "image": PYTHON,
         "command": ["python3", "-c", _PROGRAM],
         "resources": {"requests": {"cpu": "20m", "memory": "8Mi"}},
     }

@@ -1,4 +1,4 @@
-"""A release of the checkout's commit, built by `make release` in clones of their own."""
+"""Releases of the checkout's commits, built by `make release` in clones of their own."""
 
 import json
 import os
@@ -20,6 +20,7 @@ from release.oci import REFERENCE
 ROOT: Final = Path(__file__).parents[2]
 VERSION: Final = "98.7.6"
 IMAGE: Final = "127.0.0.1:{port}/acme/tutti"
+IMAGE_LOCK: Final = "requirements/image.lock"
 KEY: Final = ec.derive_private_key(98, ec.SECP256R1())
 _BUILD_S: Final = 3000.0
 _COMMITTER: Final = ("-c", "user.name=a", "-c", "user.email=a@example.org")
@@ -43,14 +44,21 @@ class Released:
         return found
 
 
-def prepared_clone(folder: Path) -> Path:
-    """Clone the checkout's commit and make a commit that is VERSION, with VERSION's date."""
-    _run("git", "clone", "--quiet", str(ROOT), str(folder), cwd=ROOT)
+def prepared_clone(folder: Path, version: str = VERSION, commit: str = "HEAD") -> Path:
+    """Clone a commit of the checkout and make a commit that is this version, with a fixed date.
+
+    It has the checkout's lock of Debian packages: apt serves the newest ones only, so a former
+    commit's lock may name packages that are gone.
+    """
+    full = _run("git", "rev-parse", "--verify", f"{commit}^{{commit}}", cwd=ROOT).strip()
+    _run("git", "clone", "--quiet", "--no-checkout", str(ROOT), str(folder), cwd=ROOT)
+    _run("git", "checkout", "--quiet", "--detach", full, cwd=folder)
+    (folder / IMAGE_LOCK).write_text(_run("git", "show", f"HEAD:{IMAGE_LOCK}", cwd=ROOT), "utf-8")
     python = (sys.executable, "-m")
-    _run(*python, "release", "version", VERSION, "--date=2026-02-03", cwd=folder)
+    _run(*python, "release", "version", version, "--date=2026-02-03", cwd=folder)
     _run(*python, "tests.deploy.rendered", cwd=folder)
-    commit = ("commit", "--all", "--quiet", "--message=Release")
-    _run("git", *_COMMITTER, *commit, cwd=folder)
+    made = ("commit", "--all", "--quiet", "--message=Release")
+    _run("git", *_COMMITTER, *made, cwd=folder)
     _share_environment(ROOT, folder)
     return folder
 
@@ -67,25 +75,35 @@ def _share_environment(source: Path, clone: Path) -> None:
     stamp = source / "build" / "release-env" / ".stamp"
     lock = Path("requirements") / "release.lock"
     if stamp.exists() and stamp.stat().st_mtime >= (source / lock).stat().st_mtime:
-        (clone / "build").mkdir()
+        (clone / "build").mkdir(exist_ok=True)
         (clone / "build" / "release-env").symlink_to(stamp.parent)
         # A clone's files are younger than what they are copies of.
         instant = stamp.stat().st_mtime - 1
         os.utime(clone / lock, (instant, instant))
 
 
-def make_release(clone: Path, output: str, port: int) -> Released:
-    """Run `make release` with a key."""
+def make_release(
+    clone: Path, output: Path, image: str, version: str = VERSION, *, signed: bool = True
+) -> Released:
+    """Run `make release`.
+
+    Args:
+        clone: Prepared, of this version.
+        output: A folder that does not exist, absolute or in the clone.
+        image: The repository in the image's reference.
+        version: X.Y.Z.
+        signed: Whether with `KEY`.
+    """
     key = KEY.private_bytes(
         serialization.Encoding.PEM,
         serialization.PrivateFormat.PKCS8,
         serialization.NoEncryption(),
     )
     made = _run(
-        *("make", "release", f"VERSION={VERSION}", f"OUT={output}", f"PYTHON={sys.executable}"),
-        *(f"IMAGE={IMAGE.format(port=port)}", "URL=https://dl.example"),
+        *("make", "release", f"VERSION={version}", f"OUT={output}", f"PYTHON={sys.executable}"),
+        *(f"IMAGE={image}", "URL=https://dl.example"),
         cwd=clone,
-        COSIGN_PRIVATE_KEY=key.decode(),
+        COSIGN_PRIVATE_KEY=key.decode() if signed else "",
     )
     return Released(clone / output, made)
 

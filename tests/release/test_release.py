@@ -68,14 +68,15 @@ def builds(tmp_path_factory: pytest.TempPathFactory) -> Builds:
     port = reserved.number
     reserved.release()
     one = prepared_clone(tmp_path_factory.mktemp("one") / "clone")
-    first = make_release(one, "dist/first", port)
+    image = IMAGE.format(port=port)
+    first = make_release(one, Path("dist/first"), image)
     other = clone_again(one, tmp_path_factory.mktemp("two") / "further" / "down" / "clone")
-    return Builds(first, make_release(other, "elsewhere/second", port), port)
+    return Builds(first, make_release(other, Path("elsewhere/second"), image), port)
 
 
 @pytest.fixture(scope="module")
 def image(builds: Builds, tmp_path_factory: pytest.TempPathFactory) -> UnpackedLayout:
-    archive = builds.first.file("tutti-image-*.oci.tar")
+    archive = builds.first.file(f"tutti-image-{VERSION}.oci.tar")
     return UnpackedLayout(archive, tmp_path_factory.mktemp("layout"))
 
 
@@ -108,6 +109,7 @@ def test_two_builds_have_the_same_files(builds: Builds) -> None:
             f"tutti-crds-{VERSION}.yaml",
             f"tutti-crds-chart-{VERSION}.oci.tar",
             f"tutti-image-{VERSION}.oci.tar",
+            f"tutti-image-signature-{VERSION}.oci.tar",
             "krew-tutti.yaml",
             f"tutti_scheduler-{VERSION}-py3-none-any.whl",
             f"tutti_scheduler-{VERSION}.tar.gz",
@@ -124,7 +126,7 @@ def test_no_artefact_names_a_path_of_this_machine(builds: Builds, tmp_path: Path
     for archive in builds.first.folder.glob("*.t*gz"):
         for needle in places:
             assert needle.encode() not in gzip.decompress(archive.read_bytes()), archive
-    layout = UnpackedLayout(builds.first.file("tutti-image-*"), tmp_path)
+    layout = UnpackedLayout(builds.first.file(f"tutti-image-{VERSION}.*"), tmp_path)
     for blob in (layout.folder / "blobs" / "sha256").iterdir():
         content = blob.read_bytes()
         content = gzip.decompress(content) if content[:2] == b"\x1f\x8b" else content
@@ -133,6 +135,8 @@ def test_no_artefact_names_a_path_of_this_machine(builds: Builds, tmp_path: Path
 
 
 def test_the_image_is_small_and_has_no_shell_and_no_root(image: UnpackedLayout) -> None:
+    # Nodes take an archive only if everything in it can run: no signature.
+    assert image.named().keys() == {VERSION}
     found = dict(image.images(image.named()[VERSION]))
     assert found.keys() == {"amd64", "arm64"}
     for manifest in found.values():
@@ -416,6 +420,8 @@ def test_a_registry_takes_all_and_cosign_and_helm_accept_what_it_serves(
             _push(crane, layout, repository)
             digest = _call(crane, "digest", "--insecure", f"{repository}:{VERSION}")
             assert digest == layout.named()[VERSION]
+        signature = builds.first.file("tutti-image-signature-*.oci.tar")
+        _push(crane, UnpackedLayout(signature, tmp_path / "signature"), reference)
         _call(crane, "validate", "--insecure", "--remote", f"{reference}:{VERSION}")
         pull = ["pull", f"oci://{charts}/tutti", f"--version={VERSION}", "--plain-http"]
         _call(helm, *pull, f"--destination={tmp_path}")

@@ -7,6 +7,7 @@ import asyncio
 import shutil
 from pathlib import Path
 
+import aiohttp
 import pytest
 
 from shared.bus.connection import Bus
@@ -24,6 +25,11 @@ FULL = b"""{"status":"error","errors":[{"type":"STREAM","account":"$G","stream":
 "JetStream stream '$G > CLUSTER' write error: write /x/1.blk: no space left on device"}]}"""
 LAGGING = b"""{"status":"error","errors":[{"type":"STREAM","account":"$G","stream":"CLUSTER",
 "error":"JetStream stream '$G > CLUSTER' is not current"}]}"""
+JOINING = [
+    "JetStream has not established contact with a meta leader",
+    "JetStream is not current with the meta leader",
+    "JetStream is still recovering meta layer",
+]
 OFF = b"""{"status":"error","errors":[{"type":"JETSTREAM","error":"JetStream is not enabled"}]}"""
 
 
@@ -33,6 +39,12 @@ def test_only_what_a_restart_ends_is_a_problem_of_the_store() -> None:
     assert read_problem(LAGGING) == "", "a replica that catches up is not helped by a restart"
     assert read_problem(b'{"status":"ok"}') == ""
     assert read_problem(b"<html>") == ""
+
+
+@pytest.mark.parametrize("error", JOINING)
+def test_a_server_that_joins_its_cluster_is_not_helped_by_a_restart(error: str) -> None:
+    health = f'{{"status":"error","errors":[{{"type":"JETSTREAM","error":"{error}"}}]}}'
+    assert read_problem(health.encode()) == ""
 
 
 def test_a_folder_is_tried_by_writing_and_nothing_is_left(tmp_path: Path) -> None:
@@ -82,6 +94,22 @@ async def test_a_write_error_outlives_the_full_disk_until_the_server_is_restarte
         await bus.request("cluster.x", b"x", timeout_s=5.0)
     finally:
         await bus.close()
+        await server.stop()
+
+
+@pytest.mark.integration
+async def test_a_server_without_its_peers_has_no_problem_of_the_store(tmp_path: Path) -> None:
+    """As in a rolling update of three; its own check of health fails until the peers are back."""
+    routes = 'routes: ["nats://127.0.0.1:1", "nats://127.0.0.1:2"]'
+    cluster = f'server_name: a, cluster {{ name: x, host: "127.0.0.1", port: -1, {routes} }}'
+    server = NatsServer(NatsServerSettings(data_dir=tmp_path, extra_config=cluster))
+    await server.start()
+    try:
+        health = f"{server.monitor_url}/healthz?details=true"
+        async with aiohttp.ClientSession() as session, session.get(health) as answer:
+            assert '"type":"JETSTREAM"' in await answer.text()
+        assert await store_problem(server.monitor_url) == ""
+    finally:
         await server.stop()
 
 
