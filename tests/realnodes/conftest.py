@@ -2,8 +2,9 @@
 
 import contextlib
 import sys
-from collections.abc import Callable, Iterator
-from typing import Final
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Final, Protocol
 
 import pytest
 
@@ -14,6 +15,7 @@ from tests.realnodes.images import ensure_images
 from tests.realnodes.releases import MissingCommitError, former_release, present_release
 from tests.realnodes.workload import remove_everything
 
+_FOLDER: Final = Path(__file__).parent
 _MEASURED: Final[list[str]] = []
 
 Measured = Callable[[str, float], None]
@@ -21,7 +23,7 @@ Measured = Callable[[str, float], None]
 
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Build what nodes run before the first test's timeout runs: cold, it takes minutes."""
-    fixtures = {name for item in session.items for name in getattr(item, "fixturenames", ())}
+    fixtures = fixtures_here(session.items)
     if "cluster" in fixtures and not session.config.option.collectonly and not machine.missing():
         ensure_images(ensure_node_programs().contained)
         present_release()
@@ -29,6 +31,22 @@ def pytest_collection_finish(session: pytest.Session) -> None:
             # Where the clone is too shallow the test is skipped, with the reason.
             with contextlib.suppress(MissingCommitError):
                 former_release()
+
+
+class Collected(Protocol):
+    """A collected test; one that is a function has `fixturenames`, too."""
+
+    @property
+    def path(self) -> Path:
+        """Its file."""
+
+
+def fixtures_here(items: Iterable[Collected]) -> set[str]:
+    """The fixtures that tests of this folder ask for. Those of other folders have fixtures of the
+    same names, and need no nodes.
+    """
+    near = (item for item in items if item.path.is_relative_to(_FOLDER))
+    return {name for item in near for name in getattr(item, "fixturenames", ())}
 
 
 def pytest_unconfigure() -> None:
