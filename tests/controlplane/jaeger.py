@@ -128,14 +128,16 @@ async def running_jaeger(program: Path, folder: Path) -> AsyncIterator[Jaeger]:
 def _component(program: Path, folder: Path, ports: Mapping[str, int]) -> Component:
     folder.mkdir(parents=True, exist_ok=True)
     config = folder / "jaeger.json"
-    config.write_text(json.dumps(_configuration(ports)))
+    config.write_text(json.dumps(configuration(_HOST, ports)))
     # Otherwise it sends spans of itself to a default endpoint, and takes 10 s to end.
     command = ["/usr/bin/env", "OTEL_TRACES_SAMPLER=always_off", str(program), f"--config={config}"]
     return Component("jaeger", command, folder / "jaeger.log")
 
 
-def _configuration(ports: Mapping[str, int]) -> dict[str, Any]:
-    """One process that receives, stores in memory and answers."""
+def configuration(host: str, ports: Mapping[str, int]) -> dict[str, Any]:
+    """One process that receives, stores in memory and answers, at the ports `otlp`, `query`,
+    `query_grpc` and `health`.
+    """
     store = "memory"
     return {
         "service": {
@@ -152,16 +154,16 @@ def _configuration(ports: Mapping[str, int]) -> dict[str, Any]:
         "extensions": {
             "healthcheckv2": {
                 "use_v2": True,
-                "http": {"endpoint": f"{_HOST}:{ports['health']}"},
+                "http": {"endpoint": f"{host}:{ports['health']}"},
             },
             "jaeger_storage": {"backends": {store: {"memory": {"max_traces": _TRACES_MAX}}}},
             "jaeger_query": {
                 "storage": {"traces": store},
-                "http": {"endpoint": f"{_HOST}:{ports['query']}"},
-                "grpc": {"endpoint": f"{_HOST}:{ports['query_grpc']}"},
+                "http": {"endpoint": f"{host}:{ports['query']}"},
+                "grpc": {"endpoint": f"{host}:{ports['query_grpc']}"},
             },
         },
-        "receivers": {"otlp": {"protocols": {"http": {"endpoint": f"{_HOST}:{ports['otlp']}"}}}},
+        "receivers": {"otlp": {"protocols": {"http": {"endpoint": f"{host}:{ports['otlp']}"}}}},
         "processors": {"batch": {"timeout": "100ms"}},
         "exporters": {"jaeger_storage_exporter": {"trace_storage": store}},
     }

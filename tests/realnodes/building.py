@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from tests.controlplane.binaries import ensure_module, module_digest
+from tests.controlplane.jaeger import ensure_jaeger
 from tests.controlplane.operators import training
 from tests.controlplane.operators.building import Recipe, ensure_operator
 
@@ -45,5 +46,5 @@ def ensure_node_programs(environ: Mapping[str, str] = os.environ) -> NodeProgram
         (recipe.name, ensure_operator(recipe, environ).program)
         for recipe in (CERT_MANAGER, TRAINING_OPERATOR)
     ]
-    contained = (("pause", folder / "pause"), *others)
+    contained = (("pause", folder / "pause"), ("jaeger", ensure_jaeger(environ)), *others)
     return NodePrograms(folder / "kubelet", folder / "kube-proxy", contained)

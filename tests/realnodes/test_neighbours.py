@@ -1,5 +1,5 @@
 """Tutti on real nodes beside other products: NetworkPolicies in force, certificates by
-cert-manager, and a TFJob by Kubeflow's training-operator."""
+cert-manager, traces in Jaeger, and a TFJob by Kubeflow's training-operator."""
 
 import json
 import time
@@ -8,6 +8,7 @@ from typing import Final
 
 import pytest
 
+from tests.realnodes import jaeger
 from tests.realnodes.charts import install, install_crds, uninstall, uninstall_crds
 from tests.realnodes.cluster import RealCluster
 from tests.realnodes.conftest import Measured
@@ -47,11 +48,16 @@ _STRANGERS: Final = "strangers"
 _CLIENT: Final = "client"
 _PEERS: Final = [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": _ADMITTED}}}]
 _BY_CERT_MANAGER: Final = {"certificate": {"source": "cert-manager", "issuerRef": ISSUER}}
+_OF_TRACING: Final = [
+    {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": jaeger.NAMESPACE}}}
+]
+_POLICIES: Final = {"metricsFrom": _PEERS, "natsFrom": _PEERS, "tracesTo": _OF_TRACING}
 _VALUES: Final = (
     f"--set-json=webhook={json.dumps(_BY_CERT_MANAGER)}",
     f"--set-json=api={json.dumps(_BY_CERT_MANAGER)}",
     "--set=crds.install=false",
-    f"--set-json=networkPolicies={json.dumps({'metricsFrom': _PEERS, 'natsFrom': _PEERS})}",
+    f"--set=tracing.otlpEndpoint={jaeger.OTLP}",
+    f"--set-json=networkPolicies={json.dumps(_POLICIES)}",
 )
 _NATS: Final = f"{RELEASE}-nats.{NAMESPACE}.svc.cluster.local"
 #: Where Helm keeps what it knows of the chart of the CRDs.
@@ -64,6 +70,10 @@ _READY_S: Final = 60.0
 _OPERATOR_S: Final = 240.0
 _RENEWED_S: Final = 240.0
 _TRAINED_S: Final = 60.0
+_TRACING_SERVICES: Final = {
+    f"tutti-{name}"
+    for name in ("watcher", "gang-planner", "binder", "controller", "admission-webhook")
+}
 
 Client = tuple[str, str]
 
@@ -73,6 +83,7 @@ def release(cluster: RealCluster) -> RealCluster:
     """A release whose certificates are cert-manager's, beside the training-operator. A chart of
     their own has installed its CRDs."""
     start_training_operator(cluster)
+    jaeger.start_jaeger(cluster)
     install_cert_manager(cluster)
     install_crds(cluster)
     install(cluster, *_VALUES)
@@ -178,6 +189,20 @@ def test_a_tfjob_trains_beside_jobs_and_a_gang_of_kubernetes_own_api(
 
     wait_until(all_run, _TRAINED_S, "all other gangs run")
     release.kubectl("delete", "tfjobs", "train", "--namespace=default")
+
+
+def test_jaeger_shows_the_life_of_a_jobs_gang(release: RealCluster) -> None:
+    submit_gang(release, "traced")
+    wait_for_gang(release, "traced", _BOUND_S)
+    (gang,) = [
+        one
+        for one in release.listed("gangs.visibility.tutti.dev")
+        if one["status"]["owner"] == "job/traced"
+    ]
+    trace = jaeger.whole_trace(release, gang["status"]["traceId"])
+    trace.check_jobs_gang("default/traced", 4)
+    assert trace.services == _TRACING_SERVICES
+    release.kubectl("delete", "namespace", jaeger.NAMESPACE, "--wait=false")
 
 
 def test_nothing_but_what_the_documents_name_is_left(release: RealCluster) -> None:
