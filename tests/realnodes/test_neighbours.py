@@ -197,7 +197,7 @@ def test_jaeger_shows_the_life_of_a_jobs_gang(release: RealCluster) -> None:
     (gang,) = [
         one
         for one in release.listed("gangs.visibility.tutti.dev")
-        if one["status"]["owner"] == "job/traced"
+        if one["status"].get("owner") == "job/traced"
     ]
     trace = jaeger.whole_trace(release, gang["status"]["traceId"])
     trace.check_jobs_gang("default/traced", 4)
