@@ -29,7 +29,9 @@ async def test_services_that_are_there_before_their_streams_wait_for_them(
             flags = []
         if service == "controller":
             flags.append("--controllers=status,podgroup")
-        async with a_service(service, bus, url, tmp_path / service, *flags):
+        log = tmp_path / service
+        # Streams are made when the slowest of them waits for one.
+        async with a_service(service, bus, url, log, *flags, ready_s=90.0):
             await all_ready.wait()
 
     def waits(service: str) -> bool:
