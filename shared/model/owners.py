@@ -33,9 +33,11 @@ class Workloads(Protocol):
     @property
     def by_name(self) -> Mapping[tuple[str, str], Workload]:
         """The same by namespace and name."""
+        ...
 
     def get(self, uid: str, /) -> Workload | None:
         """The workload with a UID; None: it is not known."""
+        ...
 
 
 def topmost(workloads: Workloads, workload: Workload) -> Workload:

@@ -39,6 +39,7 @@ class Collected(Protocol):
     @property
     def path(self) -> Path:
         """Its file."""
+        ...
 
 
 def fixtures_here(items: Iterable[Collected]) -> set[str]:

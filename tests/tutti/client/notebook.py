@@ -62,7 +62,7 @@ def outputs(notebook: Any) -> list[str]:
 def _installed() -> list[str]:
     import nbclient  # pyright: ignore[reportMissingImports]
 
-    return [str(Path(nbclient.__file__).parents[1])]
+    return [str(Path(next(iter(nbclient.__path__))).parent)]
 
 
 async def _renew() -> None:
