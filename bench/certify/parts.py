@@ -12,7 +12,9 @@ _COLLECTION_S: Final = 300.0
 #: The part whose session has the figures of the page.
 DRAINS: Final = "drains"
 #: Tests that hold a figure to a target: other parts beside them would be measured, too.
-_MEASURING_TESTS: Final = frozenset({"tests/services/gang_planner/test_busy_machine.py"})
+_MEASURING_TESTS: Final = frozenset(
+    {"tests/console/test_console.py", "tests/services/gang_planner/test_busy_machine.py"}
+)
 #: What `tests.rights` runs to have each service do all that it may do.
 _RUN_FOR_RIGHTS: Final = (
     "tests/conformance/",
