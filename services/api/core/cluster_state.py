@@ -7,7 +7,6 @@ from typing import Final
 
 import msgspec
 
-from services.api.core.workloads import WorkloadTable
 from shared.contracts.cluster import (
     ClusterRecord,
     Gone,
@@ -21,8 +20,10 @@ from shared.contracts.codec import decode_shape
 from shared.contracts.identity import nameless_gang_id
 from shared.model.gang_keys import UNNAMED, GangKey, key_of, key_of_group, scope_of
 from shared.model.group_trees import GroupTrees, is_in_tree
+from shared.model.object_table import Table
 from shared.model.objects import Node, Pod, PodGroup
 from shared.model.owners import owner_title
+from shared.model.reference_objects import Workload
 from shared.model.terms import Resources
 
 #: The kinds of CLUSTER that this needs.
@@ -70,7 +71,7 @@ class ClusterState:
         self._groups: dict[str, PodGroup] = {}
         self._uids_by_key: dict[GangKey, dict[str, None]] = {}
         self._trees = GroupTrees()
-        self._workloads = WorkloadTable()
+        self._workloads = Table(Workload)
         self._requests: dict[bytes, Resources] = {}
         for page in pages:
             self.epoch, self.seq = page.epoch, page.cluster_seq

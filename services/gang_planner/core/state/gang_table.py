@@ -17,11 +17,11 @@ from services.gang_planner.core.state.gang_history import History, Kept
 from services.gang_planner.core.state.gangs import Gang
 from services.gang_planner.core.state.pod_shapes import ShapeTable
 from services.gang_planner.core.state.queues import QueueTable
-from services.gang_planner.core.state.reference_objects import Table
 from shared.contracts.identity import nameless_gang_id
 from shared.dialects.discovery import precedence_of, preferred_dialects
 from shared.model.gang_keys import UNNAMED, GangKey, is_of_pods, key_of_group, scope_of
 from shared.model.group_trees import GroupTrees, Moved, is_in_tree
+from shared.model.object_table import Table
 from shared.model.objects import PodGroup, PriorityClass
 from shared.model.reference_objects import Namespace
 

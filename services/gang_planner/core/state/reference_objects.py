@@ -6,7 +6,7 @@ is computed again when that number has changed.
 """
 
 from collections.abc import Collection, Iterable
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from typing_extensions import override
 
@@ -16,7 +16,8 @@ from shared.model.devices import (
     ResourceClaim,
     ResourceSlice,
 )
-from shared.model.objects import PriorityClass, ReferenceObject
+from shared.model.object_table import Table
+from shared.model.objects import ReferenceObject
 from shared.model.reference_objects import (
     Budget,
     Claim,
@@ -34,51 +35,8 @@ from shared.model.reference_objects import (
     Workload,
 )
 
-_Kind = TypeVar("_Kind", bound=ReferenceObject | PriorityClass)
 #: Number of changes of ResourceClaims that readers can ask for.
 _CLAIM_CHANGES_MAX: Final = 16_384
-
-
-class Table(dict[str, _Kind]):
-    """Objects of one kind by UID; `changes` is the number of effective puts and removals."""
-
-    def __init__(self, kind: type[_Kind]) -> None:
-        super().__init__()
-        self.kind = kind
-        self.changes = 0
-        #: By (namespace, name); the namespace is "" for cluster-scoped kinds.
-        self.by_name: dict[tuple[str, str], _Kind] = {}
-
-    def put(self, one: _Kind, *, from_snapshot: bool = False) -> bool:
-        """Store an object; False: the known one is equal, or newer and this is from no snapshot."""
-        before = self.get(one.uid)
-        if before == one or (
-            before is not None
-            and not from_snapshot
-            and one.resource_version < before.resource_version
-        ):
-            return False
-        self[one.uid] = one
-        self.by_name[_name_of(one)] = one
-        self.changes += 1
-        return True
-
-    def remove(self, uid: str) -> bool:
-        """Remove an object. Returns False if it was not known."""
-        one = self.pop(uid, None)
-        if one is None:
-            return False
-        name = _name_of(one)
-        # A new object of the same name may have arrived before this deletion.
-        if self.by_name[name].uid == uid:
-            del self.by_name[name]
-        self.changes += 1
-        return True
-
-    def keep_only(self, named: Collection[str]) -> None:
-        """Remove all objects except those with these UIDs."""
-        for uid in [uid for uid in self if uid not in named]:
-            self.remove(uid)
 
 
 class ResourceClaims(Table[ResourceClaim]):
@@ -180,10 +138,6 @@ class ProvisioningRequests(Table[ProvisioningRequest]):
             if not of_gang:
                 del self._by_gang[known.gang_id]
         return super().remove(uid)
-
-
-def _name_of(one: ReferenceObject | PriorityClass) -> tuple[str, str]:
-    return getattr(one, "namespace", ""), one.name
 
 
 class ReferenceObjects:

@@ -12,7 +12,6 @@ from typing import Final, TypeAlias
 
 from services.gang_planner.core.state.devices.capacity import DeviceCapacityRule, rules_of
 from services.gang_planner.core.state.devices.selection import Device
-from services.gang_planner.core.state.reference_objects import Table
 from shared.kube.quantities import QuantityError, exact
 from shared.model.devices import (
     Counters,
@@ -21,6 +20,7 @@ from shared.model.devices import (
     DeviceTaintRule,
     ResourceSlice,
 )
+from shared.model.object_table import Table
 from shared.model.terms import SelectorTerm
 
 Pool: TypeAlias = tuple[str, str]

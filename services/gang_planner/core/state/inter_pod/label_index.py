@@ -8,7 +8,7 @@ import msgspec
 
 from services.gang_planner.core.state.gangs import Member
 from services.gang_planner.core.state.inter_pod.terms import Matcher
-from services.gang_planner.core.state.reference_objects import Table
+from shared.model.object_table import Table
 from shared.model.objects import Labels, Pod
 from shared.model.reference_objects import Namespace
 

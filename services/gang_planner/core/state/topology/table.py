@@ -9,7 +9,6 @@ import numpy as np
 
 from services.gang_planner.core.state.columns import Ints
 from services.gang_planner.core.state.nodes import NodeTable
-from services.gang_planner.core.state.reference_objects import Table
 from services.gang_planner.core.state.topology.levels import (
     NOWHERE,
     Level,
@@ -18,6 +17,7 @@ from services.gang_planner.core.state.topology.levels import (
     TopologyProblem,
 )
 from shared.kinds.patterns import Pattern, PatternError
+from shared.model.object_table import Table
 from shared.model.objects import NetworkTopology, Node
 from shared.model.reference_objects import HyperNode, HyperNodeMember, Topology
 

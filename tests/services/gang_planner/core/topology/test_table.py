@@ -7,9 +7,9 @@ import pytest
 
 from services.gang_planner.core.state.columns import ResourceIndex
 from services.gang_planner.core.state.nodes import NodeTable
-from services.gang_planner.core.state.reference_objects import Table
 from services.gang_planner.core.state.topology.levels import MissingLevels
 from services.gang_planner.core.state.topology.table import TopologyTable
+from shared.model.object_table import Table
 from shared.model.objects import NetworkTopology
 from shared.model.reference_objects import HyperNode, HyperNodeMember, Topology
 from shared.model.terms import Requirement, Selector
