@@ -242,3 +242,16 @@ async def test_the_name_of_a_registration_is_its_version_and_group(api: Client, 
     malformed = registration(server, ns)
     malformed["spec"]["service"]["port"] = "https"
     assert (await api.call("POST", API_SERVICES, malformed)).status == 400
+
+
+async def test_a_registration_without_a_service_leaves_a_group_where_it_is(
+    api: Client, ns: str
+) -> None:
+    spec = {"group": "policy", "version": "v1"}
+    priorities = {"groupPriorityMinimum": 9_900, "versionPriority": 15}
+    kind = {"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService"}
+    body = {**kind, "metadata": {"name": "v1.policy"}, "spec": {**spec, **priorities}}
+    # The real API server has made one for each of its own groups.
+    assert (await api.call("POST", API_SERVICES, body)).status in {201, 409}
+    listed = await api.get(f"/apis/policy/v1/namespaces/{ns}/poddisruptionbudgets")
+    assert (listed.status, listed.body["items"]) == (200, [])

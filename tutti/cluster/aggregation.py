@@ -77,7 +77,7 @@ class Aggregator:
     async def run(self) -> None:
         """Look at servers until cancelled."""
         while True:
-            rows = self._api.store.rows(API_SERVICES)
+            rows = self._registrations()
             names = {row.obj["metadata"]["name"] for row in rows}
             self._checks = {name: one for name, one in self._checks.items() if name in names}
             for row in rows:
@@ -91,15 +91,16 @@ class Aggregator:
             await self._session.close()
 
     def groups(self) -> Iterator[tuple[str, str]]:
-        """The group and version of each APIService."""
-        for row in self._api.store.rows(API_SERVICES):
-            yield dig(row.obj, "spec.group") or "", dig(row.obj, "spec.version") or ""
+        """The group and version of each server."""
+        for row in self._registrations():
+            yield row.obj["spec"]["group"], row.obj["spec"]["version"]
 
     def registered(self, path: str) -> Stored | None:
         """The APIService of a path, or None if no server has registered for it."""
         match path.split("/", 4):
             case ["", "apis", group, version, *_]:
-                return self._api.store.get(API_SERVICES, "", f"{version}.{group}")
+                row = self._api.store.get(API_SERVICES, "", f"{version}.{group}")
+                return row if row is not None and _has_server(row) else None
             case _:
                 return None
 
@@ -116,6 +117,9 @@ class Aggregator:
         except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
             why = f"its server does not answer: {_reason(error)}"
             raise ApiError(503, "ServiceUnavailable", why) from error
+
+    def _registrations(self) -> list[Stored]:
+        return [row for row in self._api.store.rows(API_SERVICES) if _has_server(row)]
 
     def _is_due(self, row: Stored) -> bool:
         last = self._checks.get(row.obj["metadata"]["name"])
@@ -205,6 +209,11 @@ class Aggregator:
                 self._contexts.clear()
             self._contexts[bundle] = context
         return self._contexts[bundle]
+
+
+def _has_server(row: Stored) -> bool:
+    """Without a Service, an APIService is about a group of this cluster itself."""
+    return dig(row.obj, "spec.service") is not None
 
 
 def _trusted_proxy(authority: Issued) -> Obj:
