@@ -166,6 +166,16 @@ async def visit(browser: Any, cluster: Cluster, route: str = "") -> AsyncIterato
         yield tab
 
 
+@asynccontextmanager
+async def at_timeline(browser: Any, cluster: Cluster) -> AsyncIterator[Tab]:
+    """A tab of a user who has logged in, with a page that asks for lists only."""
+    async with visit(browser, cluster) as tab:
+        await log_in(tab.page, ADA)
+        await tab.page.click("nav >> text=Timeline")
+        await tab.page.wait_for_selector("h1 .badge.good")
+        yield tab
+
+
 def proxied(program: Path, cluster: Cluster, scene: Scene, *more: str, **options: Any) -> Any:
     """oauth2-proxy in front of the scene's API service."""
     return oauth2_proxy(program, cluster.provider, scene.port, cluster.ca, *more, **options)
@@ -205,11 +215,8 @@ async def test_a_session_is_renewed_while_the_page_is_open(
 ) -> None:
     async with (
         proxied(oauth2_proxy_program, cluster, scene, RENEWING),
-        visit(browser, cluster) as tab,
+        at_timeline(browser, cluster) as tab,
     ):
-        await log_in(tab.page, ADA)
-        await tab.page.click("nav >> text=Timeline")
-        await tab.page.wait_for_selector("h1 .badge.good")
         for _ in range(5):
             await tab.page.wait_for_timeout(TOKEN_S * 500)
             assert await tab.page.locator("h1 .badge.good").count() == 1, await tab.text()
@@ -234,11 +241,8 @@ async def test_a_proxy_that_passes_an_old_token_on_is_named(
     """oauth2-proxy itself keeps a session for a week, and does not look at its token."""
     async with (
         proxied(oauth2_proxy_program, cluster, scene),
-        visit(browser, cluster) as tab,
+        at_timeline(browser, cluster) as tab,
     ):
-        await log_in(tab.page, ADA)
-        await tab.page.click("nav >> text=Timeline")
-        await tab.page.wait_for_selector("h1 .badge.good")
         # The API service keeps what it has learned about a token for a minute.
         await tab.page.wait_for_selector(".ended", timeout=(TOKEN_S + 90) * 1000)
         assert "The cluster does not accept the token of your login." in await tab.text()
@@ -278,11 +282,8 @@ async def test_a_login_in_another_tab_is_one_in_this_tab(
 ) -> None:
     async with (
         proxied(oauth2_proxy_program, cluster, scene, RENEWING),
-        visit(browser, cluster) as tab,
+        at_timeline(browser, cluster) as tab,
     ):
-        await log_in(tab.page, ADA)
-        await tab.page.click("nav >> text=Timeline")
-        await tab.page.wait_for_selector("h1 .badge.good")
         other = await tab.page.context.new_page()
         # As the page of oauth2-proxy for signing out: it forgets the session of the browser.
         await other.goto(f"{tab.origin}/oauth2/sign_out")

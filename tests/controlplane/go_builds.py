@@ -9,6 +9,7 @@ import json
 import os
 import re
 import shutil
+import stat
 import subprocess
 import sys
 import tempfile
@@ -109,6 +110,21 @@ class GoTool:
     def _run(self, arguments: list[str], cwd: Path, **more: str) -> str:
         environ = {**self.environ, **_BUILD_ENVIRON, **more}
         return run_tool([self.command, *arguments], cwd=cwd, environ=environ)
+
+    def copy_pinned(self, module: str, version: str, checksum: str, target: Path) -> None:
+        """Copy a module's files into a folder that does not exist yet; they can be changed there.
+
+        Raises:
+            BinariesError: The download failed, or its content is not the one that was pinned.
+        """
+        downloaded = self.download(module, version, target.parent)
+        if downloaded.checksum != checksum:
+            message = f"{module}@{version} has checksum {downloaded.checksum}, not the pinned one"
+            raise BinariesError(message)
+        shutil.copytree(downloaded.folder, target)
+        # The module cache is read-only, and so would be the copy, also to its removal.
+        for path in (target, *target.rglob("*")):
+            path.chmod(path.stat().st_mode | stat.S_IWUSR)
 
 
 def ensure_built(

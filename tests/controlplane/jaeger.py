@@ -7,8 +7,6 @@ its own folder, with its own go.sum. Its pages are not in the module; its API is
 import asyncio
 import json
 import os
-import shutil
-import stat
 import tempfile
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -18,7 +16,7 @@ from urllib.parse import urlencode
 
 import aiohttp
 
-from tests.controlplane.go_builds import BinariesError, GoTool, ensure_built
+from tests.controlplane.go_builds import GoTool, ensure_built
 from tests.controlplane.processes import Component, ComponentError, ReservedPort
 from tests.support.waiting import eventually
 
@@ -44,15 +42,8 @@ def ensure_jaeger(environ: Mapping[str, str] = os.environ) -> Path:
 
 def _build(go: GoTool, made: Path) -> None:
     with tempfile.TemporaryDirectory() as scratch:
-        module = go.download(MODULE, VERSION, made)
-        if module.checksum != CHECKSUM:
-            message = f"{MODULE}@{VERSION} has checksum {module.checksum}, not the pinned one"
-            raise BinariesError(message)
         source = Path(scratch) / "source"
-        shutil.copytree(module.folder, source)
-        # The module cache is read-only, and so would be the copy, also to its removal.
-        for path in (source, *source.rglob("*")):
-            path.chmod(path.stat().st_mode | stat.S_IWUSR)
+        go.copy_pinned(MODULE, VERSION, CHECKSUM, source)
         go.build(source, "./cmd/jaeger", made)
 
 

@@ -3,14 +3,12 @@ the requests to a web page for an ingress. Both are built from their Go modules.
 """
 
 import os
-import shutil
-import stat
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from tests.controlplane.go_builds import BinariesError, GoTool, ensure_built
+from tests.controlplane.go_builds import GoTool, ensure_built
 from tests.controlplane.operators.building import Edit, apply_edit
 
 DEX: Final = "github.com/dexidp/dex"
@@ -57,15 +55,8 @@ def ensure_oauth2_proxy(environ: Mapping[str, str] = os.environ) -> Path:
 
 def _build_dex(go: GoTool, made: Path) -> None:
     with tempfile.TemporaryDirectory() as scratch:
-        module = go.download(DEX, DEX_VERSION, made)
-        if module.checksum != DEX_CHECKSUM:
-            message = f"{DEX}@{DEX_VERSION} has checksum {module.checksum}, not the pinned one"
-            raise BinariesError(message)
         source = Path(scratch) / "source"
-        shutil.copytree(module.folder, source)
-        # The module cache is read-only, and so would be the copy, also to its removal.
-        for path in (source, *source.rglob("*")):
-            path.chmod(path.stat().st_mode | stat.S_IWUSR)
+        go.copy_pinned(DEX, DEX_VERSION, DEX_CHECKSUM, source)
         for edit in _DEX_EDITS:
             apply_edit(edit, source)
         go.build(source, "./cmd/dex", made, complete=False)
