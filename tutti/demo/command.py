@@ -22,7 +22,11 @@ _SIGNALLED = 128
     "--fast", is_flag=True, help="Without pauses to read; every claim is checked. For CI."
 )
 @click.option("--color/--no-color", default=True, help="Use colours where the terminal has them.")
-@click.option("--keep", is_flag=True, help="Leave the cluster and Tutti running until Ctrl-C.")
+@click.option(
+    "--keep",
+    is_flag=True,
+    help="Leave everything running until Ctrl-C, with a running and a waiting job.",
+)
 @click.option("--kill", is_flag=True, help="Kill every process of Tutti once during the demo.")
 @click.option(
     "--record",
@@ -33,7 +37,8 @@ _SIGNALLED = 128
 def demo(*, fast: bool, color: bool, keep: bool, kill: bool, record: Path | None) -> None:
     """Compare pod-by-pod and gang scheduling on an embedded cluster.
 
-    Exits with status 1 unless every claim held.
+    Prints the address of the console, which shows the same in a browser. Exits with status 1
+    unless every claim held.
     """
     no_color = None if color else True
     console = Console(no_color=no_color, highlight=False)
