@@ -125,7 +125,7 @@ class _Sizes:
         """Count what an alias stands for; an unknown one is left to the loader."""
         if any(anchor == event.anchor for anchor, _, _ in self._open):
             raise _broken(event, f"the anchor {event.anchor} must not contain itself")
-        nodes, characters = self._anchors.get(event.anchor, (0, 0))
+        nodes, characters = self._anchors.get(event.anchor or "", (0, 0))
         self._nodes += nodes
         self._characters += characters
         self._aliased_nodes += nodes
@@ -146,4 +146,5 @@ def _check_number(event: yaml.ScalarEvent) -> None:
 
 
 def _broken(event: yaml.Event, rule: str) -> InvalidYaml:
-    return InvalidYaml(f"line {event.start_mark.line + 1}: {rule}")
+    line = 0 if event.start_mark is None else event.start_mark.line
+    return InvalidYaml(f"line {line + 1}: {rule}")
