@@ -189,13 +189,27 @@ class ReviewServer:
         clock_s = asyncio.get_running_loop().time
         started_s = clock_s()
         try:
-            review, verdict = await _review_and_verdict(path, body)
+            review, verdict = await self._review_and_verdict(path, body)
         except (BadReview, msgspec.DecodeError, UnicodeDecodeError) as error:
             self._reporting.reviewed("malformed")
             return web.Response(status=400, text=str(error))
         encoded = encode_answer(review.uid, verdict)
         self._reporting.review_seconds.observe(clock_s() - started_s)
         return web.Response(body=encoded, headers=_JSON)
+
+    async def _review_and_verdict(
+        self, path: Answer, body: bytes
+    ) -> tuple[AdmissionRequest, Verdict]:
+        """The review and its verdict; an object that is nested too deeply is cut before it is
+        read.
+        """
+        try:
+            review = decode_review(body)
+            return review, await path(review)
+        except RecursionError:
+            # The user is not known yet: all such reviews are those of one user.
+            review = decode_review(await self._in_thread("", partial(shallow, body)))
+            return review, await path(review)
 
     async def _mutate(self, review: AdmissionRequest) -> Verdict:
         _, verdict = await self._judged_by(apply_defaults, review)
@@ -285,10 +299,13 @@ class ReviewServer:
         length = len(memoryview(review.object)) + len(memoryview(review.old_object))
         if length <= _AT_ONCE_BYTES_MAX:
             return judge()
-        user = review.user_info.username
+        return await self._in_thread(review.user_info.username, judge)
+
+    async def _in_thread(self, user: str, work: Callable[[], T]) -> T:
+        """The result of long work. Raises RequestRefused: 429, too much of the user's waits."""
         if self._turns.waiting(user) >= _WAITING_OF_USER_MAX:
             raise RequestRefused(429, "too many long reviews of the same user wait")
-        return await self._turns.run(user, partial(asyncio.to_thread, judge))
+        return await self._turns.run(user, partial(asyncio.to_thread, work))
 
     def _reference_objects(self) -> ReferenceObjects:
         queues = self._follower.queues
@@ -300,16 +317,6 @@ class ReviewServer:
             priority_classes=self._follower.priority_classes,
             namespace_queues=self._follower.namespace_queues,
         )
-
-
-async def _review_and_verdict(path: Answer, body: bytes) -> tuple[AdmissionRequest, Verdict]:
-    """The review and its verdict; an object that is nested too deeply is cut before it is read."""
-    try:
-        review = decode_review(body)
-        return review, await path(review)
-    except RecursionError:
-        review = decode_review(shallow(body))
-        return review, await path(review)
 
 
 def _log_refusal(subject: Subject, verdict: Verdict) -> None:
