@@ -28,8 +28,9 @@ log = logging.getLogger(__name__)
 #: A question's budget of processor time. The longest that a body of one megabyte was seen to take
 #: is 2.7 s.
 CPU_S: Final = 8.0
-#: Address space of a reader. The largest bodies were seen to take 60 MiB.
-_MEMORY_BYTES: Final = 512 * 1024 * 1024
+#: Address space of a reader. The longest bodies were seen to take 60 MiB; two of
+#: these fit into the chart's limit for the service.
+_MEMORY_BYTES: Final = 256 * 1024 * 1024
 #: Two, so that a user with a long question does not delay another one.
 _READERS: Final = 2
 _READERS_OF_USER: Final = 1

@@ -1,10 +1,13 @@
 """YAML with bounds: what is refused, what still works, and that nothing else loads YAML."""
 
+import contextlib
 import re
 import time
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from shared.yaml_documents import InvalidYaml, read_document, read_documents
 
@@ -84,6 +87,22 @@ def test_several_documents_and_empty_ones_are_kept_apart() -> None:
     assert read_document("") is None
     with pytest.raises(InvalidYaml, match="must be one document, and has 2"):
         read_document(b"a: 1\n---\nb: 2")
+
+
+_PARTS = st.sampled_from(
+    [
+        *("a", ": ", "\n", "  ", "- ", "[", "]", "{", "}", ", ", "&x ", "*x", "<<: ", "? ", "| "),
+        *("!!int ", "!!bool ", "!!timestamp ", "!!float ", "!!binary ", "!!set ", "!!omap "),
+        *("'", '"', "1:2", "0x", "2024-1-99", "---\n", "...", "\x00", "\ud800", "é", "#"),
+    ]
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(_PARTS, max_size=30).map("".join))
+def test_no_text_raises_anything_else(text: str) -> None:
+    with contextlib.suppress(InvalidYaml):
+        read_documents(text)
 
 
 def test_nothing_else_in_the_product_loads_yaml() -> None:
