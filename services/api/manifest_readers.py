@@ -48,7 +48,7 @@ class _Reader:
         """Its reply. Raises OSError, EOFError: the process has ended."""
         sender, receiver = self._process.stdin, self._process.stdout
         assert sender is not None  # noqa: S101 - both are pipes
-        assert receiver is not None  # noqa: S101
+        assert receiver is not None  # noqa: S101 - likewise
         sender.write(len(question).to_bytes(LENGTH_BYTES))
         sender.write(question)
         await sender.drain()

@@ -13,7 +13,7 @@ class UserTurns:
     """A number of places, given to the users that wait in turn.
 
     A user has a part of the places at most, so what one user asks makes another wait for no longer
-    than the work in one place takes. Those who wait must be bounded by the caller.
+    than the work in one place takes. The caller bounds how many wait.
     """
 
     def __init__(self, *, places: int, of_user: int) -> None:
@@ -79,8 +79,8 @@ class UserTurns:
         self._give()
 
     def _give(self) -> None:
-        """Give free places to the next users that may have one. After each of its calls, none of
-        those who wait may have a free place.
+        """Give free places to the next users that may have one. Afterwards, no user that waits may
+        have a place that is free.
         """
         for user in list(self._waiting):
             if not self._free:

@@ -1,6 +1,4 @@
-"""A user who takes what can be taken, beside one who asks a little: limits in bytes, time and
-number are of each user.
-"""
+"""A greedy user beside a modest one: limits in bytes, time and number are of each user."""
 
 import asyncio
 import time
@@ -46,7 +44,7 @@ async def client(serving: Serving, tmp_path: Path) -> AsyncIterator[Client]:
 
 @pytest.mark.slow
 @pytest.mark.timeout(120)
-async def test_long_manifests_of_a_greedy_user_keep_nobody_from_answers(
+async def test_long_manifests_of_a_greedy_user_delay_no_answer_to_another(
     client: Client, serving: Serving
 ) -> None:
     readers = ManifestReaders()
