@@ -22,11 +22,13 @@ from services.api.authentication import Authenticator
 from services.api.authorization import Authorizer
 from services.api.fits import FitResource
 from services.api.gangs import GangResource
+from services.api.manifest_readers import ManifestReaders
 from services.api.planner_questions import PlannerQuestions
 from services.api.reads import DecisionResource, NodeResource, QueueResource
 from services.api.reporting import Reporting
 from services.api.state import ApiState
-from services.api.watches import Watching, WatchLimits
+from services.api.user_limits import UserLimits
+from services.api.watches import Watching
 from shared.bus.connection import Bus
 from shared.contracts import codec
 from shared.contracts.verdicts import Verdict
@@ -193,10 +195,10 @@ def _server(
             "nodes": NodeResource(state, authorizer),
             "decisions": DecisionResource(lambda: state.decisions, authorizer),
         },
-        {"fits": FitResource(questions, authorizer, ())},
+        {"fits": FitResource(ManifestReaders().read, questions, authorizer, ())},
         gangs,
         Reporting(Metrics("api")),
-        limits=WatchLimits(in_all=1_000, of_user=100),
+        watch_limits=UserLimits("watches", in_all=1_000, of_user=100, retry_s=10),
         unavailable=lambda _resource: "",
         warning=str,
         now_ms=now_ms,

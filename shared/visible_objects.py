@@ -5,7 +5,7 @@ them, and commands that ask the planner over NATS print them.
 from collections.abc import Iterable
 from typing import Final
 
-from shared.contracts.questions import FitAnswer, FitRequest, LedgerAmount, LedgerQueue
+from shared.contracts.questions import FitAnswer, LedgerAmount, LedgerQueue
 from shared.contracts.visibility import (
     API_VERSION,
     Displacement,
@@ -107,12 +107,14 @@ def _read_amounts(one: QueueAmounts) -> LedgerAmount:
 
 
 def build_gang_fit(
-    question: FitRequest, answer: FitAnswer, visible: frozenset[str] | None
+    name: str, members: int, answer: FitAnswer, visible: frozenset[str] | None
 ) -> GangFit:
-    """The answer for one gang; other gangs of `visible` namespaces are named (None: all)."""
+    """The answer for one gang of this name and number of pods; other gangs of `visible`
+    namespaces are named (None: all).
+    """
     return GangFit(
-        name=question.group.name,
-        members=len(question.pods),
+        name=name,
+        members=members,
         fits=answer.fits,
         ever=answer.ever,
         refused=answer.refused,

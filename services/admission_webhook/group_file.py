@@ -9,10 +9,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-import yaml
-
 from services.admission_webhook.core.resource_groups import ResourceGroups, read_groups
 from services.admission_webhook.errors import BadConfiguration
+from shared.yaml_documents import read_document
 
 log = logging.getLogger(__name__)
 
@@ -59,6 +58,6 @@ class GroupFile:
 def parsed_groups(content: str) -> ResourceGroups:
     """The groups of a file's text. Raises BadConfiguration."""
     try:
-        return read_groups(yaml.safe_load(content))
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        return read_groups(read_document(content))
+    except ValueError as error:
         raise BadConfiguration(f"no YAML: {error}") from None

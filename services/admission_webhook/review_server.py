@@ -10,7 +10,7 @@ import logging
 import ssl
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeVar
 
 import msgspec
 from aiohttp import web
@@ -58,6 +58,7 @@ from shared.runtime.guarded_server import (
     GuardedServer,
     RequestRefused,
 )
+from shared.runtime.user_turns import UserTurns
 
 #: Longer than the 90 s for which the API server keeps idle connections, so that it closes them.
 KEEPALIVE_S: Final = 120.0
@@ -67,9 +68,21 @@ SHUTDOWN_S: Final = 2.0
 #: since CLUSTER is read in batches (ADR 0014). The API server waits three seconds.
 QUEUE_WAIT_S: Final = 1.0
 
+T = TypeVar("T")
+
 Answer: TypeAlias = Callable[[AdmissionRequest], Awaitable[Verdict]]
 Validated: TypeAlias = Callable[[AdmissionRequest, Subject, Verdict, float], None]
 """Called with each validated object, its verdict, and the seconds that the validation took."""
+
+#: Objects up to this length are judged on the event loop, in some milliseconds: those that users
+#: write by hand. The longest take three seconds, and are judged in threads, which take the
+#: interpreter's lock from the event loop for some milliseconds at a time.
+_AT_ONCE_BYTES_MAX: Final = 16 * 1024
+#: Threads, and those of one user.
+_THREADS: Final = 2
+_THREADS_OF_USER: Final = 1
+#: Long reviews of one user that wait: the API server gives up after some seconds.
+_WAITING_OF_USER_MAX: Final = 4
 
 #: A refusal's text is cut at this length in the log.
 _LOGGED_CHARACTERS_MAX: Final = 256
@@ -131,6 +144,7 @@ class ReviewServer:
             **dict.fromkeys(VOLCANO_VALIDATE_PATHS, self._validate),
         }
         self._bodies = Bodies()
+        self._turns = UserTurns(places=_THREADS, of_user=_THREADS_OF_USER)
         self._server: GuardedServer | None = None
         self._runner: web.ServerRunner | None = None
 
@@ -175,7 +189,7 @@ class ReviewServer:
         clock_s = asyncio.get_running_loop().time
         started_s = clock_s()
         try:
-            review, verdict = await _review_and_verdict(path, body)
+            review, verdict = await self._review_and_verdict(path, body)
         except (BadReview, msgspec.DecodeError, UnicodeDecodeError) as error:
             self._reporting.reviewed("malformed")
             return web.Response(status=400, text=str(error))
@@ -183,28 +197,41 @@ class ReviewServer:
         self._reporting.review_seconds.observe(clock_s() - started_s)
         return web.Response(body=encoded, headers=_JSON)
 
+    async def _review_and_verdict(
+        self, path: Answer, body: bytes
+    ) -> tuple[AdmissionRequest, Verdict]:
+        """The review and its verdict; an object that is nested too deeply is cut before it is
+        read.
+        """
+        try:
+            review = decode_review(body)
+            return review, await path(review)
+        except RecursionError:
+            # The user is not known yet: all such reviews are those of one user.
+            review = decode_review(await self._in_thread("", partial(shallow, body)))
+            return review, await path(review)
+
     async def _mutate(self, review: AdmissionRequest) -> Verdict:
-        subject = self._subject(review)
-        if subject is None:
+        _, verdict = await self._judged_by(apply_defaults, review)
+        if verdict is None:
             return _ALLOWED
-        verdict = apply_defaults(subject)
         self._reporting.reviewed("changed" if verdict.patch else "allowed")
         return verdict
 
     async def _opt_in(self, take: TakePod, review: AdmissionRequest) -> Verdict:
-        verdict = take(review, self._scheduler_names)
+        verdict = await self._judged(review, partial(take, review, self._scheduler_names))
         self._reporting.reviewed("changed" if verdict.patch else "not ours")
         return verdict
 
     async def _validate(self, review: AdmissionRequest) -> Verdict:
-        subject = self._subject(review)
-        if subject is None:
-            return _ALLOWED
         clock_s = asyncio.get_running_loop().time
         began_s = clock_s()
-        verdict = validate(subject)
+        subject, verdict = await self._judged_by(validate, review)
+        if subject is None or verdict is None:
+            return _ALLOWED
         if await self._queues_changed(verdict):
-            verdict = validate(with_reference_objects(subject, self._reference_objects()))
+            again = with_reference_objects(subject, self._reference_objects())
+            verdict = await self._judged(review, partial(validate, again))
         self._reporting.reviewed("allowed" if verdict.allowed else "refused")
         if verdict.allowed:
             verdict = await self._with_advice(review, subject, verdict)
@@ -225,7 +252,7 @@ class ReviewServer:
     async def _with_advice(
         self, review: AdmissionRequest, subject: Subject, verdict: Verdict
     ) -> Verdict:
-        request = fit_advice.fit_request(subject, review)
+        request = await self._judged(review, partial(fit_advice.fit_request, subject, review))
         if request is None:
             return verdict
         dry_run = bool(review.dry_run)
@@ -250,11 +277,35 @@ class ReviewServer:
         nonce = text_at(plain_object(review.object), "metadata", "labels", PROBE)
         return Verdict(patch=(added({"reached": nonce}, "data"),)) if nonce else _ALLOWED
 
-    def _subject(self, review: AdmissionRequest) -> Subject | None:
-        subject = subject_of(review, self._reference_objects())
+    async def _judged_by(
+        self, rules: Callable[[Subject], Verdict], review: AdmissionRequest
+    ) -> tuple[Subject | None, Verdict | None]:
+        """What is reviewed, and its verdict; None: it is not ours."""
+        known = self._reference_objects()
+
+        def judge() -> tuple[Subject | None, Verdict | None]:
+            subject = subject_of(review, known)
+            return subject, None if subject is None else rules(subject)
+
+        subject, verdict = await self._judged(review, judge)
         if subject is None:
             self._reporting.reviewed("not ours")
-        return subject
+        return subject, verdict
+
+    async def _judged(self, review: AdmissionRequest, judge: Callable[[], T]) -> T:
+        """The result of `judge`, which reads the objects of a review: computed in its user's turn
+        if they are long. Raises RequestRefused: 429, too many of them wait.
+        """
+        length = len(memoryview(review.object)) + len(memoryview(review.old_object))
+        if length <= _AT_ONCE_BYTES_MAX:
+            return judge()
+        return await self._in_thread(review.user_info.username, judge)
+
+    async def _in_thread(self, user: str, work: Callable[[], T]) -> T:
+        """The result of long work. Raises RequestRefused: 429, too much of the user's waits."""
+        if self._turns.waiting(user) >= _WAITING_OF_USER_MAX:
+            raise RequestRefused(429, "too many long reviews of the same user wait")
+        return await self._turns.run(user, partial(asyncio.to_thread, work))
 
     def _reference_objects(self) -> ReferenceObjects:
         queues = self._follower.queues
@@ -266,16 +317,6 @@ class ReviewServer:
             priority_classes=self._follower.priority_classes,
             namespace_queues=self._follower.namespace_queues,
         )
-
-
-async def _review_and_verdict(path: Answer, body: bytes) -> tuple[AdmissionRequest, Verdict]:
-    """The review and its verdict; an object that is nested too deeply is cut before it is read."""
-    try:
-        review = decode_review(body)
-        return review, await path(review)
-    except RecursionError:
-        review = decode_review(shallow(body))
-        return review, await path(review)
 
 
 def _log_refusal(subject: Subject, verdict: Verdict) -> None:

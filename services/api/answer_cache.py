@@ -7,8 +7,14 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Hashable
 from typing import Final, Generic, NamedTuple, TypeVar
 
+from shared.runtime.user_turns import UserTurns
+
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
+
+
+#: An entry with a key and a value of some words.
+ENTRY_BYTES: Final = 512
 
 
 class _Kept(NamedTuple, Generic[V]):
@@ -16,6 +22,7 @@ class _Kept(NamedTuple, Generic[V]):
     #: A use after this instant renews the answer.
     renew_s: float
     until_s: float
+    size_bytes: int
 
 
 class AnswerCache(Generic[K, V]):
@@ -29,18 +36,22 @@ class AnswerCache(Generic[K, V]):
         self,
         *,
         keep_s: Callable[[V], float],
-        entries_max: int,
-        in_flight_max: int,
+        bytes_max: int = ENTRY_BYTES,
+        turns: UserTurns | None = None,
+        bytes_of: Callable[[V], int] = lambda _value: 0,
         renews: bool = False,
     ) -> None:
-        """Keep at most `entries_max` answers (those that were used longest ago are dropped), each
-        for `keep_s`, and have at most `in_flight_max` questions in flight: others wait. `renews`:
+        """Keep answers of at most `bytes_max` (those that were used longest ago are dropped), each
+        for `keep_s`; `bytes_of` is what an answer has beyond ENTRY_BYTES. Keys must be short.
+        Questions wait for their user's turn (None: for each other). `renews`:
         an answer that is used in the second half of its time is asked for again in the background,
         so that clients that come back do not wait when its time ends.
         """
         self._keep_s: Final = keep_s
-        self._entries_max: Final = entries_max
-        self._turns: Final = asyncio.Semaphore(in_flight_max)
+        self._bytes_max: Final = bytes_max
+        self._bytes_of: Final = bytes_of
+        self._bytes = 0
+        self._turns: Final = turns or UserTurns(places=1, of_user=1)
         self._kept_part: Final = 0.5 if renews else 1.0
         self._kept: OrderedDict[K, _Kept[V]] = OrderedDict()
         self._asking: dict[K, asyncio.Task[V]] = {}
@@ -48,46 +59,52 @@ class AnswerCache(Generic[K, V]):
     def __len__(self) -> int:
         return len(self._kept)
 
-    def kept(self, key: K, ask: Callable[[], Awaitable[V]]) -> V | None:
+    def kept(self, key: K, ask: Callable[[], Awaitable[V]], user: str = "") -> V | None:
         """The answer about a key, if one is kept; None: it has to be asked (or is None). `ask` is
-        called to renew it.
+        called to renew it, in a turn of the user of this name.
         """
-        found = self._current(key, ask)
+        found = self._current(key, ask, user)
         return None if found is None else found.value
 
-    async def get(self, key: K, ask: Callable[[], Awaitable[V]]) -> V:
-        """The answer about a key, at most `keep_s` old; `ask` is called if there is none."""
-        found = self._current(key, ask)
+    async def get(self, key: K, ask: Callable[[], Awaitable[V]], user: str = "") -> V:
+        """The answer about a key, at most `keep_s` old; `ask` is called if there is none, in a turn
+        of the user of this name.
+        """
+        found = self._current(key, ask, user)
         if found is not None:
             return found.value
-        self._start(key, ask)
+        self._start(key, ask, user)
         # The remaining clients get the answer also when one leaves.
         return await asyncio.shield(self._asking[key])
 
-    def _current(self, key: K, ask: Callable[[], Awaitable[V]]) -> _Kept[V] | None:
+    def _current(self, key: K, ask: Callable[[], Awaitable[V]], user: str) -> _Kept[V] | None:
         found = self._kept.get(key)
         now_s = asyncio.get_running_loop().time()
         if found is None or found.until_s <= now_s:
             return None
         if found.renew_s <= now_s:
-            self._start(key, ask)
+            self._start(key, ask, user)
         self._kept.move_to_end(key)
         return found
 
-    def _start(self, key: K, ask: Callable[[], Awaitable[V]]) -> None:
+    def _start(self, key: K, ask: Callable[[], Awaitable[V]], user: str) -> None:
         """Ask about a key, unless a question about it is in flight."""
         if key not in self._asking:
-            task = self._asking[key] = asyncio.create_task(self._fetch(key, ask), name="ask")
+            task = self._asking[key] = asyncio.create_task(self._fetch(key, ask, user), name="ask")
             task.add_done_callback(lambda done: self._done(key, done))
 
-    async def _fetch(self, key: K, ask: Callable[[], Awaitable[V]]) -> V:
-        async with self._turns:
+    async def _fetch(self, key: K, ask: Callable[[], Awaitable[V]], user: str) -> V:
+        async with self._turns.one(user):
             value = await ask()
         now_s, keep_s = asyncio.get_running_loop().time(), self._keep_s(value)
-        self._kept[key] = _Kept(value, now_s + keep_s * self._kept_part, now_s + keep_s)
-        self._kept.move_to_end(key)
-        if len(self._kept) > self._entries_max:
-            self._kept.popitem(last=False)
+        before = self._kept.pop(key, None)
+        self._bytes -= 0 if before is None else before.size_bytes
+        size_bytes = ENTRY_BYTES + self._bytes_of(value)
+        self._kept[key] = _Kept(value, now_s + keep_s * self._kept_part, now_s + keep_s, size_bytes)
+        self._bytes += size_bytes
+        while self._bytes > self._bytes_max:
+            _, dropped = self._kept.popitem(last=False)
+            self._bytes -= dropped.size_bytes
         return value
 
     def _done(self, key: K, task: asyncio.Task[V]) -> None:

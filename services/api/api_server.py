@@ -24,7 +24,7 @@ from services.api.errors import RequestFailed, TokenRefused
 from services.api.gangs import GangResource
 from services.api.reporting import Reporting
 from services.api.resources import CreatableResource, Page, ReadableResource
-from services.api.watches import WatchLimits
+from services.api.user_limits import UserLimits
 from shared.console.files import answer_file
 from shared.contracts.visibility import API_VERSION, ListMeta
 from shared.contracts.visibility_resources import ServedResource
@@ -46,6 +46,11 @@ _UNSENT_BYTES: Final = 64 * 1024
 #: As much as aiohttp reads without further settings: the manifests of a large workload.
 BODY_BYTES_MAX: Final = 1024 * 1024
 
+#: Questions that are answered or wait for their turn, and those of one user: with the longest
+#: bodies, 64 and 8 MiB.
+_QUESTIONS_MAX: Final = 64
+_QUESTIONS_OF_USER_MAX: Final = 8
+
 #: Headers of a proxy's answers have some kilobytes in all.
 _WARNING_CHARACTERS_MAX: Final = 500
 
@@ -65,7 +70,7 @@ class ApiServer:
         gangs: GangResource,
         reporting: Reporting,
         *,
-        limits: WatchLimits,
+        watch_limits: UserLimits,
         unavailable: Callable[[ServedResource], str],
         warning: Callable[[], str],
         now_ms: Callable[[], int],
@@ -73,7 +78,7 @@ class ApiServer:
         """`resources` are those that are read, and `questions` those that are answered, by their
         plural names; of `gangs` there are watches, too. `unavailable` returns why a resource cannot
         be served now; "": it can. `warning` returns a remark for users about all answers; "": none.
-        `limits` are those of watches.
+        `watch_limits` are those of watches.
         """
         self._authenticator = authenticator
         self._authorizer = authorizer
@@ -82,7 +87,10 @@ class ApiServer:
         self._gangs = gangs
         self._bodies = Bodies(body_bytes_max=BODY_BYTES_MAX)
         self._reporting = reporting
-        self._limits = limits
+        self._watch_limits = watch_limits
+        self._question_limits = UserLimits(
+            "questions", in_all=_QUESTIONS_MAX, of_user=_QUESTIONS_OF_USER_MAX, retry_s=1
+        )
         self._unavailable = unavailable
         self._warning = warning
         self._now_ms = now_ms
@@ -168,13 +176,14 @@ class ApiServer:
         self._check_available(target.resource)
         await self._authorizer.require(user, "create", plural, namespace=target.namespace)
         try:
-            async with self._bodies.read(request) as body:
-                answered = await question.create(user, target, body)
+            with self._question_limits.one_more(user.name):
+                async with self._bodies.read(request) as body:
+                    answered = await question.create(user, target, body)
         except RequestRefused as refusal:
             raise RequestFailed(refusal.status, str(refusal)) from None
         except web.HTTPRequestEntityTooLarge as refusal:
             raise RequestFailed(413, refusal.text or "the body is too large") from None
-        return web.Response(status=201, body=_encode(answered), content_type=_JSON)
+        return web.Response(status=201, body=answered, content_type=_JSON)
 
     def _check_available(self, resource: ServedResource) -> None:
         why = self._unavailable(resource)
@@ -224,7 +233,7 @@ class ApiServer:
     async def _watch(
         self, request: web.BaseRequest, user: User, target: Target, options: ReadOptions
     ) -> web.StreamResponse:
-        with self._limits.one_more(user.name):
+        with self._watch_limits.one_more(user.name):
             async with self._gangs.watch(user, target, options) as lines:
                 return await self._stream(request, lines, options)
 

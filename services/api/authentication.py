@@ -8,8 +8,10 @@ Direct: a bearer token, which a TokenReview checks.
 import asyncio
 import hashlib
 import logging
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
+from itertools import chain
 from typing import Any, Final
 from urllib.parse import unquote
 
@@ -22,6 +24,7 @@ from shared.kube.client import KubeClient
 from shared.kube.errors import KubeError
 from shared.kube.resources import CONFIGMAPS, TOKEN_REVIEWS
 from shared.runtime.serving_certificate import CertificateProblem
+from shared.runtime.user_turns import UserTurns
 
 log = logging.getLogger(__name__)
 
@@ -31,7 +34,10 @@ _CONFIGMAP: Final = "extension-apiserver-authentication"
 READ_EVERY_S: Final = 60.0
 #: While it could not be read at all.
 _READ_AGAIN_S: Final = 2.0
-_TOKENS_MAX: Final = 4_096
+#: 4,096 tokens of users with some groups.
+_TOKEN_BYTES_MAX: Final = 8 * 1024 * 1024
+#: Of one user, as objects in memory: a thousand groups with usual names. Each watch has its user.
+USER_BYTES_MAX: Final = 128 * 1024
 #: The API server itself keeps the answers of a token webhook for two minutes.
 _ACCEPTED_S: Final = 60.0
 _REFUSED_S: Final = 10.0
@@ -49,6 +55,21 @@ class User(msgspec.Struct, frozen=True, kw_only=True):
     uid: str = ""
     groups: tuple[str, ...] = ()
     extra: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    #: Of all this: users with equal digests are equal.
+    digest: bytes = b""
+
+    def __post_init__(self) -> None:
+        """Compute the digest."""
+        whole = _encode((self.name, self.uid, self.groups, self.extra))
+        digest = hashlib.blake2b(whole, digest_size=32).digest()
+        msgspec.structs.force_setattr(self, "digest", digest)
+
+    @property
+    def size_bytes(self) -> int:
+        """What its texts take in memory."""
+        pairs = ((key, *values) for key, values in self.extra)
+        texts = chain((self.name, self.uid), self.groups, chain.from_iterable(pairs))
+        return sum(map(sys.getsizeof, texts))
 
 
 class FrontProxy(msgspec.Struct, frozen=True, kw_only=True):
@@ -85,6 +106,7 @@ class _Review(msgspec.Struct, frozen=True):
     status: _ReviewStatus = _ReviewStatus()
 
 
+_encode: Final = msgspec.msgpack.Encoder().encode
 _decode_review: Final = msgspec.json.Decoder(_Review).decode
 
 
@@ -124,8 +146,9 @@ class Authenticator:
         #: By the tokens' hashes. None: refused.
         self._tokens: AnswerCache[bytes, User | None] = AnswerCache(
             keep_s=lambda user: _REFUSED_S if user is None else _ACCEPTED_S,
-            entries_max=_TOKENS_MAX,
-            in_flight_max=_REVIEWS_IN_FLIGHT_MAX,
+            bytes_max=_TOKEN_BYTES_MAX,
+            turns=UserTurns(places=_REVIEWS_IN_FLIGHT_MAX, of_user=_REVIEWS_IN_FLIGHT_MAX),
+            bytes_of=lambda user: 0 if user is None else user.size_bytes,
             renews=True,
         )
 
@@ -157,8 +180,17 @@ class Authenticator:
 
         Raises:
             TokenRefused: The API server does not accept its token.
-            RequestFailed: 401, there is none; 503, the API server does not answer.
+            RequestFailed: 401, there is none; 431, its groups and extra fields are too long; 503,
+                the API server does not answer.
         """
+        user = await self._user_of(request)
+        if user.size_bytes > USER_BYTES_MAX:
+            raise RequestFailed(
+                431, f"the user's groups and extra fields must have at most {USER_BYTES_MAX} bytes"
+            )
+        return user
+
+    async def _user_of(self, request: web.BaseRequest) -> User:
         certificate = request.get_extra_info("peercert")
         if certificate and self._is_front_proxy(certificate):
             user = self._from_headers(request)

@@ -3,6 +3,7 @@ short time.
 """
 
 import asyncio
+import hashlib
 from collections.abc import Iterable
 from functools import partial
 from typing import Any, Final
@@ -12,15 +13,20 @@ import msgspec
 from services.api.answer_cache import AnswerCache
 from services.api.authentication import User
 from services.api.errors import RequestFailed
+from services.api.user_limits import NAME_CHARACTERS_MAX
 from shared.contracts.visibility import GROUP, VERSION
 from shared.kube.client import KubeClient
 from shared.kube.errors import KubeError
 from shared.kube.resources import ACCESS_REVIEWS, NODES, PODS
+from shared.runtime.user_turns import UserTurns
 
 #: As long as the rights of a user may be wrong after a change.
 KEEP_S: Final = 30.0
-_ANSWERS_MAX: Final = 65_536
+#: 65,536 answers. Keys are digests: users' groups and the names in requests may be long.
+_ANSWER_BYTES_MAX: Final = 32 * 1024 * 1024
 _REVIEWS_IN_FLIGHT_MAX: Final = 64
+#: So that the reviews of one user in all namespaces let those of others pass.
+_REVIEWS_OF_USER_MAX: Final = 32
 #: Checking a user in hundreds of namespaces takes some seconds at most.
 _TIMEOUT_S: Final = 10.0
 
@@ -44,6 +50,7 @@ class _Answer(msgspec.Struct, frozen=True):
     status: _Status = _Status()
 
 
+_encode: Final = msgspec.msgpack.Encoder().encode
 _decode: Final = msgspec.json.Decoder(_Answer).decode
 
 
@@ -67,10 +74,10 @@ class Authorizer:
 
     def __init__(self, client: KubeClient) -> None:
         self._client = client
-        self._answers: AnswerCache[tuple[User, Action], bool] = AnswerCache(
+        self._answers: AnswerCache[bytes, bool] = AnswerCache(
             keep_s=lambda _allowed: KEEP_S,
-            entries_max=_ANSWERS_MAX,
-            in_flight_max=_REVIEWS_IN_FLIGHT_MAX,
+            bytes_max=_ANSWER_BYTES_MAX,
+            turns=UserTurns(places=_REVIEWS_IN_FLIGHT_MAX, of_user=_REVIEWS_OF_USER_MAX),
             renews=True,
         )
 
@@ -80,14 +87,14 @@ class Authorizer:
         Raises:
             RequestFailed: 503, the API server does not answer in time.
         """
-        asked = [((user, one), partial(self._review, user, one)) for one in actions]
-        kept = [self._answers.kept(key, ask) for key, ask in asked]
+        asked = [(_key(user, one), partial(self._review, user, one)) for one in actions]
+        kept = [self._answers.kept(key, ask, user.name) for key, ask in asked]
         if None not in kept:
             # The usual case, and cheap: watches ask before each write.
             return tuple(one is True for one in kept)
         try:
             async with asyncio.timeout(_TIMEOUT_S):
-                answers = (self._answers.get(key, ask) for key, ask in asked)
+                answers = (self._answers.get(key, ask, user.name) for key, ask in asked)
                 return tuple(await asyncio.gather(*answers))
         except (KubeError, TimeoutError) as error:
             why = str(error) or "the API server does not answer"
@@ -150,10 +157,16 @@ class Authorizer:
         return _decode(reply.body).status.allowed
 
 
+def _key(user: User, action: Action) -> bytes:
+    return hashlib.blake2b(user.digest + _encode(action), digest_size=32).digest()
+
+
 def _pods(verb: str, namespace: str) -> Action:
     return Action(verb=verb, group="", version="v1", resource=PODS.plural, namespace=namespace)
 
 
 def _forbidden(user: User, verb: str, resource: str, namespace: str) -> RequestFailed:
     where = f" in the namespace {namespace}" if namespace else ""
-    return RequestFailed(403, f"user {user.name} cannot {verb} {resource}{where}")
+    return RequestFailed(
+        403, f"user {user.name[:NAME_CHARACTERS_MAX]} cannot {verb} {resource}{where}"
+    )

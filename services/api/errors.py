@@ -21,6 +21,8 @@ _REASONS: Final = {
     415: "UnsupportedMediaType",
     422: "Invalid",
     429: "TooManyRequests",
+    # Kubernetes has no reason of its own for it.
+    431: "RequestEntityTooLarge",
     503: "ServiceUnavailable",
     504: "Timeout",
 }

@@ -4,10 +4,11 @@ from collections.abc import Iterable
 
 from services.api.authentication import User
 from services.api.authorization import Authorizer
-from services.api.core.fit_objects import answered, questions_of, read_fit
+from services.api.core.fit_objects import status_of
+from services.api.core.manifest_questions import ManifestQuestion, with_status
 from services.api.core.requests import Target
 from services.api.planner_questions import PlannerQuestions
-from shared.contracts.visibility import Fit
+from services.api.resources import ReadManifests
 
 
 class FitResource:
@@ -15,24 +16,31 @@ class FitResource:
 
     def __init__(
         self,
+        read: ReadManifests,
         questions: PlannerQuestions,
         authorizer: Authorizer,
         scheduler_names: Iterable[str],
     ) -> None:
+        self._read = read
         self._questions = questions
         self._authorizer = authorizer
         self._scheduler_names = tuple(scheduler_names)
 
-    async def create(self, user: User, target: Target, body: bytes) -> Fit:
+    async def create(self, user: User, target: Target, body: bytes) -> bytes:
         """The Fit with its answer, for a user who may create pods in the namespace.
 
         Raises:
             RequestFailed: The body is invalid, the user may not, or no planner answers.
         """
         await self._authorizer.require_pods(user, "create", target.namespace)
-        fit = read_fit(body)
-        questions = questions_of(fit, target.namespace, self._scheduler_names)
-        answers = await self._questions.fits(questions)
+        question = ManifestQuestion(
+            kind="Fit",
+            namespace=target.namespace,
+            scheduler_names=self._scheduler_names,
+            body=body,
+        )
+        fit = await self._read(user.name, question)
+        answers = await self._questions.fits(user.name, fit.gangs)
         displaced = {gang.partition("/")[0] for one in answers for gang, _ in one.displaces}
         sight = await self._authorizer.sight(user, displaced)
-        return answered(fit, questions, answers, sight.namespaces)
+        return with_status(fit.json, status_of(fit.gangs, answers, sight.namespaces))

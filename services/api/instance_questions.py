@@ -23,7 +23,7 @@ class InstanceQuestions:
     def __init__(self, bus: Bus) -> None:
         self._bus = bus
         self._answers: AnswerCache[None, Sequence[ServiceStatus]] = AnswerCache(
-            keep_s=lambda _answers: _KEEP_S, entries_max=1, in_flight_max=1
+            keep_s=lambda _answers: _KEEP_S,
         )
 
     async def statuses(self) -> Sequence[ServiceStatus]:

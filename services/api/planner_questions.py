@@ -2,9 +2,11 @@
 
 import asyncio
 from collections.abc import Sequence
+from functools import partial
 from typing import Final
 
 from services.api.answer_cache import AnswerCache
+from services.api.core.fit_objects import GangQuestion
 from services.api.errors import RequestFailed
 from shared.bus.connection import Bus
 from shared.bus.errors import BusError, MessageTooLarge
@@ -12,21 +14,23 @@ from shared.bus.questions import ask
 from shared.contracts import codec, subjects
 from shared.contracts.questions import (
     FitAnswer,
-    FitRequest,
     FragmentationAnswer,
     FragmentationRequest,
     LedgerAnswer,
     LedgerRequest,
 )
+from shared.runtime.user_turns import UserTurns
 
 #: The ledger is as old as this at most, for all users.
 _LEDGER_KEEP_S: Final = 2.0
 _TIMEOUT_S: Final = 5.0
 #: Likewise.
 _FRAGMENTATION_KEEP_S: Final = 5.0
-#: Fits that are being answered, each of which asks about one gang at a time. A standby answers one
-#: question at a time; a large gang takes it a while.
-_FITS_IN_FLIGHT_MAX: Final = 8
+#: Gangs that the planner is asked about at a time, and those of one user. A standby answers one
+#: question after the other; a large gang takes it a while, and the gangs of no user shall be ahead
+#: of another user's by more than one.
+_GANGS_IN_FLIGHT_MAX: Final = 8
+_GANGS_OF_USER_MAX: Final = 1
 _FIT_TIMEOUT_S: Final = 10.0
 #: For all gangs of a Fit: the API server gives up after a minute.
 _FITS_TIMEOUT_S: Final = 45.0
@@ -39,12 +43,12 @@ class PlannerQuestions:
     def __init__(self, bus: Bus) -> None:
         self._bus = bus
         self._ledgers: AnswerCache[None, LedgerAnswer] = AnswerCache(
-            keep_s=lambda _ledger: _LEDGER_KEEP_S, entries_max=1, in_flight_max=1
+            keep_s=lambda _ledger: _LEDGER_KEEP_S,
         )
         self._fragmentation: AnswerCache[None, FragmentationAnswer] = AnswerCache(
-            keep_s=lambda _answer: _FRAGMENTATION_KEEP_S, entries_max=1, in_flight_max=1
+            keep_s=lambda _answer: _FRAGMENTATION_KEEP_S,
         )
-        self._fits = 0
+        self._turns = UserTurns(places=_GANGS_IN_FLIGHT_MAX, of_user=_GANGS_OF_USER_MAX)
 
     async def ledger(self) -> LedgerAnswer:
         """All queues. Raises RequestFailed: 503, no planner answers."""
@@ -60,36 +64,32 @@ class PlannerQuestions:
         except BusError:
             raise RequestFailed(503, _NO_PLANNER, retry_after_s=5) from None
 
-    async def fits(self, requests: Sequence[FitRequest]) -> list[FitAnswer]:
-        """Whether each of these gangs would fit.
+    async def fits(self, user: str, questions: Sequence[GangQuestion]) -> list[FitAnswer]:
+        """Whether each of these gangs would fit, for the user of this name.
 
         Raises:
-            RequestFailed: 422, a question is too large for a message or breaks a rule; 429, too
-                many fits are being answered; 500, an error of the planner; 503, no planner answers;
-                504, it does not answer all in time.
+            RequestFailed: 422, a question is too large for a message or breaks a rule; 500, an
+                error of the planner; 503, no planner answers; 504, it does not answer all in time.
         """
-        if self._fits >= _FITS_IN_FLIGHT_MAX:
-            raise RequestFailed(429, "too many fits are being answered", retry_after_s=1)
-        self._fits += 1
         try:
             async with asyncio.timeout(_FITS_TIMEOUT_S):
-                return [await self._ask_fit(one) for one in requests]
+                return [
+                    await self._turns.run(user, partial(self._ask_fit, one)) for one in questions
+                ]
         except BusError:
             raise RequestFailed(503, _NO_PLANNER, retry_after_s=5) from None
         except TimeoutError:
             raise RequestFailed(
                 504, f"the planner has not answered for all gangs within {_FITS_TIMEOUT_S:g} s"
             ) from None
-        finally:
-            self._fits -= 1
 
-    async def _ask_fit(self, request: FitRequest) -> FitAnswer:
-        name = request.group.name
+    async def _ask_fit(self, question: GangQuestion) -> FitAnswer:
+        name = question.name
         try:
             answer = await ask(
                 self._bus,
                 subjects.ASK_FIT,
-                request,
+                question.payload,
                 codec.decode_fit_answer,
                 timeout_s=_FIT_TIMEOUT_S,
             )

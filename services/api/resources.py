@@ -2,14 +2,19 @@
 their tables; those that are questions, an answer.
 """
 
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Awaitable, Callable
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import msgspec
 
 from services.api.authentication import User
+from services.api.core.manifest_questions import ManifestQuestion, ManifestReply
 from services.api.core.requests import ReadOptions, Target
 from services.api.core.tables import Cells, Column
 from shared.contracts.visibility import ListMeta
+
+ReadManifests: TypeAlias = Callable[[str, ManifestQuestion], Awaitable[ManifestReply]]
+"""The reply to a question of the user of this name. Raises RequestFailed, as it refuses."""
 
 
 class Item(NamedTuple):
@@ -55,6 +60,6 @@ class CreatableResource(Protocol):
     authorised the verb on the resource itself.
     """
 
-    async def create(self, user: User, target: Target, body: bytes, /) -> msgspec.Struct:
-        """The object in the body, with its answer. Raises RequestFailed."""
+    async def create(self, user: User, target: Target, body: bytes, /) -> bytes:
+        """The JSON of the object in the body, with its answer. Raises RequestFailed."""
         ...

@@ -19,6 +19,7 @@ from services.api.fits import FitResource
 from services.api.followers import ClusterFollower, DecisionFollower, VerdictFollower
 from services.api.gangs import GangResource
 from services.api.instance_questions import InstanceQuestions
+from services.api.manifest_readers import ManifestReaders
 from services.api.planner_questions import PlannerQuestions
 from services.api.reads import (
     DecisionResource,
@@ -31,7 +32,8 @@ from services.api.registration import Registrar
 from services.api.reporting import Reporting
 from services.api.state import ApiState
 from services.api.trace_links import TraceLinks
-from services.api.watches import Watching, WatchLimits
+from services.api.user_limits import UserLimits
+from services.api.watches import Watching
 from shared.contracts.visibility_resources import (
     DECISIONS,
     EXPLANATIONS,
@@ -61,6 +63,8 @@ log = logging.getLogger(__name__)
 #: Subject of our own certificate.
 _TITLE: Final = "tutti-api"
 
+#: When a refused watch may be tried again: watches last minutes.
+_WATCH_RETRY_S: Final = 10
 #: Reviews of many users at once; reviews are short.
 _CONNECTIONS_MAX: Final = 64
 #: Clients reconnect to NATS within a tenth of a second.
@@ -98,6 +102,7 @@ class ApiService:
         self._decisions = DecisionFollower(
             ctx.bus, ctx.ordinal, self._state, ctx.foreign_messages.met
         )
+        self._readers = ManifestReaders()
         self._disconnected_s: float | None = None
         #: Why this process is not registered; "" when it is.
         self._unregistered = ""
@@ -186,13 +191,19 @@ class ApiService:
                 DECISIONS.plural: DecisionResource(lambda: self._state.decisions, authorizer),
             },
             {
-                FITS.plural: FitResource(questions, authorizer, scheduler_names),
-                EXPLANATIONS.plural: ExplanationResource(scheduler_names),
+                FITS.plural: FitResource(
+                    self._readers.read, questions, authorizer, scheduler_names
+                ),
+                EXPLANATIONS.plural: ExplanationResource(self._readers.read, scheduler_names),
             },
             gangs,
             self._reporting,
-            limits=WatchLimits(
-                in_all=ctx.settings.watches_max, of_user=ctx.settings.watches_of_user_max
+            watch_limits=UserLimits(
+                "watches",
+                in_all=ctx.settings.watches_max,
+                of_user=ctx.settings.watches_of_user_max,
+                retry_s=_WATCH_RETRY_S,
+                flags=("--watches-max", "--watches-of-user-max"),
             ),
             unavailable=self._unavailable,
             warning=self._warning,
@@ -202,6 +213,7 @@ class ApiService:
     async def _stop(self, server: ApiServer) -> None:
         self._watching.end(None)
         await server.stop()
+        await self._readers.stop()
 
     async def _announce_verdicts(self) -> None:
         await self._verdicts.complete.wait()

@@ -7,17 +7,14 @@ loop: a change that concerns hundreds of them does not delay the answers to othe
 """
 
 import asyncio
-from collections import Counter
 from collections.abc import (
     AsyncIterator,
     Awaitable,
     Callable,
     Container,
-    Generator,
     Iterable,
     Iterator,
 )
-from contextlib import contextmanager
 from typing import Final
 
 from services.api.core.gang_book import GangBook, GangEntry, Place
@@ -33,49 +30,8 @@ _COLLECT_S: Final = 0.1
 #: nor a burst of changes keeps the event loop from other requests for long.
 _WRITE_BYTES: Final = 256 * 1024
 _WRITE_EVENTS: Final = 100
-#: When a refused client may try again: watches last minutes.
-_RETRY_S: Final = 10
 #: How long a watch or read waits for a version that this replica has not reached.
 VERSION_WAIT_S: Final = 3.0
-
-
-class WatchLimits:
-    """Admits watches up to a number in all and for each user, so that no user takes all of them."""
-
-    def __init__(self, *, in_all: int, of_user: int) -> None:
-        self._in_all = in_all
-        self._of_user = of_user
-        #: By the user's name: open watches, and those that are being opened.
-        self._open = Counter[str]()
-
-    @contextmanager
-    def one_more(self, user: str) -> Generator[None]:
-        """Count one watch of the user of this name for the length of the block.
-
-        Raises:
-            RequestFailed: 429, a limit is reached; the message names it.
-        """
-        if self._open[user] >= self._of_user:
-            raise RequestFailed(
-                429,
-                f"too many watches: the user {user} may have at most {self._of_user} "
-                "(--watches-of-user-max)",
-                retry_after_s=_RETRY_S,
-            )
-        if self._open.total() >= self._in_all:
-            raise RequestFailed(
-                429,
-                f"too many watches: all users together may have at most {self._in_all} "
-                "(--watches-max)",
-                retry_after_s=_RETRY_S,
-            )
-        self._open[user] += 1
-        try:
-            yield
-        finally:
-            self._open[user] -= 1
-            if not self._open[user]:
-                del self._open[user]
 
 
 class Watching:

@@ -11,7 +11,6 @@ from itertools import chain
 from typing import Any, Final
 
 import msgspec
-import yaml
 
 from services.controller.core.hypernodes import (
     PROFILE,
@@ -29,6 +28,7 @@ from shared.kinds.metadata import Metadata
 from shared.kube.errors import KubeError
 from shared.kube.objects import KubeObject
 from shared.kube.resources import CONFIGMAPS, HYPERNODES, NODES
+from shared.yaml_documents import read_document
 
 logger = logging.getLogger(__name__)
 
@@ -106,9 +106,9 @@ class HyperNodeReconciler:
         configmap = self._configuration.get(self._configmap)
         text = configmap.data.get(CONFIGURATION_KEY, "") if configmap is not None else ""
         try:
-            given = topologies(yaml.safe_load(text)) if text else None
-        except (yaml.YAMLError, ValueError, RecursionError) as error:
-            # ValueError includes ConfigurationError, and YAML's invalid dates.
+            given = topologies(read_document(text)) if text else None
+        except ValueError as error:
+            # ValueError includes ConfigurationError and InvalidYaml.
             self._log_problems((f"ConfigMap {self._configmap}, key {CONFIGURATION_KEY}: {error}",))
             return None
         found = None if given is None else discover(given, nodes)

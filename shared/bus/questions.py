@@ -47,17 +47,18 @@ async def serve(
 async def ask(
     bus: Bus,
     subject: str,
-    question: msgspec.Struct,
+    question: msgspec.Struct | bytes,
     decode: Callable[[bytes], Answer],
     *,
     timeout_s: float,
 ) -> Answer:
-    """Send a request and return the first answer, decoded.
+    """Send a request, encoded here unless it is already, and return the first answer, decoded.
 
     Raises:
         NoAnswer: No service listens, none answered in time, or the answer did not decode.
     """
-    message = await bus.request(subject, codec.encode(question), timeout_s=timeout_s)
+    payload = question if isinstance(question, bytes) else codec.encode(question)
+    message = await bus.request(subject, payload, timeout_s=timeout_s)
     try:
         return decode(message.payload)
     except (msgspec.DecodeError, msgspec.ValidationError) as error:

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
-import yaml
 
 from shared.kube.errors import CredentialsError
+from shared.yaml_documents import InvalidYaml, read_document
 
 T = TypeVar("T")
 
@@ -224,19 +224,14 @@ def _read_yaml(path: Path) -> Mapping[str, Any]:
     if len(text) > _FILE_BYTES_MAX:
         raise CredentialsError(f"{path}: is no kubeconfig: larger than {_FILE_BYTES_MAX} bytes")
     try:
-        document = yaml.load(text, Loader=_LOADER)  # noqa: S506 - both loaders are the safe ones
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        document = read_document(text)
+    except InvalidYaml as error:
         raise CredentialsError(f"{path}: is no YAML: {error}") from None
     if document is None:
         return {}
     if not isinstance(document, dict):
         raise CredentialsError(f"{path}: is no kubeconfig: must be a mapping")
     return document
-
-
-# The C loader is ten times faster on the certificates' long lines; PyYAML may have been built
-# without it.
-_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def _named(

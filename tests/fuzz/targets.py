@@ -9,7 +9,6 @@ from typing import Any, Final, NamedTuple
 from zoneinfo import ZoneInfo
 
 import msgspec
-import yaml
 
 from services.admission_webhook.core import admission, fit_advice
 from services.admission_webhook.core.review import decode_review, encode_answer
@@ -34,6 +33,7 @@ from shared.kube.http1 import parse_answer
 from shared.kube.objects import Pod
 from shared.kube.quantities import INT64_MAX, QuantityError, amount, format_quantity
 from shared.kube.resources import Resource
+from shared.yaml_documents import InvalidYaml, read_document
 from tests.fuzz.damaging import TooDeep, broken, damaged, lengthened
 from tests.fuzz.shaping import WORDS, Shaper
 from tests.services.admission_webhook.reviews import RESOURCES, reference_objects, volcano_queue
@@ -402,8 +402,8 @@ def _groups(body: bytes) -> object:
 
 def _discovery(body: bytes) -> object:
     try:
-        document: object = yaml.safe_load(_text(body))
-    except (yaml.YAMLError, ValueError, RecursionError):
+        document: object = read_document(_text(body))
+    except InvalidYaml:
         return None
     given = topologies(document)
     return None if given is None else discover(given, {"n": {"a": "1", "b": "n"}})

@@ -44,15 +44,15 @@ def read(files: Sequence[str], resource: Resource) -> list[Object]:
 
 
 def _documents(file: str) -> list[Object]:
-    import yaml
+    from shared.yaml_documents import InvalidYaml, read_documents
 
     try:
         content = sys.stdin.read() if file == STANDARD_INPUT else Path(file).read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise Refusal(f"{file}: cannot be read: {error}") from None
     try:
-        return [document for document in yaml.safe_load_all(content) if document is not None]
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        return [document for document in read_documents(content) if document is not None]
+    except InvalidYaml as error:
         raise Refusal(f"{file}: not YAML: {error}") from None
 
 

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 import msgspec
-import yaml
 
 from shared.dialects.manifests import InvalidManifest, flattened
 from shared.kube.client import KubeClient
@@ -14,6 +13,7 @@ from shared.kube.errors import KubeError
 from shared.kube.objects import KubeStruct, ObjectMeta
 from shared.kube.resources import Resource
 from shared.kube.transport import Reply
+from shared.yaml_documents import InvalidYaml, read_documents
 from tutti.api.failures import Refusal
 from tutti.api.manifests import warnings_of
 from tutti.why.kinds import kinds_of_version
@@ -81,8 +81,8 @@ def read_manifests(manifests: Manifests) -> list[dict[str, Any]]:
 
 def _documents(text: str, title: str) -> list[Any]:
     try:
-        return list(yaml.safe_load_all(text))
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        return read_documents(text)
+    except InvalidYaml as error:
         raise Refusal(f"{title}: not YAML: {error}") from None
 
 

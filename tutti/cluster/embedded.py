@@ -4,12 +4,13 @@ import asyncio
 import socket
 from functools import cache
 from pathlib import Path
-from typing import Final, Self
+from typing import Self
 
 import msgspec
 import yaml
 from aiohttp import web
 
+from shared.yaml_documents import read_documents
 from tutti.cluster.aggregation import Aggregator
 from tutti.cluster.api import Api
 from tutti.cluster.garbage import Collector
@@ -130,15 +131,14 @@ class EmbeddedCluster:
         return path
 
 
-#: Schemas with pods are long, and the loader in C needs a sixth of the time.
-_YAML_LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-
-
 @cache
 def _definitions(path: Path) -> tuple[Obj, ...]:
     """The CRDs in a file or a folder, read once for all clusters of a process."""
     found: list[Obj] = []
     for file in sorted(path.rglob("*.yaml")) if path.is_dir() else [path]:
-        documents = yaml.load_all(file.read_text(), Loader=_YAML_LOADER)
-        found += [each for each in documents if each and each.get("kind") == _CRD_KIND]
+        found += [
+            each
+            for each in read_documents(file.read_text())
+            if each and each.get("kind") == _CRD_KIND
+        ]
     return tuple(found)

@@ -8,8 +8,7 @@ values: they are replaced as a whole. Only applies own fields: updates and other
 
 from collections.abc import Iterator
 
-import yaml
-
+from shared.yaml_documents import InvalidYaml, read_document
 from tutti.cluster.errors import ApiError, bad_request
 from tutti.cluster.objects import Obj, Value
 from tutti.cluster.resources import Key
@@ -23,8 +22,8 @@ Path = tuple[str, ...]
 def read_configuration(body: bytes) -> Obj:
     """The object in a request. Raises ApiError 400."""
     try:
-        given = yaml.safe_load(body)
-    except (yaml.YAMLError, ValueError) as error:
+        given = read_document(body)
+    except InvalidYaml as error:
         raise bad_request(f"error decoding YAML: {error}") from error
     if not isinstance(given, dict):
         raise bad_request("the body of the request is not an object")

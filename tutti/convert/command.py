@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from typing import IO
 
 import click
-import yaml
 
 from shared.kube.decoding import without_nulls
+from shared.yaml_documents import read_document, read_documents
 from tutti.api.flags import files_flag
 from tutti.api.output import as_yaml
 from tutti.convert import kai, kueue, yunikorn
@@ -42,7 +42,7 @@ def queues(files: Sequence[IO[str]], gpu_resource: str) -> None:
     """
     try:
         found = converted([one for file in files for one in _documents(file)], gpu_resource)
-    except (ValueError, yaml.YAMLError) as error:
+    except ValueError as error:
         click.echo(f"tutti: cannot convert this: {error}", err=True)
         sys.exit(_UNREADABLE)
     if not found.queues:
@@ -93,7 +93,7 @@ def _losses(conversion: Conversion) -> list[str]:
 def _documents(file: IO[str]) -> list[Json]:
     """The objects of a file, lists expanded."""
     found: list[Json] = []
-    for one in yaml.safe_load_all(file.read()):
+    for one in read_documents(file.read()):
         if one is None:
             continue
         if not isinstance(one, dict):
@@ -117,7 +117,7 @@ def _yunikorn(one: Json) -> Json | None:
         return one
     data = one.get("data")
     text = data.get(yunikorn.CONFIG_KEY) if isinstance(data, dict) else None
-    found = yaml.safe_load(text) if isinstance(text, str) else None
+    found = read_document(text) if isinstance(text, str) else None
     return found if isinstance(found, dict) else None
 
 

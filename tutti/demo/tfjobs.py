@@ -7,9 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-import yaml
-
 from shared.contracts.annotations import GROUP_NAME
+from shared.yaml_documents import read_document
 
 Manifest = dict[str, Any]
 
@@ -25,7 +24,7 @@ _FOLDER: Final = Path(__file__).parent / "manifests"
 
 def printed(file: str) -> Manifest:
     """A manifest as the seed prints it."""
-    content: Manifest = yaml.safe_load((_FOLDER / file).read_text())
+    content: Manifest = read_document((_FOLDER / file).read_text())
     return content
 
 

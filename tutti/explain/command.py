@@ -5,12 +5,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import IO, Any
 
 import click
-import yaml
 from rich.console import Console
 
 from shared.dialects.manifests import InvalidManifest, flattened
 from shared.explanation.report import Report
 from shared.explanation.understanding import understand
+from shared.yaml_documents import InvalidYaml, read_documents
 from tutti.api.access import Access, open_namespace
 from tutti.api.failures import Refusal, run
 from tutti.api.flags import access_flags, report_flag, scheduler_names_flag
@@ -128,7 +128,7 @@ async def _live(
 def _documents(file: IO[str]) -> Iterator[tuple[str, dict[str, Any]]]:
     """The objects of a file, with their places in it. Raises Refusal."""
     try:
-        for where, one in flattened(yaml.safe_load_all(file.read())):
+        for where, one in flattened(read_documents(file.read())):
             yield f"{file.name}, {where.partition(',')[0]}", one
-    except (yaml.YAMLError, UnicodeDecodeError, InvalidManifest) as error:
+    except (InvalidYaml, UnicodeDecodeError, InvalidManifest) as error:
         raise Refusal(f"{file.name}: {error}") from None

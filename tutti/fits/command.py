@@ -5,7 +5,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import IO, Any, Final, TypeAlias
 
 import click
-import yaml
 from rich.console import Console
 from rich.text import Text
 
@@ -26,6 +25,7 @@ from shared.contracts.visibility_resources import QUEUES
 from shared.dialects.manifests import InvalidManifest, expand, flattened
 from shared.kube.errors import CredentialsError, TransportError
 from shared.visible_objects import build_gang_fit
+from shared.yaml_documents import InvalidYaml, read_documents
 from tutti.api.access import open_client
 from tutti.api.failures import Refusal, run
 from tutti.api.flags import files_flag, report_flag, scheduler_names_flag
@@ -122,8 +122,8 @@ async def _fits(
 ) -> list[Fit]:
     """Validate the manifests, and ask whether their gangs would fit: a Fit per namespace."""
     try:
-        documents = [one for file in files for one in yaml.safe_load_all(file.read())]
-    except yaml.YAMLError as error:
+        documents = [one for file in files for one in read_documents(file.read())]
+    except (InvalidYaml, UnicodeDecodeError) as error:
         raise Refusal(str(error)) from None
     try:
         flat = list(flattened(documents))
@@ -193,7 +193,9 @@ async def _by_nats(
             raise Refusal(f"{gang}: its pods are too large: {error}") from None
         if answer.failure is not None:
             raise Refusal(f"{gang}: {answer.sentence}")
-        gangs.setdefault(one.group.namespace, []).append(build_gang_fit(one, answer, None))
+        gangs.setdefault(one.group.namespace, []).append(
+            build_gang_fit(one.group.name, len(one.pods), answer, None)
+        )
     return [
         _fit(
             place,

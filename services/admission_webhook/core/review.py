@@ -31,6 +31,12 @@ class GroupVersionResource(KubeStruct, frozen=True, kw_only=True):
     resource: str = ""
 
 
+class UserInfo(KubeStruct, frozen=True, kw_only=True):
+    """The user whose request is reviewed."""
+
+    username: str = ""
+
+
 class AdmissionRequest(KubeStruct, frozen=True, kw_only=True):
     """The members of a review's `request` that are read."""
 
@@ -43,6 +49,7 @@ class AdmissionRequest(KubeStruct, frozen=True, kw_only=True):
     object: msgspec.Raw = _ABSENT
     old_object: msgspec.Raw = _ABSENT
     dry_run: bool | None = None
+    user_info: UserInfo = UserInfo()
 
 
 class _Review(KubeStruct, frozen=True, kw_only=True):

@@ -13,6 +13,16 @@ from shared.contracts.visibility import Fit, FitStatus
 from shared.dialects.manifests import InvalidManifest, expand
 from shared.visible_objects import build_gang_fit
 
+
+class GangQuestion(msgspec.Struct, frozen=True, kw_only=True):
+    """One gang of a Fit."""
+
+    name: str
+    members: int
+    #: The FitRequest as the planner reads it.
+    payload: bytes
+
+
 #: Gangs in one Fit: each is a question of its own.
 GANGS_MAX: Final = 50
 
@@ -52,16 +62,14 @@ def questions_of(fit: Fit, namespace: str, scheduler_names: Iterable[str]) -> li
     return found
 
 
-def answered(
-    fit: Fit,
-    questions: Iterable[FitRequest],
+def status_of(
+    questions: Iterable[GangQuestion],
     answers: Iterable[FitAnswer],
     visible: frozenset[str] | None,
-) -> Fit:
-    """The Fit with its status; gangs of `visible` namespaces are named (None: all)."""
+) -> FitStatus:
+    """The status of a Fit; gangs of `visible` namespaces are named (None: all)."""
     gangs = tuple(
-        build_gang_fit(question, answer, visible)
+        build_gang_fit(question.name, question.members, answer, visible)
         for question, answer in zip(questions, answers, strict=True)
     )
-    status = FitStatus(fits=all(one.fits for one in gangs), gangs=gangs)
-    return msgspec.structs.replace(fit, status=status)
+    return FitStatus(fits=all(one.fits for one in gangs), gangs=gangs)

@@ -2,13 +2,17 @@
 
 import asyncio
 import logging
+import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import aiohttp
 import pytest
 
+from services.admission_webhook import review_server
+from services.admission_webhook.core.admission import Subject, validate
 from services.admission_webhook.core.configurations import probe_object
+from services.admission_webhook.core.review import Verdict
 from shared.contracts.questions import FitAnswer
 from shared.kube.resources import CONFIGMAPS
 from shared.runtime.guarded_server import BODY_BYTES_MAX
@@ -24,6 +28,7 @@ from tests.services.admission_webhook.reviews import (
     volcano_queue,
 )
 from tests.services.admission_webhook.serving import Webhook
+from tests.support.waiting import eventually
 
 
 @pytest.fixture
@@ -190,3 +195,36 @@ async def test_a_refusal_is_a_line_of_log_and_what_is_allowed_is_none(
     assert line.getMessage().startswith("refused CREATE of PodGroup team/trial: ")
     assert "minMember" in line.getMessage()
     assert vars(line)["violations"] == 1
+
+
+async def test_long_reviews_of_a_greedy_user_let_those_of_another_pass(
+    webhook: Webhook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = threading.Event()
+    judged: list[str] = []
+
+    def judge(subject: Subject) -> Verdict:
+        judged.append(subject.case.name)
+        if subject.case.name == "greedy":
+            assert opened.wait(30)
+        return validate(subject)
+
+    monkeypatch.setattr(review_server, "validate", judge)
+    tasks = [a_task(name=f"t{number}") for number in range(200)]
+
+    async def post(user: str) -> int:
+        job = a_job(*tasks, name=user)
+        body = review(job, userInfo={"username": user})
+        status, _ = await webhook.post("/validate", body)
+        return status
+
+    greedy = [asyncio.create_task(post("greedy")) for _ in range(6)]
+    await eventually(lambda: judged == ["greedy"], timeout_s=10, because="one of six has a thread")
+    async with asyncio.timeout(20):
+        assert await post("modest") == 200
+        assert (await webhook.validate(review(a_job(a_task()))))["allowed"]
+        refused, _ = await asyncio.wait(greedy, return_when=asyncio.FIRST_COMPLETED)
+    assert [one.result() for one in refused] == [429], "one is judged, four wait"
+    assert "greedy" not in judged[1:]
+    opened.set()
+    assert sorted(await asyncio.gather(*greedy)) == [200] * 5 + [429]

@@ -7,7 +7,7 @@ import ssl
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import aiohttp
 from aiohttp import web
@@ -16,7 +16,9 @@ from typing_extensions import override
 from services.api.api_server import ApiServer
 from services.api.authentication import User
 from services.api.authorization import Authorizer
+from services.api.core.fit_objects import GangQuestion
 from services.api.core.gang_objects import TraceUrl, no_trace_url
+from services.api.core.manifest_questions import ManifestQuestion, ManifestReply, reply_to
 from services.api.errors import RequestFailed, TokenRefused
 from services.api.explanations import ExplanationResource
 from services.api.fits import FitResource
@@ -32,10 +34,10 @@ from services.api.reads import (
 )
 from services.api.reporting import Reporting
 from services.api.state import ApiState
-from services.api.watches import Watching, WatchLimits
+from services.api.user_limits import UserLimits
+from services.api.watches import Watching
 from shared.contracts.questions import (
     FitAnswer,
-    FitRequest,
     FragmentationAnswer,
     LedgerAnswer,
     ServiceStatus,
@@ -49,6 +51,9 @@ from shared.runtime.serving_certificate import (
 from shared.telemetry.metrics import Metrics
 from tests.controlplane.kubeconfig import write_kubeconfig
 from tests.services.api.scene import FIRST_SEEN_MS, GROUP_PATH
+
+if TYPE_CHECKING:
+    from services.api.resources import ReadManifests
 
 #: A token that the cluster does not accept.
 REFUSED: Final = "refused"
@@ -101,8 +106,8 @@ class Planner(PlannerQuestions):
         return self.shapes
 
     @override
-    async def fits(self, requests: Sequence[FitRequest]) -> list[FitAnswer]:
-        return [self.fit for _ in requests]
+    async def fits(self, user: str, questions: Sequence[GangQuestion]) -> list[FitAnswer]:
+        return [self.fit for _ in questions]
 
 
 class Instances(InstanceQuestions):
@@ -154,6 +159,14 @@ class Client:
         ]
 
 
+async def read_here(_user: str, question: ManifestQuestion) -> ManifestReply:
+    """The reply of the process that reads manifests, without the process."""
+    reply = reply_to(question)
+    if reply.refused is not None:
+        raise RequestFailed(reply.refused, reply.message)
+    return reply
+
+
 class Serving:
     """The server and what it answers from."""
 
@@ -166,12 +179,17 @@ class Serving:
         self.metrics = Metrics("api")
         self.unavailable = ""
         self.warning = ""
+        #: In place of the processes that read manifests.
+        self.read: ReadManifests = read_here
         self.watches_max = 3
         self.watches_of_user_max = 2
 
     def publish(self, seq: int, one: Verdict) -> None:
         """Take a verdict as the next record, and send its changes to watches."""
         self.watching.changed(self.state.take_verdict(seq, one))
+
+    async def _read(self, user: str, question: ManifestQuestion) -> ManifestReply:
+        return await self.read(user, question)
 
     def server(self) -> ApiServer:
         authorizer = Authorizer(self.rights)  # type: ignore[arg-type]  # sends reviews only
@@ -189,12 +207,18 @@ class Serving:
                 "decisions": DecisionResource(lambda: self.state.decisions, authorizer),
             },
             {
-                "fits": FitResource(self.planner, authorizer, ("tutti",)),
-                "explanations": ExplanationResource(("tutti",)),
+                "fits": FitResource(self._read, self.planner, authorizer, ("tutti",)),
+                "explanations": ExplanationResource(self._read, ("tutti",)),
             },
             gangs,
             Reporting(self.metrics),
-            limits=WatchLimits(in_all=self.watches_max, of_user=self.watches_of_user_max),
+            watch_limits=UserLimits(
+                "watches",
+                in_all=self.watches_max,
+                of_user=self.watches_of_user_max,
+                retry_s=10,
+                flags=("--watches-max", "--watches-of-user-max"),
+            ),
             unavailable=lambda one: self.unavailable if one.needs != "nothing" else "",
             warning=lambda: self.warning,
             now_ms=now_ms,

@@ -5,7 +5,8 @@ from functools import partial
 
 import pytest
 
-from services.api.answer_cache import AnswerCache
+from services.api.answer_cache import ENTRY_BYTES, AnswerCache
+from shared.runtime.user_turns import UserTurns
 
 
 class Asked:
@@ -25,7 +26,11 @@ class Asked:
 
 
 def a_cache(keep_s: float = 60.0, entries_max: int = 2) -> AnswerCache[str, str]:
-    return AnswerCache(keep_s=lambda _value: keep_s, entries_max=entries_max, in_flight_max=1)
+    return AnswerCache(
+        keep_s=lambda _value: keep_s,
+        bytes_max=entries_max * ENTRY_BYTES,
+        turns=UserTurns(places=1, of_user=1),
+    )
 
 
 async def test_clients_share_one_question_also_when_the_first_of_them_leaves() -> None:
@@ -70,7 +75,10 @@ async def test_an_answer_used_in_the_second_half_of_its_time_is_renewed_without_
     asked = Asked()
     asked.open.set()
     cache: AnswerCache[str, str] = AnswerCache(
-        keep_s=lambda _value: 10.0, entries_max=2, in_flight_max=1, renews=True
+        keep_s=lambda _value: 10.0,
+        bytes_max=2 * ENTRY_BYTES,
+        turns=UserTurns(places=1, of_user=1),
+        renews=True,
     )
     ask = partial(asked.ask, "a")
     assert await cache.get("a", ask) == "A"

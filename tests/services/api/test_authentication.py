@@ -117,6 +117,21 @@ async def test_answers_about_tokens_are_kept_and_tokens_that_are_none_are_not_as
     assert trusting.api.reviews == ["good", "bad"]
 
 
+async def test_tokens_that_begin_alike_are_of_their_own_users(trusting: Trusting) -> None:
+    begin = "good." + "x" * 2_000
+    for end in ("a", "b", "a"):
+        found = await trusting.user(("Authorization", f"Bearer {begin}{end}"))
+        assert found == User(name=f"{begin}{end}", groups=("g",))
+    assert trusting.api.reviews == [f"{begin}a", f"{begin}b"]
+
+
+async def test_a_user_with_more_than_its_bytes_is_refused(trusting: Trusting) -> None:
+    groups = [("X-Remote-Group", "g" * 1_000)] * 200
+    headers = [("X-Remote-User", "ada"), *groups]
+    assert await trusting.user(*headers, certificate="front-proxy") == 431
+    assert await trusting.user(*headers[:50], certificate="front-proxy") != 431
+
+
 async def test_a_refused_token_is_an_error_of_its_own_and_the_first_reason_is_logged(
     trusting: Trusting, caplog: pytest.LogCaptureFixture
 ) -> None:

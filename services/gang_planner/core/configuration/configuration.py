@@ -12,7 +12,6 @@ from dataclasses import replace
 from typing import Any, Final, cast
 
 import msgspec
-import yaml
 
 from services.gang_planner.core.configuration import unsupported
 from services.gang_planner.core.framework.arguments import Arguments, ConfigurationError
@@ -20,6 +19,7 @@ from services.gang_planner.core.framework.policy import Policy
 from services.gang_planner.core.framework.policy_set import PolicySet
 from services.gang_planner.core.policies import discovered
 from services.gang_planner.core.state.gang_settings import WITHOUT_ROOM, Defaults
+from shared.yaml_documents import InvalidYaml, read_document
 
 DEFAULT_TEXT: Final = """
 actions: "enqueue, allocate, backfill"
@@ -122,8 +122,8 @@ def parse_configuration(text: str) -> Configuration:
         raise ConfigurationError("file", f"must have at most {_CHARACTERS_MAX} characters")
     policy_text, _, defaults_text = text.partition(_DEFAULTS_MARK)
     try:
-        loaded: object = yaml.safe_load(policy_text if policy_text.strip() else DEFAULT_TEXT)
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        loaded: object = read_document(policy_text if policy_text.strip() else DEFAULT_TEXT)
+    except InvalidYaml as error:
         raise ConfigurationError("file", f"must be YAML: {error}") from error
     root = _mapping("file", loaded)
     for key in root:

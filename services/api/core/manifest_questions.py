@@ -1,0 +1,76 @@
+"""Questions about users' manifests, as they are sent to the process that reads them, and its
+replies.
+"""
+
+from typing import Final, Literal
+
+import msgspec
+
+from services.api.core.explanation_objects import explained, read_explanation
+from services.api.core.fit_objects import GangQuestion, questions_of, read_fit
+from services.api.errors import RequestFailed
+from shared.contracts import codec
+
+
+class ManifestQuestion(msgspec.Struct, frozen=True, kw_only=True):
+    """A request's body, and what it is asked for."""
+
+    kind: Literal["Fit", "Explanation"]
+    #: Of the request; for objects without one.
+    namespace: str
+    scheduler_names: tuple[str, ...]
+    body: bytes
+
+
+class ManifestReply(msgspec.Struct, frozen=True, kw_only=True):
+    """The JSON of the object, or why there is none."""
+
+    #: An Explanation with its status, a Fit without.
+    json: bytes = b""
+    gangs: tuple[GangQuestion, ...] = ()
+    #: HTTP status of a refusal; None: there is none.
+    refused: int | None = None
+    message: str = ""
+
+
+#: Bytes of the length before each question and reply.
+LENGTH_BYTES: Final = 4
+#: The largest questions for the planner, or the explanation of a body, with the body itself.
+REPLY_BYTES_MAX: Final = 32 * 1024 * 1024
+
+_encode: Final = msgspec.json.Encoder().encode
+encode_question: Final = msgspec.msgpack.Encoder().encode
+encode_reply: Final = msgspec.msgpack.Encoder().encode
+decode_question: Final = msgspec.msgpack.Decoder(ManifestQuestion).decode
+decode_reply: Final = msgspec.msgpack.Decoder(ManifestReply).decode
+
+
+def reply_to(question: ManifestQuestion) -> ManifestReply:
+    """The reply to a question."""
+    try:
+        match question.kind:
+            case "Explanation":
+                return _explanation(question)
+            case "Fit":
+                return _fit(question)
+    except RequestFailed as failure:
+        return ManifestReply(refused=failure.status, message=failure.message)
+
+
+def _explanation(question: ManifestQuestion) -> ManifestReply:
+    found = explained(read_explanation(question.body), question.namespace, question.scheduler_names)
+    return ManifestReply(json=_encode(found))
+
+
+def _fit(question: ManifestQuestion) -> ManifestReply:
+    fit = read_fit(question.body)
+    gangs = tuple(
+        GangQuestion(name=one.group.name, members=len(one.pods), payload=codec.encode(one))
+        for one in questions_of(fit, question.namespace, question.scheduler_names)
+    )
+    return ManifestReply(json=_encode(msgspec.structs.replace(fit, status=None)), gangs=gangs)
+
+
+def with_status(json: bytes, status: msgspec.Struct) -> bytes:
+    """The JSON of an object without a status, with one."""
+    return b'%b,"status":%b}' % (json[:-1], _encode(status))

@@ -1,0 +1,150 @@
+"""Reads YAML with bounds: the only place that loads it. Pure.
+
+A short text can stand for a large document (aliases), and can be nested so deep that the parser in
+C overflows its stack. So its events are checked, in one pass without recursion, before any of them
+becomes an object. The rules are about what the text would be without aliases, because every reader
+walks over that.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Any, Final
+
+import yaml
+
+#: As deep as JSON is read (`shared.kube.decoding`).
+DEPTH_MAX: Final = 200
+#: Values that aliases may add: a walk over them takes some tenths of a second. Manifests that are
+#: written by hand repeat some hundreds.
+ALIASED_NODES_MAX: Final = 100_000
+#: Characters that they may add. No object in etcd is as large.
+ALIASED_CHARACTERS_MAX: Final = 4 * 1024 * 1024
+#: More than the manifests of a large cluster. A file beyond it is no manifest.
+TEXT_CHARACTERS_MAX: Final = 64 * 1024 * 1024
+#: Numbers to the base 60 are computed digit by digit, in the square of their length.
+_NUMBER_CHARACTERS_MAX: Final = 256
+
+# The loader in C needs a tenth of the time; PyYAML may have been built without it.
+_LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_PREFIX: Final = "tag:yaml.org,2002:"
+_NUMBER_TAGS: Final = frozenset({f"{_PREFIX}int", f"{_PREFIX}float"})
+_BASE_60: Final = re.compile(r"[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?")
+
+
+class InvalidYaml(ValueError):
+    """A text is no YAML, or breaks a rule; the message names the line and the rule."""
+
+
+def read_documents(text: str | bytes) -> list[Any]:
+    """All documents of a text; an empty one is None. Raises InvalidYaml."""
+    try:
+        _check(text)
+        return list(yaml.load_all(text, Loader=_LOADER))
+    except InvalidYaml:
+        raise
+    except yaml.YAMLError as error:
+        raise InvalidYaml(str(error)) from None
+    except RecursionError:
+        raise InvalidYaml("its merge keys (<<) are nested too deep") from None
+    except UnicodeDecodeError as error:
+        raise InvalidYaml(str(error)) from None
+    except (ValueError, ArithmeticError, LookupError, AttributeError, TypeError) as error:
+        # PyYAML's constructors of numbers, dates and tags do not check what they are given.
+        raise InvalidYaml(f"a value does not fit its type: {error}") from None
+
+
+def read_document(text: str | bytes) -> Any:
+    """The only document of a text; None: it is empty. Raises InvalidYaml."""
+    documents = read_documents(text)
+    if len(documents) > 1:
+        raise InvalidYaml(f"it must be one document, and has {len(documents)}")
+    return documents[0] if documents else None
+
+
+def _check(text: str | bytes) -> None:
+    """Compare a text's events with the rules. Raises InvalidYaml, yaml.YAMLError."""
+    if len(text) > TEXT_CHARACTERS_MAX:
+        raise InvalidYaml(f"it must have at most {TEXT_CHARACTERS_MAX} characters")
+    sizes = _Sizes()
+    for event in _events(text):
+        match event:
+            case yaml.ScalarEvent():
+                _check_number(event)
+                sizes.add(event)
+            case yaml.AliasEvent():
+                sizes.repeat(event)
+            case yaml.CollectionStartEvent():
+                sizes.open(event)
+            case yaml.CollectionEndEvent():
+                sizes.close()
+            case yaml.DocumentStartEvent():
+                # Anchors end with their document. What aliases add is counted for the whole text.
+                sizes.forget_anchors()
+            case _:
+                pass
+
+
+def _events(text: str | bytes) -> Iterator[yaml.Event]:
+    events: Iterator[yaml.Event] = yaml.parse(text, Loader=_LOADER)
+    return events
+
+
+class _Sizes:
+    """Values and characters of the open collections and of anchors, aliases expanded."""
+
+    def __init__(self) -> None:
+        #: Of each open collection: its anchor, and how much was counted before it.
+        self._open: list[tuple[str | None, int, int]] = []
+        self._anchors: dict[str, tuple[int, int]] = {}
+        self._nodes = 0
+        self._characters = 0
+        self._aliased_nodes = 0
+        self._aliased_characters = 0
+
+    def forget_anchors(self) -> None:
+        self._anchors.clear()
+
+    def add(self, event: yaml.ScalarEvent) -> None:
+        self._nodes += 1
+        self._characters += len(event.value)
+        if event.anchor is not None:
+            self._anchors[event.anchor] = 1, len(event.value)
+
+    def open(self, event: yaml.CollectionStartEvent) -> None:
+        self._open.append((event.anchor, self._nodes, self._characters))
+        self._nodes += 1
+        if len(self._open) > DEPTH_MAX:
+            raise _broken(event, f"values must be nested in at most {DEPTH_MAX} levels")
+
+    def close(self) -> None:
+        anchor, nodes, characters = self._open.pop()
+        if anchor is not None:
+            self._anchors[anchor] = self._nodes - nodes, self._characters - characters
+
+    def repeat(self, event: yaml.AliasEvent) -> None:
+        """Count what an alias stands for; an unknown one is left to the loader."""
+        if any(anchor == event.anchor for anchor, _, _ in self._open):
+            raise _broken(event, f"the anchor {event.anchor} must not contain itself")
+        nodes, characters = self._anchors.get(event.anchor or "", (0, 0))
+        self._nodes += nodes
+        self._characters += characters
+        self._aliased_nodes += nodes
+        self._aliased_characters += characters
+        if self._aliased_nodes > ALIASED_NODES_MAX:
+            raise _broken(event, f"aliases must stand for at most {ALIASED_NODES_MAX} values")
+        if self._aliased_characters > ALIASED_CHARACTERS_MAX:
+            rule = f"aliases must stand for at most {ALIASED_CHARACTERS_MAX} characters"
+            raise _broken(event, rule)
+
+
+def _check_number(event: yaml.ScalarEvent) -> None:
+    if len(event.value) <= _NUMBER_CHARACTERS_MAX:
+        return
+    plain = not event.style and event.implicit[0]
+    if event.tag in _NUMBER_TAGS or (plain and _BASE_60.fullmatch(event.value)):
+        raise _broken(event, f"a number must have at most {_NUMBER_CHARACTERS_MAX} characters")
+
+
+def _broken(event: yaml.Event, rule: str) -> InvalidYaml:
+    line = 0 if event.start_mark is None else event.start_mark.line
+    return InvalidYaml(f"line {line + 1}: {rule}")
