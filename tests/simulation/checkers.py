@@ -23,6 +23,7 @@ from tests.simulation.kube_server import Obj, Write
 from tests.simulation.lives import NAMESPACE, Life
 from tests.simulation.nodes import cpu_milli
 from tests.simulation.pacing import Pacing
+from tests.simulation.tenant import crosses_namespaces
 from tests.simulation.truth import Stored, Truth
 from tests.simulation.workload import GROUPS
 from tests.simulation.world import World
@@ -142,6 +143,8 @@ class Checkers:
     # ---- appends
 
     def _appended(self, stream: str, seq: int, record: object) -> None:
+        if what := crosses_namespaces(record):
+            self.broken("", what)
         if isinstance(record, GangStarted):
             self._judge_start(record)
         if isinstance(record, GangDecision):

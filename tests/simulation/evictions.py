@@ -15,6 +15,7 @@ from tests.simulation.kube_api import ENDED
 from tests.simulation.kube_server import Obj
 from tests.simulation.lives import Life
 from tests.simulation.nodes import cpu_milli
+from tests.simulation.tenant import NAMESPACE as TENANTS_NAMESPACE
 from tests.simulation.truth import Stored, Truth
 from tests.simulation.world import World
 
@@ -97,7 +98,8 @@ class Evictions:
     def _victim(self, life: Life, seq: int, reason: str, victim: Victim) -> None:
         other = self._life_of(victim.uid)
         if other is None:
-            self._broken(life.name, f"eviction {seq} takes {victim.name}, which is not ours")
+            if victim.namespace != TENANTS_NAMESPACE:
+                self._broken(life.name, f"eviction {seq} takes {victim.name}, which is not ours")
             return
         if any(one.ended or one.plan.loses_its_group for one in (life, other)):
             return  # without its group a gang is in the default queue

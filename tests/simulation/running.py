@@ -54,6 +54,8 @@ _DEVICES_EVERY: Final = 40
 #: `_FEATURES_FROM` on. The seeds before it are those of the certified range and of the canaries.
 _FEATURES_EVERY: Final = 25
 _FEATURES_FROM: Final = 1000
+#: Runs in which a user of another namespace is hostile.
+_TENANT_EVERY: Final = 3
 #: Runs in which few pods may be in flight, so that gangs wait for binders in each.
 _THROTTLING_EVERY: Final = 3
 _THROTTLED_PODS: Final = 4
@@ -75,6 +77,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     small: bool = True
     #: Gangs ask for volumes and devices like this; None: the seed says whether.
     claims: ClaimShape | None = None
+    #: A user of another namespace is hostile; None: the seed says whether.
+    tenant: bool | None = None
     #: Words of broken promises that count as kept.
     overlook: tuple[str, ...] = ()
 
@@ -122,12 +126,16 @@ class Run:
         elif claims is None and options.seed >= _FEATURES_FROM:
             # Never one of the seeds above.
             claims = DEVICE_FEATURES if options.seed % _FEATURES_EVERY == 3 else None
+        tenant = options.tenant
+        if tenant is None:
+            tenant = options.seed % _TENANT_EVERY == 0
         self.world = World(
             self.loop,
             options.shape,
             on_fault=self._small_fault,
             note=self.history.note,
             claims=claims,
+            tenant=tenant,
         )
         self.world.only = options.gangs
         self.nats = SimNats(self.loop, self.loop.dice.rng("nats"))

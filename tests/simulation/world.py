@@ -15,6 +15,7 @@ from tests.simulation.kube_server import Etcd, with_
 from tests.simulation.lives import NAMESPACE, Lives
 from tests.simulation.loop import SimLoop
 from tests.simulation.nodes import Nodes, cpu_milli
+from tests.simulation.tenant import Tenant
 from tests.simulation.workload import OTHER_QUEUE, Shape, draw
 
 FOREIGN: Final = "other-scheduler"
@@ -31,9 +32,10 @@ class World:
         on_fault: Callable[[str], None],
         note: Callable[[str, str], None],
         claims: ClaimShape | None = None,
+        tenant: bool = False,
     ) -> None:
         """`on_fault(kind)` and `note(gang, what)` are called with what happens; with `claims` some
-        gangs ask for volumes and devices.
+        gangs ask for volumes and devices; with `tenant` a user of another namespace is hostile.
         """
         self.loop = loop
         self.shape = shape
@@ -43,6 +45,7 @@ class World:
         self.nodes = Nodes(self.etcd, self._runs_for, may_end=self._may_end)
         self.lives = Lives(self.etcd, self.nodes, note)
         self.claims = Claims(self.etcd, self.lives, claims, note=note) if claims else None
+        self.tenant = Tenant(self.etcd, self.lives, note) if tenant else None
         self.api.policies.append(self.lives.policy)
         if self.claims is not None:
             self.api.patch_policies.append(self.claims.devices.policy)
@@ -62,6 +65,9 @@ class World:
         if self.claims is not None:
             self.claims.begin(plans, self.shape)
         self.lives.begin([one for one in plans if self.only is None or one.name in self.only])
+
+        if self.tenant is not None:
+            self.tenant.begin()
 
     def _runs_for(self, pod: dict[str, Any]) -> int:
         return self.lives.runs_for(pod)
@@ -130,6 +136,8 @@ class World:
 
     def heal(self) -> None:
         """No more faults: everything that is broken is whole again."""
+        if self.tenant is not None:
+            self.tenant.leave()
         self.api.rates = type(self.api.rates)()
         self.api.down_until_s = self.api.hung_until_s = 0.0
         for name, kubelet in list(self.nodes.kubelets.items()):
