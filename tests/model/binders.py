@@ -52,7 +52,7 @@ from tests.model.states import (
 )
 
 machines = Interned()
-_NAMES: Final = "abc"
+_NAMES: Final = "abcd"
 _CYCLE: Final = Cycle(cluster_seq=0, outcomes_seq=0, now_ms=0, configuration="")
 #: One retry is every retry: what counts is that there is more than one request for a member.
 _LIMITS: Final = Limits(posts_max=2, reads_max=2, deliveries_max=2)

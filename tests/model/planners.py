@@ -222,16 +222,19 @@ class Memory:
         self.late = False
 
 
-def remember(state: State, rules: Rules, planner: Planner) -> Memory:
-    """Work out what is assumed, from the log as far as it is read."""
+def remember(state: State, rules: Rules, planner: Planner, own: range) -> Memory:
+    """Work out what is assumed for the gang with these members, from the log as far as it is read.
+    Nodes are occupied whichever gang's records occupy them.
+    """
     view = planner.view
     memory = Memory(view)
     for position, record in enumerate(state.log[: planner.read]):
         if isinstance(record, Mark):
-            memory.refused &= record.kind != "ReleaseClosed"
+            memory.refused &= record.kind != "ReleaseClosed" or rules.of_gang(record.gang) != own
             continue
         published = state.outcomes[position] if position in planner.heard else None
-        memory.unanswered |= published is None
+        if is_about(record, own):
+            memory.unanswered |= published is None
         if isinstance(record, Remove):
             continue
         for place, (member, gen, node) in enumerate(record.members):
@@ -243,14 +246,26 @@ def remember(state: State, rules: Rules, planner: Planner) -> Memory:
                 if published is not None or rules.decision_assumes:
                     memory.taken.add(member)
                     memory.occupied.add(node)
-                    memory.assumed = True
+                    memory.assumed |= member in own
             else:
-                _not_bound(state, rules, memory, (position, place), published)
+                _not_bound(state, rules, memory, (position, place), published, own)
     return memory
 
 
+def is_about(record: Record, own: range) -> bool:
+    """Whether a decision is about the gang with these members."""
+    if isinstance(record, Bind):
+        return record.members[0][0] in own
+    return isinstance(record, Remove) and record.victims[0][0] in own
+
+
 def _not_bound(
-    state: State, rules: Rules, memory: Memory, at: tuple[int, int], published: Published
+    state: State,
+    rules: Rules,
+    memory: Memory,
+    at: tuple[int, int],
+    published: Published,
+    own: range,
 ) -> None:
     """An outcome says that a member was not bound: its room ends, or stays for a late request."""
     position, place = at
@@ -261,13 +276,13 @@ def _not_bound(
     if result == "gone":
         memory.taken.add(member)  # the pause lasts longer than the watch lags
     memory.bad.add((member, node))
-    memory.refused |= result == "refused" and not published.unproved
+    memory.refused |= result == "refused" and not published.unproved and member in own
     definite = result != "unknown" and published.delivered == 1
     if definite and not (rules.late_is_published and published.late[place]):
         return
     if rules.late_room_is_kept and may_land(state, position, place):
         memory.occupied.add(node)
-        memory.late = True
+        memory.late |= member in own
 
 
 def may_land(state: State, position: int, place: int) -> bool:
@@ -287,31 +302,60 @@ def may_land(state: State, position: int, place: int) -> bool:
 
 
 def decide(state: State, rules: Rules, index: int) -> tuple[Record | None, str]:
-    """The next record that the leading planner would append."""
+    """The next record that the leading planner would append: for gangs bound in part first."""
     planner = state.planners[index]
+    gangs = range(len(rules.gangs))
+    for gang in sorted(gangs, key=lambda gang: not _is_bound(planner, rules.of_gang(gang))):
+        record, why = _decide_for(state, rules, planner, gang)
+        if record is not None:
+            return record, why
+    return None, ""
+
+
+def _is_bound(planner: Planner, own: range) -> bool:
+    return any(planner.view[i].node >= 0 for i in own)
+
+
+def _decide_for(
+    state: State, rules: Rules, planner: Planner, gang: int
+) -> tuple[Record | None, str]:
+    own = rules.of_gang(gang) if rules.gangs_are_apart else range(rules.members)
     log = state.log[: planner.read]
-    memory = remember(state, rules, planner)
+    memory = remember(state, rules, planner, own)
     if memory.unresolved:
         return None, ""
-    notes = [one.kind for one in log if isinstance(one, Mark) and one.kind != "Epoch"]
-    bound = [i for i, pod in enumerate(planner.view) if pod.node >= 0]
+    notes = [
+        one.kind
+        for one in log
+        if isinstance(one, Mark) and one.kind != "Epoch" and one.gang == gang
+    ]
+    bound = [i for i in own if planner.view[i].node >= 0]
     if "ReleaseOpened" in notes[-1:]:
-        return _release(state, planner, memory, bound)
+        return _release(state, planner, memory, bound, gang)
     if "Started" in notes:
-        return _plan(state, rules, planner, memory)
-    if len(bound) == len(state.pods):
-        return Mark("", "Started"), "the gang has started"
-    attempts = sum(isinstance(one, Bind) for one in log)
+        return _plan(state, rules, planner, memory, own)
+    if len(bound) == len(own):
+        return Mark("", "Started", gang), f"gang {gang} has started"
+    attempts = sum(isinstance(one, Bind) and is_about(one, own) for one in log)
     cannot_finish = memory.refused or (attempts >= ATTEMPTS_MAX and not memory.assumed)
     if cannot_finish and (bound or memory.assumed):
-        return Mark("", "ReleaseOpened"), "opens a release"
+        return Mark("", "ReleaseOpened", gang), f"opens a release of gang {gang}"
     if attempts >= ATTEMPTS_MAX:
         return None, ""
-    return _plan(state, rules, planner, memory)
+    if bound and _is_without_room(rules, memory, planner, own):
+        return Mark("", "ReleaseOpened", gang), f"the repair of gang {gang} has a deadline"
+    return _plan(state, rules, planner, memory, own)
+
+
+def _is_without_room(rules: Rules, memory: Memory, planner: Planner, own: range) -> bool:
+    """Whether fewer nodes are free than members wait, whatever comes of requests in flight."""
+    waiting = [i for i in own if i not in memory.taken]
+    lost = any(planner.view[i].node == ABSENT for i in own)
+    return len(waiting) > rules.nodes - len(memory.occupied) and not (memory.late or lost)
 
 
 def _release(
-    state: State, planner: Planner, memory: Memory, bound: list[int]
+    state: State, planner: Planner, memory: Memory, bound: list[int], gang: int
 ) -> tuple[Record | None, str]:
     """Delete what is bound, as often as it takes; end when nothing is left."""
     if memory.unanswered:
@@ -331,18 +375,20 @@ def _release(
         return Remove("", planner.epoch, victims), f"releases {victims}"
     if bound or memory.late or memory.assumed:
         return None, ""
-    return Mark("", "ReleaseClosed"), "closes the release"
+    return Mark("", "ReleaseClosed", gang), f"closes the release of gang {gang}"
 
 
 def _plan(
-    state: State, rules: Rules, planner: Planner, memory: Memory
+    state: State, rules: Rules, planner: Planner, memory: Memory, own: range
 ) -> tuple[Record | None, str]:
     """Give every member that waits a node, or none: two planners prefer different nodes."""
     view = planner.view
-    waiting = [i for i in range(len(view)) if i not in memory.taken]
-    if not waiting or any(pod.node == ABSENT for pod in view):
+    waiting = [i for i in own if i not in memory.taken]
+    if not waiting or any(view[i].node == ABSENT for i in own):
         return None, ""
     free = [node for node in range(rules.nodes) if node not in memory.occupied]
+    if len(free) < len(waiting) + _held(state, rules, planner, memory, own):
+        return None, ""
     if planner.epoch > 1:
         free.reverse()
     members: list[tuple[int, int, int]] = []
@@ -353,6 +399,21 @@ def _plan(
         node = good[0]
         free.remove(node)
         members.append((member, view[member].gen, node))
-    again = any(isinstance(one, Bind) for one in state.log[: planner.read])
+    log = state.log[: planner.read]
+    again = any(isinstance(one, Bind) and is_about(one, own) for one in log)
     preflight = again and len(members) > 1 and rules.preflighted_again
     return Bind("", planner.epoch, tuple(members), preflight), f"binds {members}"
+
+
+def _held(state: State, rules: Rules, planner: Planner, memory: Memory, own: range) -> int:
+    """Nodes that are held for lost members of other gangs that have started."""
+    if not rules.lost_are_held:
+        return 0
+    started = {
+        one.gang
+        for one in state.log[: planner.read]
+        if isinstance(one, Mark) and one.kind == "Started"
+    }
+    others = [i for gang in started for i in rules.of_gang(gang) if i not in own]
+    # A member that is bound, or on its way to a node, has a node already.
+    return sum(planner.view[i].node == ABSENT or i not in memory.taken for i in others)

@@ -71,13 +71,13 @@ def search(rules: Rules, *, states_max: int = 3_000_000) -> Result:
                 wrong = unsafe(following, rules)
                 if wrong:
                     raise Found(history_of(came, number, wrong))
-            wrong = misdeed(state, step)
+            wrong = misdeed(state, step, rules)
             if wrong:
                 raise Found(history_of(came, here, f"{step.label}: {wrong}"))
             if not step.fault:
                 free.append(number)
         onwards.append(free)
-        good.append(good_end(state) if not free else "")
+        good.append(good_end(state, rules) if not free else "")
         assert len(came) <= states_max, f"more than {states_max} states"
     result = Result(len(came), steps)
     for number, free in enumerate(onwards):
@@ -123,18 +123,26 @@ def unsafe(state: State, rules: Rules) -> str:
     nodes = [pod.node for pod in state.pods if pod.node >= 0]
     if len(set(nodes)) < len(nodes):
         return f"a node is over-committed: {state.pods}"
-    if not rules.faults_max and _releases(state) > 1:
-        return "a gang that a policy refuses was bound in part a second time"
+    for gang in range(len(rules.gangs)):
+        if rules.faults_max or not (releases := _releases(state, gang)):
+            continue
+        if not rules.poisoned & set(rules.of_gang(gang)):
+            return f"gang {gang} is released, though nothing of it was refused"
+        if releases > 1:
+            return "a gang that a policy refuses was bound in part a second time"
     return ""
 
 
-def misdeed(state: State, step: Step) -> str:
+def misdeed(state: State, step: Step, rules: Rules) -> str:
     """What must never be done."""
     for position, published in enumerate(state.outcomes):
         if published is not None and step.state.outcomes[position] != published:
             return f"decision {position + 1} has two outcomes"
     if len(step.state.log) > len(state.log):
-        twice = _open_members(state) & _members_of(step.state.log[-1])
+        appended = step.state.log[-1]
+        if len({rules.gang_of(member) for member, _ in _pods_of(appended)}) > 1:
+            return f"{appended} is about pods of two gangs"
+        twice = _open_members(state) & _members_of(appended)
         if twice:
             return f"two open decisions on {sorted(twice)}"
     if step.fault:
@@ -147,8 +155,11 @@ def misdeed(state: State, step: Step) -> str:
     return ""
 
 
-def _releases(state: State) -> int:
-    return sum(isinstance(one, Mark) and one.kind == "ReleaseOpened" for one in state.log)
+def _releases(state: State, gang: int) -> int:
+    return sum(
+        isinstance(one, Mark) and (one.kind, one.gang) == ("ReleaseOpened", gang)
+        for one in state.log
+    )
 
 
 def _open_members(state: State) -> set[tuple[int, int]]:
@@ -165,17 +176,36 @@ def _members_of(record: Record) -> set[tuple[int, int]]:
     return set()
 
 
-def good_end(state: State) -> str:
-    """What kind of end this is; "" for one that is not good."""
+def _pods_of(record: Record) -> set[tuple[int, int]]:
+    return set(record.victims) if isinstance(record, Remove) else _members_of(record)
+
+
+def good_end(state: State, rules: Rules) -> str:
+    """What kind of end this is, for each gang; "" for one that is not good."""
     for position, record in enumerate(state.log):
         if not isinstance(record, Mark) and state.outcomes[position] is None:
             return ""
-    bound = sum(pod.node >= 0 for pod in state.pods)
-    notes = [one.kind for one in state.log if isinstance(one, Mark) and one.kind != "Epoch"]
-    if bound == len(state.pods):
+    free = rules.nodes - sum(pod.node >= 0 for pod in state.pods)
+    ends = [_end_of(state, rules.of_gang(gang), gang, free) for gang in range(len(rules.gangs))]
+    return ", ".join(ends) if all(ends) else ""
+
+
+def _end_of(state: State, own: range, gang: int, free: int) -> str:
+    """A gang's end: whole, released, or waiting because fewer nodes are free than it has members;
+    "" for one that is not good.
+    """
+    bound = sum(state.pods[i].node >= 0 for i in own)
+    notes = [
+        one.kind
+        for one in state.log
+        if isinstance(one, Mark) and one.kind != "Epoch" and one.gang == gang
+    ]
+    if bound == len(own):
         return "whole" if "Started" in notes else ""
     if bound:
         return ""
+    if not notes and free < len(own):
+        return "waits"
     return "" if notes[-1:] == ["ReleaseOpened"] else "released"
 
 

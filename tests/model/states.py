@@ -1,8 +1,8 @@
 """What a state of the model is: plain tuples, so that two equal states are one.
 
-One gang, a few nodes with room for one pod each. Everything that two parties could see
-differently is there twice: pods as the API server has them and as a planner sees them, records in
-the stream and records still in flight.
+One gang, or two of different tenants, and a few nodes with room for one pod each. Everything that
+two parties could see differently is there twice: pods as the API server has them and as a planner
+sees them, records in the stream and records still in flight.
 """
 
 from dataclasses import dataclass
@@ -45,6 +45,8 @@ class Mark(NamedTuple):
 
     id: str
     kind: str
+    #: The gang that a note is about; an epoch is about none.
+    gang: int = 0
 
 
 Record: TypeAlias = Bind | Remove | Mark
@@ -148,8 +150,9 @@ class Step(NamedTuple):
 class Rules:
     """What may go wrong, and which rules of the protocol hold: a test may take one away."""
 
-    members: int = 3
-    #: One more than members: there is a node to go to when one fails.
+    #: Members of each gang.
+    gangs: tuple[int, ...] = (3,)
+    #: One more than members: there is a node to go to when one fails. With fewer the gangs compete.
     nodes: int = 4
     #: Kinds of fault; each happens at most once in a life, and at most so many in all.
     faults: frozenset[str] = frozenset()
@@ -175,6 +178,24 @@ class Rules:
     redelivery_claims: bool = True
     #: From the second attempt on all bindings are proved before one is sent.
     preflighted_again: bool = True
+    #: Nodes are kept for lost members of a gang that has started.
+    lost_are_held: bool = True
+    #: A gang's record is about its own pods only, whatever another tenant's pods declare.
+    gangs_are_apart: bool = True
+
+    @property
+    def members(self) -> int:
+        """Pods of all gangs."""
+        return sum(self.gangs)
+
+    def of_gang(self, gang: int) -> range:
+        """The places of a gang's members among all pods."""
+        first = sum(self.gangs[:gang])
+        return range(first, first + self.gangs[gang])
+
+    def gang_of(self, member: int) -> int:
+        """The gang of a member."""
+        return next(gang for gang in range(len(self.gangs)) if member in self.of_gang(gang))
 
 
 #: Stands for every set of faults that has reached the limit: what they were matters no more.
