@@ -227,4 +227,3 @@ def crosses_namespaces(record: object) -> str:
         taken = sorted({one.namespace for one in record.victims})
         return f"releases pods of {taken} as one gang" if len(taken) > 1 else ""
     return ""
-
