@@ -223,10 +223,13 @@ class Users:
             gang.form, gang.name, size=gang.size, minimum=gang.minimum, settings=gang.settings
         )
         await self._create(path, wanted)
-        gang.group = gang.name
+        group = gang.name
         if gang.form == "job":
             made = await self.client.get(f"{path}/{gang.name}")
-            gang.group = f"{gang.name}-{made['metadata']['uid']}"
+            group = f"{gang.name}-{made['metadata']['uid']}"
+        # Only now: the API server may be killed between the two requests, and then both are made
+        # again.
+        gang.group = group
 
     async def _end(self, gang: Gang, pods: dict[int, Object]) -> None:
         """Delete the declaring object first: then no controller recreates the pods. For a Job this
