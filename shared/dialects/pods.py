@@ -20,6 +20,8 @@ from shared.kube import objects as kube
 from shared.kube.decoding import Undecodable
 from shared.kube.requests import extended_requests
 from shared.model import objects as model
+from shared.model.bounds import unjudged_shape
+from shared.model.terms import TooLarge
 
 #: Whether a pod may be evicted (Volcano), and for how long after its start it may not.
 _PREEMPTABLE: Final = "volcano.sh/preemptable"
@@ -28,6 +30,10 @@ _COOLDOWN: Final = "volcano.sh/cooldown-time"
 _TRUE: Final = frozenset({"1", "t", "T", "TRUE", "true", "True"})
 #: Labels of a pod, encoded, are at most this long; real ones take a hundred bytes.
 _LABEL_BYTES_MAX: Final = 32 * 1024
+_LABELS_TOO_LARGE: Final = TooLarge(
+    field="metadata.labels",
+    rule=f"takes too many bytes, and Tutti judges at most {_LABEL_BYTES_MAX} of them",
+)
 _REASON_CHARACTERS_MAX: Final = 256
 #: Number of owners, and of sets of labels, that are cached, so that equal pods share one object.
 _SHARED_MAX: Final = 1024
@@ -72,21 +78,22 @@ def read_pod(found: kube.Pod, context: ReadingContext) -> model.Pod:
     disrupted, released, scheduled_ms = (
         _conditions(status.conditions) if status.conditions else (False, False, 0)
     )
+    encoded = shape(
+        spec,
+        status,
+        metadata,
+        unread=objections if ours else (),
+        device_parts=vocabulary.device_parts(given) if ours and given else (),
+    )
     return model.Pod(
         uid=metadata.uid,
         namespace=intern(metadata.namespace),
         name=metadata.name,
         resource_version=metadata.version,
         created_ms=metadata.created_ms,
-        shape=shape(
-            spec,
-            status,
-            metadata,
-            unread=objections if ours else (),
-            device_parts=vocabulary.device_parts(given) if ours and given else (),
-        )
+        shape=encoded
         if len(labels) <= _LABEL_BYTES_MAX
-        else unjudged(f"metadata.labels: at most {_LABEL_BYTES_MAX} bytes of them are judged"),
+        else unjudged_shape(encoded, _LABELS_TOO_LARGE.text, on_node=bool(spec.node_name)),
         ours=ours,
         scheduler_name=intern(spec.scheduler_name),
         group_name=intern(group_name),
