@@ -1,6 +1,6 @@
 """Reads a v1 Pod into the neutral model; `shapes` reads its shape.
 
-Texts of unlimited length are cut here, so that every pod fits into a message.
+Texts of unlimited length are cut here: the cluster state keeps all pods.
 """
 
 import re
