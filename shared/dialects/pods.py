@@ -78,22 +78,19 @@ def read_pod(found: kube.Pod, context: ReadingContext) -> model.Pod:
     disrupted, released, scheduled_ms = (
         _conditions(status.conditions) if status.conditions else (False, False, 0)
     )
-    encoded = shape(
-        spec,
-        status,
-        metadata,
-        unread=objections if ours else (),
-        device_parts=vocabulary.device_parts(given) if ours and given else (),
-    )
+    device_parts = vocabulary.device_parts(given) if ours and given else ()
+    unread = objections if ours else ()
+    encoded = shape(spec, status, metadata, unread=unread, device_parts=device_parts)
+    if len(labels) > _LABEL_BYTES_MAX:
+        labels = b""
+        encoded = unjudged_shape(encoded, _LABELS_TOO_LARGE.text, on_node=bool(spec.node_name))
     return model.Pod(
         uid=metadata.uid,
         namespace=intern(metadata.namespace),
         name=metadata.name,
         resource_version=metadata.version,
         created_ms=metadata.created_ms,
-        shape=encoded
-        if len(labels) <= _LABEL_BYTES_MAX
-        else unjudged_shape(encoded, _LABELS_TOO_LARGE.text, on_node=bool(spec.node_name)),
+        shape=encoded,
         ours=ours,
         scheduler_name=intern(spec.scheduler_name),
         group_name=intern(group_name),
@@ -118,7 +115,7 @@ def read_pod(found: kube.Pod, context: ReadingContext) -> model.Pod:
         gates=tuple(gate.name for gate in spec.scheduling_gates[:_GATES_MAX]),
         decision_seq=_decision(given),
         traceparent=traceparent(given),
-        labels=labels if len(labels) <= _LABEL_BYTES_MAX else b"",
+        labels=labels,
         nominated_node=intern(status.nominated_node_name[:NAME_CHARACTERS_MAX]),
         preempts=spec.preemption_policy != "Never",
         priority_class=intern(spec.priority_class_name[:NAME_CHARACTERS_MAX]),

@@ -202,7 +202,7 @@ def unjudged_shape(encoded: bytes, why: str, *, on_node: bool) -> bytes:
 def _unjudged(shape: Shape, why: str, *, on_node: bool) -> Shape:
     if not on_node:
         return Shape(requests=(("pods", 1),), unsupported=(why,))
-    # Native ones first; of the others as many as the shape holds.
+    # Native ones first, and as many extended ones as the shape holds.
     requests = sorted(shape.requests, key=lambda pair: (pair[0] not in _NATIVE, pair))
     left = SHAPE_BYTES_MAX // 2
     kept: list[tuple[str, int]] = []
@@ -266,23 +266,33 @@ def _broken_rule(value: Any, *, resources: bool) -> str:
     return ""
 
 
-def _size(value: Any) -> tuple[int, int]:
+def _size(value: object) -> tuple[int, int]:
     """The entries of all lists of a value, where a pair is one entry, and its longest text."""
     if isinstance(value, str):
         return 0, len(value)
-    entries, parts = 0, cast("tuple[Any, ...]", ())
+    entries, longest = 0, 0
+    parts = _parts(value)
     if isinstance(value, tuple):
-        entries, parts = len(value), value
-    elif isinstance(value, msgspec.Struct):
-        parts = msgspec.structs.astuple(value)
-    longest = 0
-    for part in parts:
+        entries = len(parts)
         # A tuple in a tuple is a pair, which may contain a list.
-        for one in part if isinstance(part, tuple) and entries else (part,):
-            below, characters = _size(one)
-            entries += below
-            longest = max(longest, characters)
+        parts = tuple(one for part in parts for one in _pair(part))
+    for part in parts:
+        below, characters = _size(part)
+        entries += below
+        longest = max(longest, characters)
     return entries, longest
+
+
+def _parts(value: object) -> tuple[object, ...]:
+    """The items of a tuple or the fields of a struct."""
+    if isinstance(value, msgspec.Struct):
+        return cast("tuple[object, ...]", msgspec.structs.astuple(value))
+    return cast("tuple[object, ...]", value) if isinstance(value, tuple) else ()
+
+
+def _pair(value: object) -> tuple[object, ...]:
+    items = _parts(value)
+    return items if isinstance(value, tuple) else (value,)
 
 
 def _without(one: _Bounded, field: msgspec.structs.FieldInfo) -> _Bounded:

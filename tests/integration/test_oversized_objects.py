@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(180
 
 #: What the issue was reported with; the API server takes more than a megabyte.
 BYTES: Final = 975_000
-#: A gang of another namespace is bound in this time, whatever the watcher reads meanwhile.
+#: A gang of another namespace is bound in this time, whatever the watcher reads besides.
 BOUND_S: Final = 10.0
 #: Longest label values, each another one.
 VALUES: Final = [f"{number:06}{'v' * 57}" for number in range(BYTES // 66)]

@@ -9,7 +9,7 @@ from services.gang_planner.core.constraints.filters import volume_binding
 from shared.model import bounds
 from shared.model.objects import KINDS, ClusterObject, Pod
 from shared.model.reference_objects import Budget, ResourceQuota
-from shared.model.terms import Requirement, Selector, SelectorTerm
+from shared.model.terms import Requirement, Selector, SelectorTerm, TooLarge
 from tests.services.gang_planner.core.claims import (
     hosts,
     make_claim,
@@ -59,10 +59,10 @@ def every_kind() -> list[ClusterObject]:
     assert set(samples) == set(KINDS.values())
     found: list[ClusterObject] = []
     for one in samples.values():
-        for field in bounds._fields(type(one)):
+        for field in msgspec.structs.fields(type(one)):
             if field.required:
                 continue
-            marker = bounds.TooLarge(field=field.name, rule="is too large")
+            marker = TooLarge(field=field.name, rule="is too large")
             uid = f"{type(one).__name__}-{field.name}"
             left = replace(bounds._without(one, field), uid=uid, name=uid)
             if isinstance(left, Pod) and left.node:
