@@ -113,8 +113,10 @@ def shape(
             device_parts,
         )
     )
-    encoded = _shape(source) if len(source) > _CACHED_SOURCE_BYTES_MAX else _cached_shape(source)
-    return judged_shape(encoded, on_node=bool(spec.node_name))
+    on_node = bool(spec.node_name)
+    if len(source) > _CACHED_SOURCE_BYTES_MAX:
+        return _shape(source, on_node)
+    return _cached_shape(source, on_node)
 
 
 def _restricts_node(volume: kube.Volume) -> bool:
@@ -172,8 +174,8 @@ def _pod_terms(spec: kube.PodSpec) -> Iterator[kube.PodAffinityTerm]:
             yield from (weighted.pod_affinity_term for weighted in terms.preferred)
 
 
-def _shape(source: bytes) -> bytes:
-    return _encode(_computed_shape(_decode_source(source)))
+def _shape(source: bytes, on_node: bool) -> bytes:  # a key of the cache
+    return judged_shape(_encode(_computed_shape(_decode_source(source))), on_node=on_node)
 
 
 _cached_shape: Final = lru_cache(maxsize=8192)(_shape)

@@ -60,8 +60,8 @@ TEXT_CHARACTERS_MAX: Final = 16 * 1024
 #: Of all that makes a pod on a node take from it (ports, claims, disks), if it is not judged.
 _KEPT_MAX: Final = 256
 
-#: A shorter encoding has neither so many resources, of at least four bytes each, nor so many
-#: entries: it is not looked into.
+#: A shorter encoding has not so many resources, of at least four bytes each. One shorter than
+#: ENTRIES_MAX has neither so many entries nor so long a text, so its lists are not walked through.
 _UNSEEN_BYTES_MAX: Final = 4 * RESOURCES_MAX
 #: Fields of the type `Resources`, which counts of roles and images have, too.
 _RESOURCES: Final[dict[type, frozenset[str]]] = {
@@ -150,13 +150,14 @@ def bounded(one: ClusterObject) -> ClusterObject:
 
     The bounds of a pod's shape are those of `judged_shape`.
     """
-    if len(_encode(one)) <= _UNSEEN_BYTES_MAX:
+    size = len(_encode(one))
+    if size <= _UNSEEN_BYTES_MAX:
         return one
     if isinstance(one, Pod) and one.declared_group is not None:
         group = bounded(one.declared_group)
         if isinstance(group, PodGroup) and group is not one.declared_group:
             one = msgspec.structs.replace(one, declared_group=group)
-    left, found = _within(one, OBJECT_BYTES_MAX)
+    left, found = _within(one, size, OBJECT_BYTES_MAX)
     return left if found is None else _marked(left, found)
 
 
@@ -190,7 +191,7 @@ def judged_shape(encoded: bytes, *, on_node: bool) -> bytes:
     if len(encoded) <= _UNSEEN_BYTES_MAX:
         return encoded
     shape = _decode_shape(encoded)
-    _, found = _within(shape, SHAPE_BYTES_MAX)
+    _, found = _within(shape, len(encoded), SHAPE_BYTES_MAX)
     return encoded if found is None else _encode(_unjudged(shape, found.text, on_node=on_node))
 
 
@@ -227,17 +228,25 @@ def _unjudged(shape: Shape, why: str, *, on_node: bool) -> Shape:
     return Shape(requests=found.requests, unsupported=(why,))
 
 
-def _within(one: _Bounded, bytes_max: int) -> tuple[_Bounded, TooLarge | None]:
-    """The object without the fields that break a rule, and the first violation."""
+def _within(one: _Bounded, size: int, bytes_max: int) -> tuple[_Bounded, TooLarge | None]:
+    """The object without the fields that break a rule, and the first violation.
+
+    Args:
+        one: The object.
+        size: Bytes of its encoding, at least.
+        bytes_max: How many it may have.
+    """
     kind = type(one)
     first: TooLarge | None = None
     for field in _fields(kind):
         resources = field.name in _RESOURCES.get(kind, ())
-        rule = _broken_rule(getattr(one, field.name), resources=resources)
+        rule = _broken_rule(
+            getattr(one, field.name), resources=resources, walked=size > ENTRIES_MAX
+        )
         if rule:
             first = first or TooLarge(field=_path(kind, field.name), rule=rule)
             one = _without(one, field)
-    if len(_encode(one)) <= bytes_max:
+    if size <= bytes_max or len(_encode(one)) <= bytes_max:
         return one, first
     by_size = sorted(
         (field for field in _fields(kind) if not field.required),
@@ -245,8 +254,8 @@ def _within(one: _Bounded, bytes_max: int) -> tuple[_Bounded, TooLarge | None]:
         reverse=True,
     )
     for field in by_size:
-        size = len(_encode(getattr(one, field.name)))
-        rule = f"takes {size} bytes, and Tutti judges objects of at most {bytes_max}"
+        length = len(_encode(getattr(one, field.name)))
+        rule = f"takes {length} bytes, and Tutti judges objects of at most {bytes_max}"
         first = first or TooLarge(field=_path(kind, field.name), rule=rule)
         one = _without(one, field)
         if len(_encode(one)) <= bytes_max:
@@ -254,11 +263,11 @@ def _within(one: _Bounded, bytes_max: int) -> tuple[_Bounded, TooLarge | None]:
     return one, first
 
 
-def _broken_rule(value: Any, *, resources: bool) -> str:
+def _broken_rule(value: Any, *, resources: bool, walked: bool) -> str:
     """The rule that a field's value breaks; "": none."""
     if resources and len(value or ()) > RESOURCES_MAX:
         return f"has {len(value)} resources, and Tutti judges at most {RESOURCES_MAX}"
-    entries, characters = _size(value)
+    entries, characters = _size(value) if walked else (0, 0)
     if entries > ENTRIES_MAX:
         return f"has {entries} entries, and Tutti judges at most {ENTRIES_MAX}"
     if characters > TEXT_CHARACTERS_MAX:
