@@ -52,6 +52,9 @@ class Reporting:
             lambda: {(): self._relists},
         )
         self._unreadable = metrics.gauge("unreadable", "Objects that did not fit their type")
+        self._too_large = metrics.gauges(
+            "too_large_objects", "Objects that are too large to be judged, by kind", "kind"
+        )
         self.snapshots = metrics.counter("snapshots_total", "Snapshots begun by readers")
 
     def listed(self, resource: Resource, objects: int) -> None:
@@ -94,6 +97,7 @@ class Reporting:
         """Set the gauges; called each second."""
         for kind in RECORDS:
             self._objects(kind).set(state.cluster_state.count(kind))
+            self._too_large(kind).set(len(state.too_large.get(kind, ())))
         self._relists = relists
         self._unreadable.set(state.unreadable)
 

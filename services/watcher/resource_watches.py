@@ -125,7 +125,7 @@ class ResourceWatches:
         if not self._unseen:
             self.listed.set()
         for problem in self._state.take_problems():
-            logger.warning("an object cannot be read: %s", problem)
+            logger.warning("an object cannot be judged: %s", problem)
         if count:
             self._on_change()
 

@@ -16,11 +16,12 @@ from shared.dialects.discovery import dialects, dialects_watched_for_pods
 from shared.dialects.protocol import Kind, ReadingContext
 from shared.kube.decoding import Change, Undecodable
 from shared.kube.resources import PODGROUPS_VOLCANO, Resource
+from shared.model.bounds import bounded, marker_of
 from shared.model.objects import ClusterObject
 
 #: The kind of group that is created for bare pods, if the API server serves it.
 IMPLIED_GROUPS_KIND: Final = PODGROUPS_VOLCANO
-#: Problems kept until they are logged; further malformed objects are only counted.
+#: Problems kept until they are logged; further objects with problems are only counted.
 _PROBLEMS_MAX: Final = 20
 
 
@@ -39,6 +40,8 @@ class WatcherState:
         #: By resource, from its first list on: whether the API server serves it.
         self._served: dict[str, bool] = {}
         self._problems: list[str] = []
+        #: Neutral kind -> UIDs of its objects that are too large, each with what is too large.
+        self.too_large: dict[str, dict[str, str]] = {}
 
     @property
     def reading(self) -> ReadingContext:
@@ -59,7 +62,7 @@ class WatcherState:
         resource = kinds[0].resource
         self._note_service(resource, served=True)
         found = [self._readable(resource, one) for one in objects]
-        return sum(
+        count = sum(
             self.cluster_state.relist(
                 resource.title,
                 kind.neutral,
@@ -68,6 +71,9 @@ class WatcherState:
             )
             for kind in kinds
         )
+        for kind in kinds:
+            self._forget_too_large(kind)
+        return count
 
     def changed(
         self, kinds: Sequence[Kind], changes: Iterable[Change[Any]], resource_version: int
@@ -89,6 +95,7 @@ class WatcherState:
                     count += self.cluster_state.forget(
                         source, kind.neutral, metadata.uid, metadata.version
                     )
+                    self.too_large.get(kind.neutral, {}).pop(metadata.uid, None)
         self.cluster_state.reached(source, resource_version)
         return count
 
@@ -96,7 +103,10 @@ class WatcherState:
         """Remove all objects of kinds that are not served; returns the number of changes."""
         resource = kinds[0].resource
         self._note_service(resource, served=False)
-        return sum(self.cluster_state.withdraw(resource.title, kind.neutral) for kind in kinds)
+        count = sum(self.cluster_state.withdraw(resource.title, kind.neutral) for kind in kinds)
+        for kind in kinds:
+            self._forget_too_large(kind)
+        return count
 
     def served_dialects(self) -> tuple[str, ...]:
         """Names of the dialects that have a kind which is served, sorted."""
@@ -115,17 +125,38 @@ class WatcherState:
         """Return the object; count and keep the problem of one that does not fit its type."""
         if isinstance(found, Undecodable):
             self.unreadable += 1
-            if len(self._problems) < _PROBLEMS_MAX:
-                metadata = found.metadata
-                self._problems.append(
-                    f"{resource.title} {metadata.namespace}/{metadata.name}: {found.error}"
-                )
+            self._note_problem(resource, found, found.error)
         return found
 
     def _read(self, kind: Kind, found: Any) -> ClusterObject | None:
+        """The neutral object, within the bounds of all messages."""
         if isinstance(found, Undecodable):
-            return kind.read_undecodable(found, self._context)
-        return kind.read(found, self._context)
+            read = kind.read_undecodable(found, self._context)
+        else:
+            read = kind.read(found, self._context)
+        if read is None:
+            return None
+        read = bounded(read)
+        what = marker_of(read)
+        if what or kind.neutral in self.too_large:
+            known = self.too_large.setdefault(kind.neutral, {})
+            if what and known.get(read.uid) != what:
+                known[read.uid] = what
+                self._note_problem(kind.resource, found, what)
+            elif not what:
+                known.pop(read.uid, None)
+        return read
+
+    def _forget_too_large(self, kind: Kind) -> None:
+        """Forget those that are gone."""
+        known = self.too_large.get(kind.neutral, {})
+        for uid in [uid for uid in known if not self.cluster_state.has(kind.neutral, uid)]:
+            del known[uid]
+
+    def _note_problem(self, resource: Resource, found: Any, what: str) -> None:
+        if len(self._problems) < _PROBLEMS_MAX:
+            metadata = found.metadata
+            self._problems.append(f"{resource.title} {metadata.namespace}/{metadata.name}: {what}")
 
     def _note_service(self, resource: Resource, *, served: bool) -> None:
         self._served[resource.title] = served

@@ -46,8 +46,8 @@ Precedences in use: `kubernetes` -10, `group_name` 0, `volcano` 10, `incubator` 
 its pods.
 
 All of it is pure. A reader never raises for what users wrote: it leaves out what cannot be read, or
-names it in `errors`. Texts and collections that users choose freely are cut at bounds, so that no
-object outgrows a message.
+names it in `errors`. Lists and texts need no limits here: `shared.model.bounds` decides which
+object is too large. A reader that multiplies what it reads stops at these bounds.
 
 Not dialects, but used by several of them: `pods` and `shapes` (a pod), `pod_declared` (a group
 without an object), `sub_group_tree` (sub-groups that contain each other), `conditions` (of a

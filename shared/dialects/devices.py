@@ -25,12 +25,6 @@ from shared.model.terms import SelectorTerm
 
 _OF_DRIVER: Final = re.compile(r"""\s*device\.driver\s*==\s*(?:"([^"\\]+)"|'([^'\\]+)')\s*""")
 
-#: Characters of the details of a slice's devices, four times what 128 devices with six attributes
-#: of 20 characters have; further devices are left out.
-_DETAILS_CHARACTERS_MAX: Final = 256 * 1024
-#: Bytes that a number or truth value counts as.
-_PLAIN_CHARACTERS: Final = 9
-
 
 def read_device_class(found: looked_up.DeviceClass) -> devices.DeviceClass:
     beyond = beyond_expressions(found.spec.selectors)
@@ -48,7 +42,7 @@ def read_device_class(found: looked_up.DeviceClass) -> devices.DeviceClass:
 
 def read_slice(found: looked_up.ResourceSlice) -> devices.ResourceSlice:
     metadata, spec = found.metadata, found.spec
-    details = _details(spec.driver, spec.devices)
+    details = tuple(_detail(spec.driver, one) for one in spec.devices)
     return devices.ResourceSlice(
         **cluster_identity(metadata),
         driver=spec.driver,
@@ -59,8 +53,8 @@ def read_slice(found: looked_up.ResourceSlice) -> devices.ResourceSlice:
         node_affinity=_terms(spec.node_selector),
         all_nodes=spec.all_nodes,
         per_device_nodes=spec.per_device_node_selection,
-        devices=tuple(one.name for one in spec.devices[: len(details)]),
-        details=tuple(details) if any(one != _NO_DETAILS for one in details) else (),
+        devices=tuple(one.name for one in spec.devices),
+        details=details if any(one != _NO_DETAILS for one in details) else (),
         shared_counters=tuple(_counters(one.name, one.counters) for one in spec.shared_counters),
     )
 
@@ -92,19 +86,6 @@ def _driver(spec: looked_up.DeviceClassSpec) -> str:
 
 
 _NO_DETAILS: Final = devices.DeviceDetails()
-
-
-def _details(driver: str, found: tuple[looked_up.Device, ...]) -> list[devices.DeviceDetails]:
-    """The details of the first devices, as many as the limit allows."""
-    details: list[devices.DeviceDetails] = []
-    characters = 0
-    for device in found:
-        one = _detail(driver, device)
-        characters += _characters(one)
-        if characters > _DETAILS_CHARACTERS_MAX:
-            break
-        details.append(one)
-    return details
 
 
 def _detail(driver: str, device: looked_up.Device) -> devices.DeviceDetails:
@@ -196,22 +177,6 @@ def _values(
     yield found.bool_value
     yield found.string
     yield found.version
-
-
-def _characters(found: devices.DeviceDetails) -> int:
-    counted = sum(len(one.name) + _size(one.value) for one in found.attributes)
-    counted += sum(len(name) + len(text) for name, text in found.capacity)
-    for one in found.consumes:
-        counted += sum(len(name) + len(text) for name, text in one.amounts)
-    for policy in found.policies:
-        counted += len(policy.name) + len(policy.value) + _size(policy.values)
-    return counted
-
-
-def _size(value: bool | int | str | tuple[bool | int | str, ...]) -> int:
-    if isinstance(value, tuple):
-        return sum(map(_size, value))
-    return len(value) if isinstance(value, str) else _PLAIN_CHARACTERS
 
 
 KINDS: Final = (

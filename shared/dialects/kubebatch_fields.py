@@ -38,8 +38,6 @@ from shared.kube.quantities import QuantityError, amount
 from shared.kube.resources import Resource
 from shared.model import objects as model
 
-#: Key in `Queue.settings` of the reason why a queue cannot be used; its state is then Unknown.
-QUEUE_ERRORS: Final = "errors"
 #: Limits of the roles or resources that an object names, so that it fits into a message.
 NAMES_MAX: Final = 1000
 _NAMES_CHARACTERS_MAX: Final = 32 * 1024
@@ -300,7 +298,7 @@ def _amounts(resources: kube.ResourceList, path: str, errors: list[str]) -> mode
 
 
 def _queue_errors(errors: list[str]) -> model.Labels:
-    return ((QUEUE_ERRORS, "; ".join(errors)[:1024]),) if errors else ()
+    return ((model.QUEUE_ERRORS, "; ".join(errors)[:1024]),) if errors else ()
 
 
 def instant(at_ms: int) -> Any:

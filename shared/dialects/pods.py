@@ -1,6 +1,6 @@
 """Reads a v1 Pod into the neutral model; `shapes` reads its shape.
 
-Texts of unlimited length are cut here, so that every pod fits into a message.
+Texts of unlimited length are cut here: the cluster state keeps all pods.
 """
 
 import re
@@ -20,6 +20,8 @@ from shared.kube import objects as kube
 from shared.kube.decoding import Undecodable
 from shared.kube.requests import extended_requests
 from shared.model import objects as model
+from shared.model.bounds import unjudged_shape
+from shared.model.terms import TooLarge
 
 #: Whether a pod may be evicted (Volcano), and for how long after its start it may not.
 _PREEMPTABLE: Final = "volcano.sh/preemptable"
@@ -28,6 +30,10 @@ _COOLDOWN: Final = "volcano.sh/cooldown-time"
 _TRUE: Final = frozenset({"1", "t", "T", "TRUE", "true", "True"})
 #: Labels of a pod, encoded, are at most this long; real ones take a hundred bytes.
 _LABEL_BYTES_MAX: Final = 32 * 1024
+_LABELS_TOO_LARGE: Final = TooLarge(
+    field="metadata.labels",
+    rule=f"takes too many bytes, and Tutti judges at most {_LABEL_BYTES_MAX} of them",
+)
 _REASON_CHARACTERS_MAX: Final = 256
 #: Number of owners, and of sets of labels, that are cached, so that equal pods share one object.
 _SHARED_MAX: Final = 1024
@@ -72,21 +78,19 @@ def read_pod(found: kube.Pod, context: ReadingContext) -> model.Pod:
     disrupted, released, scheduled_ms = (
         _conditions(status.conditions) if status.conditions else (False, False, 0)
     )
+    device_parts = vocabulary.device_parts(given) if ours and given else ()
+    unread = objections if ours else ()
+    encoded = shape(spec, status, metadata, unread=unread, device_parts=device_parts)
+    if len(labels) > _LABEL_BYTES_MAX:
+        labels = b""
+        encoded = unjudged_shape(encoded, _LABELS_TOO_LARGE.text, on_node=bool(spec.node_name))
     return model.Pod(
         uid=metadata.uid,
         namespace=intern(metadata.namespace),
         name=metadata.name,
         resource_version=metadata.version,
         created_ms=metadata.created_ms,
-        shape=shape(
-            spec,
-            status,
-            metadata,
-            unread=objections if ours else (),
-            device_parts=vocabulary.device_parts(given) if ours and given else (),
-        )
-        if len(labels) <= _LABEL_BYTES_MAX
-        else unjudged(f"metadata.labels: at most {_LABEL_BYTES_MAX} bytes of them are judged"),
+        shape=encoded,
         ours=ours,
         scheduler_name=intern(spec.scheduler_name),
         group_name=intern(group_name),
@@ -111,7 +115,7 @@ def read_pod(found: kube.Pod, context: ReadingContext) -> model.Pod:
         gates=tuple(gate.name for gate in spec.scheduling_gates[:_GATES_MAX]),
         decision_seq=_decision(given),
         traceparent=traceparent(given),
-        labels=labels if len(labels) <= _LABEL_BYTES_MAX else b"",
+        labels=labels,
         nominated_node=intern(status.nominated_node_name[:NAME_CHARACTERS_MAX]),
         preempts=spec.preemption_policy != "Never",
         priority_class=intern(spec.priority_class_name[:NAME_CHARACTERS_MAX]),

@@ -33,10 +33,8 @@ _QUOTA_PREFIXES: Final = ("requests.", "limits.")
 #: Limits of free texts and collections, far above real uses.
 TEXT_CHARACTERS_MAX: Final = 1024
 _NAME_CHARACTERS_MAX: Final = 253
-_MEMBERS_BYTES_MAX: Final = 128 * 1024
 #: Levels of a Topology; its API allows no more.
 _LEVELS_MAX: Final = 16
-_encode: Final = msgspec.msgpack.Encoder().encode
 
 
 def read_namespace(found: looked_up.Namespace) -> reference_objects.Namespace:
@@ -76,20 +74,17 @@ def read_budget(found: kube.DisruptionBudget) -> reference_objects.Budget:
 
 
 def read_hypernode(found: looked_up.HyperNode) -> reference_objects.HyperNode:
-    """A HyperNode. A member without a selector is left out; so are all members if they exceed the
-    size that a message allows.
-    """
+    """A HyperNode. A member without a selector is left out."""
     metadata, spec = found.metadata, found.spec
-    members = tuple(
-        _member(one)
-        for one in spec.members
-        if one.selector.exact_match or one.selector.regex_match or one.selector.label_match
-    )
     return reference_objects.HyperNode(
         **cluster_identity(metadata),
         tier=spec.tier,
         tier_name=spec.tier_name[:TEXT_CHARACTERS_MAX],
-        members=members if len(_encode(members)) <= _MEMBERS_BYTES_MAX else (),
+        members=tuple(
+            _member(one)
+            for one in spec.members
+            if one.selector.exact_match or one.selector.regex_match or one.selector.label_match
+        ),
     )
 
 

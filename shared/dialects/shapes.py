@@ -11,6 +11,7 @@ malformed quantities by field path, and gang declarations that are not read by a
 
 from collections.abc import Iterator
 from functools import lru_cache
+from itertools import islice
 from typing import Final
 
 import msgspec
@@ -20,10 +21,9 @@ from shared.kube import objects as kube
 from shared.kube.quantities import QuantityError
 from shared.kube.requests import Resize, effective_requests, host_ports, resize_of
 from shared.model import objects as model
+from shared.model.bounds import ENTRIES_MAX, judged_shape
 from shared.model.terms import PodAffinity, PodTerm, SpreadConstraint, WeightedTerm
 
-#: A shape's encoding is at most this long; real ones take a few hundred bytes.
-SHAPE_BYTES_MAX: Final = 64 * 1024
 #: Parts of devices: one scheduler and its agent on the node account for them, and their count does
 #: not determine where they fit.
 _SHARED_DEVICES: Final = frozenset(
@@ -35,6 +35,8 @@ _SHARED_DEVICES: Final = frozenset(
     }
 )
 _SHARED_DEVICES_PREFIX: Final = "volcano.sh/vgpu-"
+#: Every monitor of an RBD image makes a name with it; Ceph's names are far shorter.
+_DISK_CHARACTERS_MAX: Final = 1024
 #: Sources longer than this are computed each time, so that 8,192 cached ones stay below 64 MiB.
 _CACHED_SOURCE_BYTES_MAX: Final = 8 * 1024
 
@@ -111,9 +113,10 @@ def shape(
             device_parts,
         )
     )
+    on_node = bool(spec.node_name)
     if len(source) > _CACHED_SOURCE_BYTES_MAX:
-        return _shape(source)
-    return _cached_shape(source)
+        return _shape(source, on_node)
+    return _cached_shape(source, on_node)
 
 
 def _restricts_node(volume: kube.Volume) -> bool:
@@ -171,13 +174,8 @@ def _pod_terms(spec: kube.PodSpec) -> Iterator[kube.PodAffinityTerm]:
             yield from (weighted.pod_affinity_term for weighted in terms.preferred)
 
 
-def _shape(source: bytes) -> bytes:
-    encoded = _encode(_computed_shape(_decode_source(source)))
-    if len(encoded) <= SHAPE_BYTES_MAX:
-        return encoded
-    return unjudged(
-        f"spec: constraints take {len(encoded)} bytes, at most {SHAPE_BYTES_MAX} are judged"
-    )
+def _shape(source: bytes, on_node: bool) -> bytes:  # a key of the cache
+    return judged_shape(_encode(_computed_shape(_decode_source(source))), on_node=on_node)
 
 
 _cached_shape: Final = lru_cache(maxsize=8192)(_shape)
@@ -215,7 +213,9 @@ def _computed_shape(source: _ShapeSource) -> model.Shape:
         claims=claims,
         own_claims=tuple((name, identity.uid) for name in sorted(_own_claims(spec, identity))),
         device_claims=device_claims,
-        disks=tuple(sorted(_disks(spec), key=lambda one: (one.name, one.read_only))),
+        disks=tuple(
+            sorted(islice(_disks(spec), ENTRIES_MAX + 1), key=lambda one: (one.name, one.read_only))
+        ),
         namespace=identity.namespace if reads_namespace else "",
         unsupported=(
             *_shared_devices(requests),
@@ -336,7 +336,7 @@ def _disks(spec: kube.PodSpec) -> Iterator[model.Disk]:
         if rbd is not None:
             # Two images are one if they share a monitor.
             for monitor in sorted(set(rbd.monitors)):
-                name = f"rbd {monitor} {rbd.pool} {rbd.image}"
+                name = f"rbd {monitor} {rbd.pool} {rbd.image}"[:_DISK_CHARACTERS_MAX]
                 yield model.Disk(name=name, read_only=rbd.read_only)
 
 

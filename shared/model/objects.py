@@ -41,6 +41,7 @@ from shared.model.terms import (
     SelectorTerm,
     SpreadConstraint,
     Struct,
+    TooLarge,
     WeightedTerm,
 )
 
@@ -49,6 +50,7 @@ __all__ = [
     "GANG_PREFIX",
     "GROUP_NAME_SCOPE",
     "KINDS",
+    "QUEUE_ERRORS",
     "ClusterObject",
     "HostPort",
     "Labels",
@@ -125,6 +127,8 @@ DEVICE_PREFIX: Final = "device:"
 """Prefix of an entry of `Shape.unsupported`: a resource that is a part of a device."""
 GANG_PREFIX: Final = "gang:"
 """Prefix of an entry of `Shape.unsupported`: a sentence about an unsupported gang declaration."""
+QUEUE_ERRORS: Final = "errors"
+"""Key in `Queue.settings` of the reason why a queue cannot be used; its state is then Unknown."""
 
 
 class ContainerDevices(Struct, frozen=True, kw_only=True):
@@ -412,6 +416,8 @@ class Node(Struct, frozen=True, kw_only=True):
     ready: bool = True
     #: (image name, bytes), sorted; as many as the kubelet reports.
     images: tuple[tuple[str, int], ...] = ()
+    #: None: it is whole.
+    too_large: TooLarge | None = None
 
 
 class Queue(Struct, frozen=True, kw_only=True):

@@ -7,7 +7,7 @@ depends on. Units and ordering as in `shared.model.objects`.
 
 from typing import Literal, TypeAlias
 
-from shared.model.terms import Labels, Resources, Selector, SelectorTerm, Struct
+from shared.model.terms import Labels, Resources, Selector, SelectorTerm, Struct, TooLarge
 
 
 class ClusterScoped(Struct, frozen=True, kw_only=True):
@@ -16,6 +16,8 @@ class ClusterScoped(Struct, frozen=True, kw_only=True):
     uid: str
     name: str
     resource_version: int
+    #: None: it is whole.
+    too_large: TooLarge | None = None
 
 
 class Namespaced(Struct, frozen=True, kw_only=True):
@@ -25,6 +27,8 @@ class Namespaced(Struct, frozen=True, kw_only=True):
     namespace: str
     name: str
     resource_version: int
+    #: None: it is whole.
+    too_large: TooLarge | None = None
 
 
 class Namespace(ClusterScoped, frozen=True, kw_only=True):

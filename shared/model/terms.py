@@ -5,7 +5,7 @@ Units and ordering as in `shared.model.objects`. `matchLabelKeys` are missing: d
 into the selector with the pod's own labels, as the API server does.
 """
 
-from typing import Literal, TypeAlias
+from typing import ClassVar, Literal, TypeAlias
 
 import msgspec
 
@@ -20,6 +20,24 @@ Labels: TypeAlias = tuple[tuple[str, str], ...]
 
 class Struct(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """The base of all model structs: frozen, keyword-only, encoded without defaults."""
+
+
+class TooLarge(Struct, frozen=True, kw_only=True):
+    """The field of an object that is too large to be judged, and the rule that it breaks. The field
+    was dropped by `shared.model.bounds`.
+    """
+
+    #: The beginning of every `text`.
+    MARK: ClassVar[str] = "TooLarge: "
+
+    #: As users find it: "spec.selector".
+    field: str
+    rule: str
+
+    @property
+    def text(self) -> str:
+        """Both in one line, as messages show them."""
+        return f"{self.MARK}{self.field} {self.rule}"
 
 
 class Requirement(Struct, frozen=True, kw_only=True):

@@ -68,7 +68,7 @@ def fitting(change: ObjectChanges, bytes_max: int) -> Iterator[tuple[ObjectChang
     """The record, halved until every part's encoding is at most `bytes_max`, with the encodings.
 
     Raises:
-        InvariantViolation: A single object is larger than that: its dialect must bound it.
+        InvariantViolation: A single object is larger than that: `shared.model.bounds` let it pass.
     """
     encoded = codec.encode(change)
     if len(encoded) <= bytes_max:

@@ -212,6 +212,10 @@ class ClusterState:
         """Every gang object in the cluster state."""
         return [one for one in self._objects["podgroup"].values() if isinstance(one, PodGroup)]
 
+    def has(self, kind: str, uid: str) -> bool:
+        """Whether the cluster state holds an object."""
+        return uid in self._objects[kind]
+
     def count(self, kind: str) -> int:
         """How many objects of a neutral kind the cluster state holds."""
         return len(self._objects[kind])

@@ -133,14 +133,6 @@ def test_a_slice_has_the_attributes_and_capacities_of_its_devices() -> None:
     }
 
 
-def test_devices_beyond_the_limit_of_details_are_left_out() -> None:
-    large = {"attributes": {f"a{index}": {"string": "x" * 64} for index in range(1_400)}}
-    devices = [{"name": f"gpu-{index}", **large} for index in range(3)]
-    found = read(RESOURCE_SLICES, {"spec": {"driver": "gpu.example", "devices": devices}})
-    assert found.devices == ("gpu-0", "gpu-1")
-    assert len(found.details) == 2
-
-
 def test_selectors_of_classes_and_requests_are_passed_on_as_text() -> None:
     expressions = ("device.driver == 'a' && true", "has(device.attributes['a'].x)")
     found = read(DEVICE_CLASSES, {"spec": cel(*expressions)})

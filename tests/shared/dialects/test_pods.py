@@ -1,5 +1,6 @@
 """How a v1 Pod becomes a member of a gang with a shape."""
 
+import re
 import tracemalloc
 from typing import Any
 
@@ -8,9 +9,9 @@ import pytest
 
 from shared.dialects.pods import read_undecodable_pod
 from shared.dialects.protocol import ReadingContext
-from shared.dialects.shapes import SHAPE_BYTES_MAX
 from shared.kube import objects as kube
 from shared.model import objects as model
+from shared.model.bounds import SHAPE_BYTES_MAX
 from tests.shared.dialects.reading import (
     CONTEXT,
     controlled_by,
@@ -207,7 +208,38 @@ def test_a_pod_with_absurd_constraints_cannot_outgrow_a_message() -> None:
         ownerReferences=controlled_by("K" * 500_000),
     )
     assert len(msgspec.msgpack.encode(read)) < SHAPE_BYTES_MAX
-    assert "at most 65536 are judged" in shape_of(read).unsupported[0]
+    (why,) = shape_of(read).unsupported
+    rule = r"takes \d+ bytes, and Tutti judges objects of at most 65536"
+    assert re.fullmatch(rf"TooLarge: spec\.tolerations {rule}", why)
+
+
+@pytest.mark.parametrize(
+    ("spec", "labels"),
+    [
+        ({"tolerations": [{"key": f"k{i}", "value": "v" * 60} for i in range(5000)]}, {}),
+        ({}, {f"k{i}": "v" * 60 for i in range(1000)}),
+    ],
+    ids=["constraints", "labels"],
+)
+def test_a_pod_that_is_not_judged_still_takes_its_amounts_on_its_node(
+    spec: dict[str, Any], labels: dict[str, str]
+) -> None:
+    asked = {"requests": {"cpu": "3", "memory": "1Gi", "nvidia.com/gpu": "2"}}
+    ports = [{"containerPort": 80, "hostPort": 80}]
+    spec = {**spec, "containers": [{"name": "main", "resources": asked, "ports": ports}]}
+    here = shape_of(pod({**spec, "nodeName": "n"}, labels=labels))
+    assert here.requests == (("cpu", 3000), ("memory", 1 << 30), ("nvidia.com/gpu", 2), ("pods", 1))
+    assert here.host_ports == (model.HostPort(port=80),)
+    assert here.unsupported[0].startswith("TooLarge: ")
+    assert here.tolerations == ()
+    assert shape_of(pod(spec, labels=labels)).requests == (("pods", 1),)
+
+
+def test_a_disk_with_many_monitors_makes_no_name_that_is_longer_than_its_pod() -> None:
+    rbd = {"monitors": [f"m{i}" for i in range(50_000)], "image": "i" * 500_000}
+    read = pod({"volumes": [{"name": "data", "rbd": rbd}]})
+    assert len(read.shape) < SHAPE_BYTES_MAX
+    assert shape_of(read).unsupported[0].startswith("TooLarge: spec.volumes has ")
 
 
 def test_an_unreadable_member_of_a_group_is_kept_and_says_why() -> None:

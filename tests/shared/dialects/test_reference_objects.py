@@ -121,11 +121,6 @@ def test_a_hypernode_names_its_members_in_three_ways() -> None:
     )
 
 
-def test_a_hypernode_that_would_outgrow_a_message_has_no_members() -> None:
-    many = [{"type": "Node", "selector": {"exactMatch": {"name": "n" * 200}}}] * 1000
-    assert read(HYPERNODES, {"spec": {"tier": 1, "members": many}}).members == ()
-
-
 def test_what_cannot_be_read_is_left_out() -> None:
     kind = readers()[NAMESPACES][0]
     broken = undecodable(kind.decoded, {"metadata": {"name": "x", "labels": 5}})

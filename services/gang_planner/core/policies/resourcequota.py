@@ -34,9 +34,17 @@ def _vote(gang: Gang, view: AdmissionView) -> Vote:
 
 
 def shortages(gang: Gang, view: AdmissionView) -> Iterator[tuple[ResourceQuota, dict[str, int]]]:
-    """Yield each quota that the group exceeds, with the excess per resource name of the quota."""
+    """Yield each quota that the group exceeds, with the excess per resource name of the quota.
+
+    Of a quota that is too large to be judged, the limits are not known: every group exceeds it, by
+    no resource. An administrator wrote it, and it limits only its namespace.
+    """
     for quota in view.state.reference_objects.quotas.values():
-        if quota.namespace == gang.namespace and matches(quota, gang.group):
+        if quota.namespace != gang.namespace:
+            continue
+        if quota.too_large is not None:
+            yield quota, {}
+        elif matches(quota, gang.group):
             over = _short(gang, quota, view)
             if over:
                 yield quota, over

@@ -296,7 +296,11 @@ def _exceeded(state: State, group: PodGroup | None, least: Callable[[str], int])
     if group is None:
         return ""
     for quota in sorted(state.reference_objects.quotas.values(), key=lambda one: one.name):
-        if quota.namespace == group.namespace and matches(quota, group):
+        if quota.namespace != group.namespace:
+            continue
+        if quota.too_large is not None:
+            return f"ResourceQuota {quota.name}: {quota.too_large.text}"
+        if matches(quota, group):
             for name, hard in quota.hard:
                 if (needs := least(name)) > hard:
                     return f"ResourceQuota {quota.name} {_over(name, hard, needs)}"

@@ -37,6 +37,9 @@ def not_admitted(
     view = AdmissionView(state, session.totals, 0, policies.without_room)
     if any(one.name == "resourcequota" for one in policies.policies):
         for quota, over in resourcequota.shortages(gang, view):
+            if quota.too_large is not None:
+                sentence = f"ResourceQuota {quota.namespace}/{quota.name}: {quota.too_large.text}"
+                return PendingReason.NOT_ENOUGH_QUOTA, Explanation(sentence)
             short = [
                 in_words(name.removeprefix("requests.").removeprefix("limits."), by)
                 for name, by in sorted(over.items())

@@ -123,7 +123,8 @@ class AvailableVolumes:
         self._candidates.clear()
         self._prebound.clear()
         self._free = {}
-        for volume in sorted(volumes.values(), key=_smallest_first):
+        whole = (one for one in volumes.values() if one.too_large is None)
+        for volume in sorted(whole, key=_smallest_first):
             if volume.claim_name:
                 key = volume.claim_namespace, volume.claim_name
                 self._prebound.setdefault(key, volume)

@@ -65,6 +65,8 @@ def demand_of(shape: Shape, tables: ReferenceObjects) -> VolumeDemand:
     for claim in claims:
         if not fully_bound(claim):
             found = class_of(claim, tables)
+            if found is not None and found.too_large is not None:
+                return VolumeDemand(refusal=f'storageclass "{found.name}": {found.too_large.text}')
             if claim.volume_name or found is None or not found.wait_for_first_consumer:
                 return VolumeDemand(refusal=UNBOUND_IMMEDIATE)
             delayed.append(claim)
@@ -72,6 +74,10 @@ def demand_of(shape: Shape, tables: ReferenceObjects) -> VolumeDemand:
         volume = tables.volumes.by_name.get(("", claim.volume_name))
         if volume is None:
             astray = True
+        elif volume.too_large is not None:
+            return VolumeDemand(
+                refusal=f'persistentvolume "{volume.name}": {volume.too_large.text}'
+            )
         else:
             bound.append(volume)
     return VolumeDemand(
@@ -90,6 +96,8 @@ def _refusal(claim: Claim | None, name: str) -> str:
     if claim.phase == "Lost":
         gone = claim.volume_name
         return f'persistentvolumeclaim "{name}" bound to non-existent persistentvolume "{gone}"'
+    if claim.too_large is not None and not fully_bound(claim):
+        return f'persistentvolumeclaim "{name}": {claim.too_large.text}'
     return f'persistentvolumeclaim "{name}" is being deleted' if claim.deleting else ""
 
 

@@ -1,0 +1,348 @@
+"""Bounds of neutral objects: the one place that decides which object is too large to be judged.
+
+The API server stores objects of more than a megabyte, and some grow when they are read. Every
+message and page must hold the largest object, and the planner's time grows with the entries of its
+lists. An object within the bounds is left as it is. Of one beyond them, the fields that break a
+rule are dropped, and a `TooLarge` names the first of them. What is left is small, has its identity,
+and is never less strict than the whole object:
+
+* a pod or a group waits, and its message names the field. A pod on a node still takes its
+  resources, host ports and claims there;
+* a PodDisruptionBudget protects every pod of its namespace;
+* a ResourceQuota admits no further gang of its namespace (`policies.resourcequota`);
+* claims, and what volumes and devices are chosen by, serve no pod that is not bound yet;
+* a queue takes no gangs, and a node has no capacity, unless only its images were dropped;
+* labels of a namespace and members of a HyperNode are missing. Only an administrator writes these.
+
+Pure.
+"""
+
+from functools import cache
+from typing import Any, Final, TypeVar, cast
+
+import msgspec
+
+from shared.model.devices import DeviceClass, ResourceClaim, ResourceSlice
+from shared.model.objects import (
+    QUEUE_ERRORS,
+    ClusterObject,
+    Node,
+    Pod,
+    PodGroup,
+    Queue,
+    Shape,
+)
+from shared.model.reference_objects import (
+    Budget,
+    ClusterScoped,
+    Namespace,
+    Namespaced,
+    ResourceQuota,
+    StorageCapacity,
+    StorageClass,
+    Volume,
+)
+from shared.model.terms import Selector, Struct, TooLarge
+
+#: Of one encoded object. A message of CLUSTER has at most 256 KiB, and a page of a snapshot twice
+#: as much. The largest objects of real clusters are groups with 5,000 pods by name.
+OBJECT_BYTES_MAX: Final = 248 * 1024
+#: Of one encoded shape; real ones take a few hundred bytes. The planner keeps every shape.
+SHAPE_BYTES_MAX: Final = 64 * 1024
+#: Entries of all lists of one field together. Selectors are compared with every pod, entry by
+#: entry: this many take half a millisecond. A HyperNode may name 10,000 nodes.
+ENTRIES_MAX: Final = 10_000
+#: Resources of one pod, node, group, queue or quota: each is a row of the planner's tables. Nodes
+#: have about ten, quotas with counts of all kinds about a hundred.
+RESOURCES_MAX: Final = 256
+#: Characters of one text; the longest that is read whole, a CEL expression, has 10,240.
+TEXT_CHARACTERS_MAX: Final = 16 * 1024
+#: Of all that makes a pod on a node take from it (ports, claims, disks), if it is not judged.
+_KEPT_MAX: Final = 256
+
+#: A shorter encoding has not so many resources, of at least four bytes each. One shorter than
+#: ENTRIES_MAX has neither so many entries nor so long a text, so its lists are not walked through.
+_UNSEEN_BYTES_MAX: Final = 4 * RESOURCES_MAX
+#: Fields of the type `Resources`, which counts of roles and images have, too.
+_RESOURCES: Final[dict[type, frozenset[str]]] = {
+    Shape: frozenset({"requests"}),
+    Node: frozenset({"allocatable"}),
+    PodGroup: frozenset({"min_resources"}),
+    Queue: frozenset({"capability", "deserved", "guarantee"}),
+    ResourceQuota: frozenset({"hard", "used"}),
+}
+#: Resources of every pod. The kubelet counts them before all others.
+_NATIVE: Final = frozenset({"cpu", "memory", "ephemeral-storage", "pods"})
+#: Where users find fields, if not at "spec." and the field's name.
+_PATHS: Final[dict[type, dict[str, str]]] = {
+    Shape: {
+        "requests": "spec.containers.resources.requests",
+        "node_affinity": "spec.affinity.nodeAffinity",
+        "preferred_node_affinity": "spec.affinity.nodeAffinity",
+        "pod_affinity": "spec.affinity",
+        "spread": "spec.topologySpreadConstraints",
+        "host_ports": "spec.containers.ports",
+        "images": "spec.containers",
+        "claims": "spec.volumes",
+        "own_claims": "spec.volumes",
+        "disks": "spec.volumes",
+        "device_claims": "spec.resourceClaims",
+        "unsupported": "metadata.annotations",
+    },
+    Pod: {
+        "labels": "metadata.labels",
+        "role": "metadata",
+        "extended": "spec.containers.resources.requests",
+        "gates": "spec.schedulingGates",
+    },
+    PodGroup: {"settings": "metadata.annotations", "notes": "metadata.annotations"},
+    Queue: {"settings": "metadata.annotations", "guarantee": "spec.guarantee.resource"},
+    Node: {
+        "labels": "metadata.labels",
+        "allocatable": "status.allocatable",
+        "images": "status.images",
+    },
+    Namespace: {"labels": "metadata.labels"},
+    ResourceQuota: {"used": "status.used"},
+    Volume: {"labels": "metadata.labels"},
+    StorageClass: {"allowed_topologies": "allowedTopologies"},
+    StorageCapacity: {"node_topology": "nodeTopology"},
+    DeviceClass: {"unsupported": "spec.selectors"},
+    ResourceClaim: {
+        "requests": "spec.devices.requests",
+        "constraints": "spec.devices.constraints",
+        "unsupported": "spec.devices",
+        "allocated": "status.allocation",
+        "shares": "status.allocation",
+        "node_affinity": "status.allocation.nodeSelector",
+        "reserved_for": "status.reservedFor",
+    },
+    ResourceSlice: {"details": "spec.devices", "node_affinity": "spec.nodeSelector"},
+}
+#: Fields that are dropped to something else than their default, with what else then changes. A
+#: slice keeps no devices, because these without their details would look plain.
+_DROPPED: Final[dict[tuple[type, str], dict[str, Any]]] = {
+    (Budget, "selector"): {"selector": Selector(), "disruptions_allowed": 0},
+    (Node, "labels"): {"labels": (), "allocatable": ()},
+    (Node, "taints"): {"taints": (), "allocatable": ()},
+    # Terms of which none matches: nowhere, and not everywhere.
+    (Volume, "node_affinity"): {"node_affinity": ()},
+    (ResourceClaim, "node_affinity"): {"node_affinity": ()},
+    **{
+        (ResourceSlice, field): {
+            "devices": (),
+            "details": (),
+            "shared_counters": (),
+            "node_affinity": None,
+        }
+        for field in ("devices", "details", "shared_counters", "node_affinity")
+    },
+}
+
+_Bounded = TypeVar("_Bounded", bound=Struct)
+_encode: Final = msgspec.msgpack.Encoder().encode
+_decode_shape: Final = msgspec.msgpack.Decoder(Shape).decode
+
+
+def bounded(one: ClusterObject) -> ClusterObject:
+    """The same object if it is within the bounds; else without the fields that are not, with a
+    marker (`marker_of`) of the first of them.
+
+    The bounds of a pod's shape are those of `judged_shape`.
+    """
+    size = len(_encode(one))
+    if size <= _UNSEEN_BYTES_MAX:
+        return one
+    if isinstance(one, Pod) and one.declared_group is not None:
+        group = bounded(one.declared_group)
+        if isinstance(group, PodGroup) and group is not one.declared_group:
+            one = msgspec.structs.replace(one, declared_group=group)
+    left, found = _within(one, size, OBJECT_BYTES_MAX)
+    return left if found is None else _marked(left, found)
+
+
+def marker_of(one: ClusterObject) -> str:
+    """What is too large in an object, as messages show it; "": nothing is."""
+    match one:
+        case Pod():
+            if TooLarge.MARK.encode() not in one.shape:
+                return marker_of(one.declared_group) if one.declared_group is not None else ""
+            texts: tuple[str, ...] = _decode_shape(one.shape).unsupported
+        case PodGroup():
+            texts = one.errors
+        case Queue():
+            texts = tuple(text for key, text in one.settings if key == QUEUE_ERRORS)
+        case DeviceClass() | ResourceClaim():
+            texts = one.unsupported
+        case ClusterScoped() | Namespaced() | Node():
+            return "" if one.too_large is None else one.too_large.text
+        case _:
+            return ""
+    return next((text for text in texts if text.startswith(TooLarge.MARK)), "")
+
+
+def judged_shape(encoded: bytes, *, on_node: bool) -> bytes:
+    """The same shape if it is within the bounds, else one that is not judged.
+
+    Args:
+        encoded: The shape.
+        on_node: Whether its pod has a node, and takes resources there.
+    """
+    if len(encoded) <= _UNSEEN_BYTES_MAX:
+        return encoded
+    shape = _decode_shape(encoded)
+    _, found = _within(shape, len(encoded), SHAPE_BYTES_MAX)
+    return encoded if found is None else _encode(_unjudged(shape, found.text, on_node=on_node))
+
+
+def unjudged_shape(encoded: bytes, why: str, *, on_node: bool) -> bytes:
+    """The shape of a pod that is not judged, because of another part than its shape."""
+    return _encode(_unjudged(_decode_shape(encoded), why, on_node=on_node))
+
+
+def _unjudged(shape: Shape, why: str, *, on_node: bool) -> Shape:
+    if not on_node:
+        return Shape(requests=(("pods", 1),), unsupported=(why,))
+    # Native ones first, and as many extended ones as the shape holds.
+    requests = sorted(shape.requests, key=lambda pair: (pair[0] not in _NATIVE, pair))
+    left = SHAPE_BYTES_MAX // 2
+    kept: list[tuple[str, int]] = []
+    for name, amount in requests:
+        left -= len(name.encode()) + 16
+        if left < 0:
+            break
+        kept.append((name, amount))
+    # Names of claims and disks have at most 1,024 bytes, or the pod would not be on a node.
+    most = _KEPT_MAX
+    found = Shape(
+        requests=tuple(sorted(kept)),
+        host_ports=shape.host_ports[:most],
+        claims=shape.claims[:most],
+        device_claims=shape.device_claims[:most],
+        disks=shape.disks[:most],
+        namespace=shape.namespace,
+        unsupported=(why,),
+    )
+    if len(_encode(found)) <= SHAPE_BYTES_MAX:
+        return found
+    return Shape(requests=found.requests, unsupported=(why,))
+
+
+def _within(one: _Bounded, size: int, bytes_max: int) -> tuple[_Bounded, TooLarge | None]:
+    """The object without the fields that break a rule, and the first violation.
+
+    Args:
+        one: The object.
+        size: Bytes of its encoding, at least.
+        bytes_max: How many it may have.
+    """
+    kind = type(one)
+    first: TooLarge | None = None
+    for field in _fields(kind):
+        resources = field.name in _RESOURCES.get(kind, ())
+        rule = _broken_rule(
+            getattr(one, field.name), resources=resources, walked=size > ENTRIES_MAX
+        )
+        if rule:
+            first = first or TooLarge(field=_path(kind, field.name), rule=rule)
+            one = _without(one, field)
+    if size <= bytes_max or len(_encode(one)) <= bytes_max:
+        return one, first
+    by_size = sorted(
+        (field for field in _fields(kind) if not field.required),
+        key=lambda field: len(_encode(getattr(one, field.name))),
+        reverse=True,
+    )
+    for field in by_size:
+        length = len(_encode(getattr(one, field.name)))
+        rule = f"takes {length} bytes, and Tutti judges objects of at most {bytes_max}"
+        first = first or TooLarge(field=_path(kind, field.name), rule=rule)
+        one = _without(one, field)
+        if len(_encode(one)) <= bytes_max:
+            break
+    return one, first
+
+
+def _broken_rule(value: Any, *, resources: bool, walked: bool) -> str:
+    """The rule that a field's value breaks; "": none."""
+    if resources and len(value or ()) > RESOURCES_MAX:
+        return f"has {len(value)} resources, and Tutti judges at most {RESOURCES_MAX}"
+    entries, characters = _size(value) if walked else (0, 0)
+    if entries > ENTRIES_MAX:
+        return f"has {entries} entries, and Tutti judges at most {ENTRIES_MAX}"
+    if characters > TEXT_CHARACTERS_MAX:
+        return f"has a text of {characters} characters, and Tutti reads {TEXT_CHARACTERS_MAX}"
+    return ""
+
+
+def _size(value: object) -> tuple[int, int]:
+    """The entries of all lists of a value, where a pair is one entry, and its longest text."""
+    if isinstance(value, str):
+        return 0, len(value)
+    entries, longest = 0, 0
+    parts = _parts(value)
+    if isinstance(value, tuple):
+        entries = len(parts)
+        # A tuple in a tuple is a pair, which may contain a list.
+        parts = tuple(one for part in parts for one in _pair(part))
+    for part in parts:
+        below, characters = _size(part)
+        entries += below
+        longest = max(longest, characters)
+    return entries, longest
+
+
+def _parts(value: object) -> tuple[object, ...]:
+    """The items of a tuple or the fields of a struct."""
+    if isinstance(value, msgspec.Struct):
+        return cast("tuple[object, ...]", msgspec.structs.astuple(value))
+    return cast("tuple[object, ...]", value) if isinstance(value, tuple) else ()
+
+
+def _pair(value: object) -> tuple[object, ...]:
+    items = _parts(value)
+    return items if isinstance(value, tuple) else (value,)
+
+
+def _without(one: _Bounded, field: msgspec.structs.FieldInfo) -> _Bounded:
+    """The object without one field; a text that it must have is cut."""
+    kind = type(one)
+    instead = _DROPPED.get((kind, field.name))
+    if instead is None:
+        value = getattr(one, field.name)[:_KEPT_MAX] if field.required else field.default
+        instead = {field.name: value}
+    return msgspec.structs.replace(one, **instead)
+
+
+def _marked(one: ClusterObject, found: TooLarge) -> ClusterObject:
+    replace = msgspec.structs.replace
+    match one:
+        case Pod():
+            shape = unjudged_shape(one.shape, found.text, on_node=bool(one.node))
+            return replace(one, shape=shape)
+        case PodGroup():
+            return replace(one, errors=(found.text, *one.errors))
+        case Queue():
+            return replace(one, state="Unknown", settings=((QUEUE_ERRORS, found.text),))
+        case DeviceClass():
+            return replace(one, selectors=(), unsupported=(found.text,))
+        case ResourceClaim():
+            return replace(one, requests=(), constraints=(), unsupported=(found.text,))
+        case ClusterScoped() | Namespaced() | Node():
+            return replace(one, too_large=found)
+        case _:
+            return one
+
+
+@cache
+def _fields(kind: type[Struct]) -> tuple[msgspec.structs.FieldInfo, ...]:
+    return msgspec.structs.fields(kind)
+
+
+def _path(kind: type, field: str) -> str:
+    """Where users find a field of the neutral model."""
+    known = _PATHS.get(kind, {}).get(field)
+    if known is not None:
+        return known
+    first, *more = field.split("_")
+    return f"spec.{first}{''.join(word.capitalize() for word in more)}"
