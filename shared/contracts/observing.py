@@ -68,6 +68,8 @@ class GangObserved(Struct, frozen=True, kw_only=True):
 
 #: Gangs in one answer: a row is a few hundred bytes, two thousand at most.
 PAGE_GANGS: Final = 400
+#: Bytes of `GangObserved.failure` and of `release`.
+TEXT_BYTES_MAX: Final = 512
 
 
 class Observation(Struct, frozen=True, kw_only=True, tag="observation.answer"):
