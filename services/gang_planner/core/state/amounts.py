@@ -25,7 +25,7 @@ def in_words(resource: str, amount: int) -> str:
 
 
 def listed(parts: list[str]) -> str:
-    """`a`, `a and b`, `a, b and c`; of many parts the first ones, and the number of the others."""
+    """`a`, `a and b`, `a, b and c`; of many parts the first ones, and how many more there are."""
     if len(parts) > _LISTED_MAX:
         parts = [*parts[: _LISTED_MAX - 1], f"{len(parts) - _LISTED_MAX + 1:,} more"]
     if len(parts) < 2:
