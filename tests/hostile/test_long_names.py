@@ -1,5 +1,5 @@
 """A gang with as many and as long roles as the API server allows, on a real API server: another
-tenant's gang is bound meanwhile, no service ends, and the gang itself says what is missing.
+tenant's gang is bound beside it, no service ends, and the gang itself says what is missing.
 """
 
 import os
@@ -33,7 +33,7 @@ def _member(index: int) -> dict[str, object]:
     )
 
 
-async def test_a_gang_of_2800_roles_of_253_characters_hurts_nobody(
+async def test_a_gang_of_2800_roles_of_253_characters_stops_no_other_gang(
     stage: Stage, api: RawClient
 ) -> None:
     """It made a verdict of 1.1 MB, which NATS refuses: the planners ended in turn, for as long as
