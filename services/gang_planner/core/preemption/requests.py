@@ -327,8 +327,10 @@ def _decision(
     of thousands with victims of long names.
     """
     state = work.state
-    pods = sorted((one.pod.namespace, one.pod.name, one.pod.uid) for one in found.victims)
-    victims = [Victim(uid=uid, namespace=namespace, name=name) for namespace, name, uid in pods]
+    victims = [
+        Victim(uid=one.pod.uid, namespace=one.pod.namespace, name=one.pod.name)
+        for one in sorted(found.victims, key=_place_of)
+    ]
     bindings = bindings_of(state, assign_members(state, gang, found.allocations))
     if victim_bytes(victims) + binding_bytes(bindings) > ENTRIES_BYTES_MAX:
         return None
@@ -363,9 +365,14 @@ def _record(
     gang.pending_reason = PendingReason.PREEMPTING
     state.preemptions.add(state, act, gang)
     state.gangs.touch(gang)
-    for one in victims:
+    for one in sorted(victims, key=_place_of):
         if one.gang is not None:
             state.gangs.touch(one.gang)
+
+
+def _place_of(member: Member) -> tuple[str, str, str]:
+    """The order of victims in a record, and of the verdicts that follow."""
+    return member.pod.namespace, member.pod.name, member.pod.uid
 
 
 def _why(gang: Gang, kind: Kind, found: FoundVictims) -> str:
