@@ -113,7 +113,7 @@ def _instant(record: logging.LogRecord) -> str:
 
 
 def _extras(record: logging.LogRecord) -> dict[str, object]:
-    extras = {
+    extras: dict[str, object] = {
         key: shortened(value, TEXT_BYTES_MAX) if isinstance(value, str) else value
         for key, value in vars(record).items()
         if key not in _STANDARD
