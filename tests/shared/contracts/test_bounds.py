@@ -131,7 +131,12 @@ def test_a_page_of_observations_fits() -> None:
         scheduler_name="s" * 253,
         failure="f" * observing.TEXT_BYTES_MAX,
         release="r" * observing.TEXT_BYTES_MAX,
-        **dict.fromkeys(("seen_ms", "complete_ms", "decided_ms", "whole_ms", "ended_ms"), 2**62),
+        seen_ms=2**62,
+        complete_ms=2**62,
+        decided_ms=2**62,
+        first_bound_ms=2**62,
+        whole_ms=2**62,
+        ended_ms=2**62,
     )
     page = observing.Observation(since_ms=0, at_ms=0, gangs=(row,) * observing.PAGE_GANGS)
     assert len(codec.encode(page)) <= LIMIT
