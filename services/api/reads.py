@@ -28,6 +28,7 @@ from services.api.core.pod_shape_objects import (
     build_pod_shape,
     pod_shape_cells,
 )
+from services.api.core.public_texts import public_queues, public_shapes
 from services.api.core.queue_objects import QUEUE_COLUMNS, queue_cells
 from services.api.core.requests import ReadOptions, Target
 from services.api.errors import not_found
@@ -35,7 +36,7 @@ from services.api.instance_questions import InstanceQuestions
 from services.api.planner_questions import PlannerQuestions
 from services.api.resources import Item, Page
 from services.api.state import ApiState
-from shared.contracts.questions import LedgerQueue
+from shared.contracts.questions import FragmentationAnswer, LedgerAnswer
 from shared.contracts.visibility import Decision, Instance, Node, ObjectMeta, PodShape, Queue
 from shared.model import objects as model
 from shared.visible_objects import build_queue
@@ -56,20 +57,24 @@ class QueueResource:
     async def get(self, user: User, target: Target) -> Item:
         """As `ReadableResource`."""
         ledger = await self._questions.ledger()
-        chosen = [one for one in ledger.queues if one.name == target.name]
-        return _found(await self._built(user, chosen), target)
+        return _found(await self._built(user, ledger, target.name), target)
 
     async def list(self, user: User, target: Target, options: ReadOptions) -> Page:
         """As `ReadableResource`. Its version is a hash: the ledger has no sequence."""
         ledger = await self._questions.ledger()
-        built = await self._built(user, ledger.queues)
+        built = await self._built(user, ledger)
         chosen, metadata = page_of(built, _metadata, target, options, _version_of(ledger))
         return Page([_item(one) for one in chosen], metadata)
 
-    async def _built(self, user: User, queues: Sequence[LedgerQueue]) -> Sequence[Queue]:
-        holders = {gang.partition("/")[0] for one in queues for gang in one.holders}
+    async def _built(self, user: User, ledger: LedgerAnswer, name: str = "") -> Sequence[Queue]:
+        """The objects of all queues, or of the one with this name, that the user may see."""
+        chosen = [one for one in ledger.queues if name in {"", one.name}]
+        holders = {gang.partition("/")[0] for one in chosen for gang in one.holders}
         sight = await self._authorizer.sight(user, holders)
-        return sorted((build_queue(one, sight.namespaces) for one in queues), key=_place)
+        if not sight.sees_all:
+            shown = public_queues(msgspec.structs.replace(ledger, queues=tuple(chosen)))
+            return sorted((build_queue(one, sight.namespaces) for one in shown), key=_place)
+        return sorted((build_queue(one, None) for one in chosen), key=_place)
 
 
 class NodeResource:
@@ -121,25 +126,36 @@ class PodShapeResource:
     columns = POD_SHAPE_COLUMNS
     cells = staticmethod(pod_shape_cells)
 
-    def __init__(self, questions: PlannerQuestions, authorizer: Authorizer) -> None:
+    def __init__(
+        self, questions: PlannerQuestions, state: ApiState, authorizer: Authorizer
+    ) -> None:
         self._questions = questions
+        self._state = state
         self._authorizer = authorizer
 
     async def get(self, user: User, target: Target) -> Item:
         """As `ReadableResource`."""
-        await self._authorizer.require_nodes(user)
-        answer = await self._questions.fragmentation()
+        answer = await self._answer(user)
         return _found(
             [build_pod_shape(one) for one in answer.shapes if one.id == target.name], target
         )
 
     async def list(self, user: User, target: Target, options: ReadOptions) -> Page:
         """As `ReadableResource`. Its version is a hash, as that of queues."""
-        await self._authorizer.require_nodes(user)
-        answer = await self._questions.fragmentation()
+        answer = await self._answer(user)
         built = sorted(map(build_pod_shape, answer.shapes), key=_place)
         chosen, metadata = page_of(built, _metadata, target, options, _version_of(answer))
         return Page([_item(one) for one in chosen], metadata)
+
+    async def _answer(self, user: User) -> FragmentationAnswer:
+        """The planner's answer, as far as the user may see it."""
+        await self._authorizer.require_nodes(user)
+        answer = await self._questions.fragmentation()
+        if (await self._authorizer.sight(user, ())).sees_all:
+            return answer
+        return FragmentationAnswer(
+            shapes=public_shapes(answer.shapes, self._state.cluster.nodes.values())
+        )
 
 
 class InstanceResource:

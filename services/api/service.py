@@ -186,7 +186,7 @@ class ApiService:
                 GANGS.plural: gangs,
                 QUEUES.plural: QueueResource(questions, authorizer),
                 NODES.plural: NodeResource(self._state, authorizer),
-                POD_SHAPES.plural: PodShapeResource(questions, authorizer),
+                POD_SHAPES.plural: PodShapeResource(questions, self._state, authorizer),
                 INSTANCES.plural: InstanceResource(instances),
                 DECISIONS.plural: DecisionResource(lambda: self._state.decisions, authorizer),
             },

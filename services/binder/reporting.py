@@ -4,7 +4,7 @@ import logging
 from typing import get_args
 
 from shared.contracts.decisions import Act, EvictionDecision, GangDecision
-from shared.contracts.outcomes import MemberResult, Outcome
+from shared.contracts.outcomes import MemberResult, Outcome, refusal_without_words
 from shared.telemetry.metrics import Metrics
 from shared.telemetry.tracing import Attributes, Tracer, gang_span
 
@@ -106,10 +106,15 @@ class Reporting:
         for member in outcome.members:
             self._victims(member.result).inc()
         error = outcome.reason
+        failures = f"{len(outcome.members)} not removed: "
         if not error and outcome.members:
-            error = f"{len(outcome.members)} not removed: {_first_failure(outcome)}"
+            error = failures + _first_failure(outcome)
         more: Attributes = {"reason": decision.reason, "victims": len(decision.victims)}
-        self._span("remove", decision, outcome, end_ms, more, error)
+        shown = error
+        if error and not outcome.reason and decision.via == "eviction":
+            # The span is in the trace of the preemptor, whose users may not read its victims.
+            shown = failures + refusal_without_words(outcome.members[0])
+        self._span("remove", decision, outcome, end_ms, more, shown)
         # A release deletes a user's pods, and is rare: it is a warning even when it succeeds.
         logger.warning(
             "gang %s: decision %d: %d of %d pods removed, %s%s",

@@ -6,7 +6,7 @@ over replicas count nothing twice. Changes before the start of this process are 
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator
-from typing import Final
+from typing import Final, TypeVar
 
 from services.controller.reconciling.controller import Share
 from services.controller.reconciling.informer import Informer, Informers, latest
@@ -47,6 +47,9 @@ _GROUP_COLUMNS: Final = tuple(
     for name, phase in _GROUP_PHASES.items()
 )
 _DEFAULT_QUEUE: Final = "default"
+
+
+_Labels = TypeVar("_Labels")
 
 
 class ControllerMetrics:
@@ -96,15 +99,14 @@ class ControllerMetrics:
             self._creation_ms.observe(max(0, self._now_ms() - job.metadata.created_ms))
         name = _JOB_PHASES.get(now.state.phase)
         if name is not None and before.state.phase != now.state.phase:
-            counts, at = self._jobs[name], (key, job.spec.queue or _DEFAULT_QUEUE)
-            counts[at] = counts.pop(at, 0) + 1
+            _count(self._jobs[name], (key, job.spec.queue or _DEFAULT_QUEUE))
 
     def _flow_changed(self, old: JobFlow | None, new: JobFlow | None) -> None:
         if old is None or new is None or not self._owns(new.metadata.key):
             return
         name = _FLOW_PHASES.get(new.status.state.phase)
         if name is not None and old.status.state.phase != new.status.state.phase:
-            self._flows[name][new.metadata.namespace] += 1
+            _count(self._flows[name], new.metadata.namespace)
 
     def _of_jobs(self, name: str) -> Iterator[Row]:
         # The most recently changed series are of the most interest.
@@ -126,6 +128,15 @@ class ControllerMetrics:
             counts[group.spec.queue or _DEFAULT_QUEUE] += phase == wanted
         for queue, count in sorted(counts.items()):
             yield (queue,), count
+
+
+def _count(counts: Counter[_Labels], at: _Labels) -> None:
+    """Count one more under these labels, and forget the series that changed least recently: users
+    choose the names of jobs and namespaces, which come and go.
+    """
+    counts[at] = counts.pop(at, 0) + 1
+    if len(counts) > SERIES_MAX:
+        del counts[next(iter(counts))]
 
 
 def _pods(job: Job) -> int:

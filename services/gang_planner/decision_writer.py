@@ -19,7 +19,7 @@ from services.gang_planner.inbox import Arrival, DecisionArrival, ForeignArrival
 from services.gang_planner.reporting import Reporting
 from services.gang_planner.tracing import GangTraces
 from services.gang_planner.verdict_repair import VerdictRepair
-from shared.bus.errors import AppendRefused, BusUnavailable, Superseded
+from shared.bus.errors import AppendRefused, BusUnavailable, MessageTooLarge, Superseded
 from shared.bus.fence import FencedLog
 from shared.bus.jetstream_api import PublishAnswer
 from shared.bus.publisher import Publisher
@@ -226,7 +226,14 @@ class DecisionWriter:
         self, subject: str, verdict: Verdict, payload: bytes, ttl_s: int | None
     ) -> None:
         self._in_flight[subject] = verdict
-        stored = await self._publisher.publish(subject, payload, ttl_s=ttl_s)
+        try:
+            stored = await self._publisher.publish(subject, payload, ttl_s=ttl_s)
+        except MessageTooLarge as error:
+            # The server's limit is lower than the one for which verdicts are made. The gang has no
+            # newer verdict then; its decisions do not depend on it.
+            del self._in_flight[subject]
+            self._reporting.verdict_too_large(verdict, error)
+            return
         stored.add_done_callback(partial(self._stored, subject, verdict))
 
     def _stored(

@@ -1,6 +1,7 @@
 """A planner's metrics, and by `decision_log` a log line per record."""
 
 import functools
+import logging
 from collections.abc import Callable, Mapping
 from typing import Final, get_args
 
@@ -9,6 +10,7 @@ from services.gang_planner.decision_log import DecisionLog
 from services.gang_planner.gang_starts import GangStarts
 from services.gang_planner.inbox import Arrival, ClusterArrival, DecisionArrival, OutcomeArrival
 from services.gang_planner.volcano_metrics import SchedulerMetrics
+from shared.bus.errors import MessageTooLarge
 from shared.contracts.decisions import (
     Act,
     EvictionDecision,
@@ -22,6 +24,8 @@ from shared.contracts.outcomes import Outcome
 from shared.contracts.subjects import CLUSTER, DECISIONS, OUTCOMES
 from shared.contracts.verdicts import GangPhase, Verdict
 from shared.telemetry.metrics import Metrics
+
+log = logging.getLogger(__name__)
 
 _CYCLE_S: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
 #: For how long a stream's lag is reported after its last record.
@@ -91,6 +95,10 @@ class Reporting:
             ("Started", "NothingBound", "Released"),
         )
         self._verdicts = metrics.counter("verdicts_total", "Verdicts published.")
+        self._verdicts_too_large = metrics.counter(
+            "verdicts_too_large_total",
+            "Verdicts not published, because NATS accepts only shorter messages.",
+        )
         self._cycles = metrics.counter("cycles_total", "Planning cycles run.")
         self._cycle_s = metrics.histogram("cycle_seconds", "One planning cycle.", _CYCLE_S)
         self._append_s = metrics.histogram(
@@ -179,6 +187,11 @@ class Reporting:
             self._log.forget(verdict.gang_id)
         self._starts.verdict_published(verdict)
         self.volcano.verdict_published(verdict)
+
+    def verdict_too_large(self, verdict: Verdict, error: MessageTooLarge) -> None:
+        """Count and log a verdict that the server's limit of messages does not allow."""
+        self._verdicts_too_large.inc()
+        log.error("the verdict on %s/%s is not sent: %s", verdict.namespace, verdict.name, error)
 
     def recalled(self, verdict: Verdict) -> None:
         """Take the last verdict that an earlier planner published of a gang."""

@@ -9,7 +9,7 @@ from typing import TypeVar
 import msgspec
 
 from shared.bus.connection import Bus, Message, Subscription
-from shared.bus.errors import NoAnswer
+from shared.bus.errors import MessageTooLarge, NoAnswer
 from shared.contracts import codec
 
 Question = TypeVar("Question")
@@ -27,8 +27,9 @@ async def serve(
     """Answer requests on `subject`, one after the other, until the subscription is closed.
 
     A request that `decode` (of `shared.contracts.codec`) does not decode is logged and gets no
-    answer. `answer` may return None for no answer, and must be quick, because the next request
-    waits; an exception of it is a bug, and fails the bus.
+    answer, and neither does one whose answer is too large for a message. `answer` may return None
+    for no answer, and must be quick, because the next request waits; an exception of it is a bug,
+    and fails the bus.
     """
 
     async def handle(message: Message) -> None:
@@ -38,8 +39,13 @@ async def serve(
             _log.warning("a question on %s does not decode: %s", subject, error)
             return
         reply = await answer(question)
-        if reply is not None and message.reply:
+        if reply is None or not message.reply:
+            return
+        try:
             await bus.publish(message.reply, codec.encode(reply))
+        except MessageTooLarge as error:
+            # Whatever made it so large, the requester alone goes without an answer.
+            _log.error("an answer on %s is not sent: %s", subject, error)
 
     return await bus.subscribe(subject, handle)
 

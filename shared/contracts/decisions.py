@@ -319,8 +319,17 @@ class OpenDecision(Struct, frozen=True, kw_only=True):
     ended: bool = False
 
 
+class OpenOutcome(Struct, frozen=True, kw_only=True):
+    """The outcome of an open decision that is too large for a page together with it."""
+
+    outcome: Outcome
+    outcome_seq: int
+
+
 class OpenGang(Struct, frozen=True, kw_only=True):
-    """State of a gang that outlives one decision."""
+    """State of a gang that outlives one decision. One that is too large for a page is written in
+    parts with the same plain fields, each of which has some entries of the lists.
+    """
 
     gang_id: str
     attempt: int = 0
@@ -364,6 +373,8 @@ class Checkpoint(Struct, frozen=True, kw_only=True, tag="checkpoint"):
     pages: int
     decisions: tuple[OpenDecision, ...] = ()
     gangs: tuple[OpenGang, ...] = ()
+    #: Of decisions on this page or on earlier ones.
+    outcomes: tuple[OpenOutcome, ...] = ()
 
 
 Act: TypeAlias = GangDecision | EvictionDecision

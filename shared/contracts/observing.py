@@ -66,8 +66,10 @@ class GangObserved(Struct, frozen=True, kw_only=True):
     release: str = ""
 
 
-#: Gangs in one answer: a row is a few hundred bytes, two thousand at most.
-PAGE_GANGS: Final = 400
+#: Gangs in one answer: a row is a few hundred bytes, three thousand at most.
+PAGE_GANGS: Final = 300
+#: Bytes of `GangObserved.failure` and of `release`.
+TEXT_BYTES_MAX: Final = 512
 
 
 class Observation(Struct, frozen=True, kw_only=True, tag="observation.answer"):

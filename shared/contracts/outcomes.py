@@ -8,7 +8,7 @@ an outcome proves that no binder with a later delivery has started: with `delive
 other request can be in flight.
 """
 
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 import msgspec
 
@@ -29,6 +29,11 @@ others are deleted, being deleted or gone (another UID counts as gone).
 """
 
 
+#: Statuses with which the API server refuses an eviction for a PodDisruptionBudget, and for a pod
+#: that has several. With any other cause of these, the binder tries again.
+_OF_BUDGETS: Final = frozenset({429, 500})
+
+
 class Member(Struct, frozen=True, kw_only=True):
     """The result for one member that is not plainly bound."""
 
@@ -40,6 +45,18 @@ class Member(Struct, frozen=True, kw_only=True):
     message: str = ""
     #: An earlier request for this member got no answer: whatever the result, it may still bind.
     late: bool = False
+
+
+def refusal_without_words(member: Member) -> str:
+    """How the API server refused to evict a pod, for users who may not read the pod: the kind of
+    the refusal alone. The server's message, and its reason, which a webhook chooses, may contain
+    anything of the pod, its namespace and its disruption budgets.
+    """
+    if member.result != "refused":
+        return f"the API server's answer about a pod to evict is {member.result}"
+    if member.code in _OF_BUDGETS:
+        return "a disruption budget protects a pod"
+    return f"the API server refuses to evict a pod (status {member.code})"
 
 
 class Outcome(Struct, frozen=True, kw_only=True, tag="decision.outcome"):

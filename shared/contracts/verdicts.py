@@ -77,7 +77,9 @@ class Why(Struct, frozen=True, kw_only=True):
     reason: str
     sentence: str
     since_ms: int = 0
+    #: The first roles and shapes, as many as fit into 32 KiB.
     shapes: tuple[ShapeReport, ...] = ()
+    #: The first 32.
     quota: tuple[Reason, ...] = ()
     #: "namespace/name" of the gangs ahead of it in the queue; those of other namespaces are only
     #: counted when this is written on objects.
@@ -86,6 +88,9 @@ class Why(Struct, frozen=True, kw_only=True):
     #: Likewise placed gangs of its queue that hold the resources it lacks, oldest first.
     holders: tuple[str, ...] = ()
     holders_count: int = 0
+    #: The number of all shapes, and of all reasons of quota, if not all are listed; 0: all are.
+    shapes_count: int = 0
+    quota_count: int = 0
     #: The reason of the condition PodScheduled=False of its waiting members, without those of
     #: `Verdict.unschedulable`; "": `reason`. See `shared/contracts/pod_reasons.py`.
     pod_reason: str = ""

@@ -19,6 +19,7 @@ from typing import Final, Literal
 import msgspec
 from typing_extensions import override
 
+from shared.model.bounded_text import shortened
 from shared.runtime.redaction import without_secrets
 
 #: Lines of one message template in a window; further ones are only counted.
@@ -26,6 +27,10 @@ LINES_MAX: Final = 20
 WINDOW_S: Final = 10.0
 #: Message templates whose repetition is counted; the one with the oldest window is forgotten first.
 TEMPLATES_MAX: Final = 1000
+
+#: The message of a line, and each field: both may contain users' texts. Collectors of logs cut
+#: lines at 16 KiB (containerd) or refuse them.
+TEXT_BYTES_MAX: Final = 8 * 1024
 
 _STANDARD: Final = frozenset(vars(logging.makeLogRecord({}))) | {
     "message",
@@ -81,7 +86,7 @@ class JsonFormatter(logging.Formatter):
             "level": record.levelname.lower(),
             **self._fixed,
             "logger": record.name,
-            "message": record.getMessage(),
+            "message": shortened(record.getMessage(), TEXT_BYTES_MAX),
             **_extras(record),
         }
         if record.exc_info:
@@ -95,9 +100,8 @@ class TextFormatter(logging.Formatter):
     @override
     def format(self, record: logging.LogRecord) -> str:
         extras = "".join(f" {key}={value}" for key, value in _extras(record).items())
-        line = (
-            f"{_instant(record)} {record.levelname:7} {record.name}: {record.getMessage()}{extras}"
-        )
+        message = shortened(record.getMessage(), TEXT_BYTES_MAX)
+        line = f"{_instant(record)} {record.levelname:7} {record.name}: {message}{extras}"
         if record.exc_info:
             line += "\n" + self.formatException(record.exc_info)
         return without_secrets(line)
@@ -109,7 +113,11 @@ def _instant(record: logging.LogRecord) -> str:
 
 
 def _extras(record: logging.LogRecord) -> dict[str, object]:
-    extras = {key: value for key, value in vars(record).items() if key not in _STANDARD}
+    extras: dict[str, object] = {
+        key: shortened(value, TEXT_BYTES_MAX) if isinstance(value, str) else value
+        for key, value in vars(record).items()
+        if key not in _STANDARD
+    }
     for key in ("trace_id", "suppressed"):
         if value := getattr(record, key, None):
             extras[key] = value

@@ -31,8 +31,10 @@ from shared.model.invariants import InvariantViolation
 PREFIX: Final = "tutti_"
 LABEL: Final = "component"
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]*")
-#: Series per labelled metric: a label must be of low cardinality, never a gang or a pod.
+#: Series per labelled metric: a label must be of low cardinality, never a gang or a pod. Values
+#: beyond these are counted together: what users chose must not end a process.
 CHILDREN_MAX: Final = 200
+OTHER: Final = "other"
 
 _Metric = TypeVar("_Metric", Counter, Gauge, Histogram)
 Values = Callable[[], Mapping[tuple[str, ...], float]]
@@ -76,7 +78,7 @@ class Metrics:
         that appears with its first increment.
         """
         parent = Counter(self._counter_name(name), text, [label], registry=self._own)
-        return _children(parent, f"{name} by {label}", known)
+        return _children(parent, known)
 
     def gauge(self, name: str, text: str) -> Gauge:
         """A gauge."""
@@ -91,7 +93,7 @@ class Metrics:
     ) -> Callable[[str], Gauge]:
         """Gauges by one label, those of `known` values from the start."""
         parent = Gauge(self._full(name), text, [label], registry=self._own)
-        return _children(parent, f"{name} by {label}", known)
+        return _children(parent, known)
 
     def histogram(self, name: str, text: str, buckets: tuple[float, ...]) -> Histogram:
         """A histogram; its unit is in its name (`_seconds`, `_bytes`)."""
@@ -107,7 +109,7 @@ class Metrics:
     ) -> Callable[[str], Histogram]:
         """Histograms by one label, those of `known` values from the start."""
         parent = Histogram(self._full(name), text, [label], buckets=buckets, registry=self._own)
-        return _children(parent, f"{name} by {label}", known)
+        return _children(parent, known)
 
     def totals(self, name: str, text: str, labels: tuple[str, ...], values: Values) -> None:
         """Counters whose `values` are called whenever the metrics are read."""
@@ -149,15 +151,15 @@ class Metrics:
         return self._prefix + name
 
 
-def _children(parent: _Metric, title: str, known: Iterable[str]) -> Callable[[str], _Metric]:
+def _children(parent: _Metric, known: Iterable[str]) -> Callable[[str], _Metric]:
     """The children of a labelled metric, each made once; those of `known` values now."""
     children: dict[str, _Metric] = {}
 
     def child(value: str) -> _Metric:
         found = children.get(value)
         if found is None:
-            if len(children) >= CHILDREN_MAX:
-                raise InvariantViolation(title, f"has at most {CHILDREN_MAX} values")
+            if len(children) >= CHILDREN_MAX and value != OTHER:
+                return child(OTHER)
             found = children[value] = parent.labels(value)
         return found
 

@@ -20,7 +20,8 @@ from opentelemetry.trace import Link, SpanContext, SpanKind, TraceFlags
 from opentelemetry.trace.status import Status, StatusCode
 
 from shared.contracts.identity import span_id
-from shared.telemetry.tracing import EndedSpan
+from shared.model.bounded_text import shortened
+from shared.telemetry.tracing import Attributes, EndedSpan
 
 EXPORT_TIMEOUT_S: Final = 5.0
 
@@ -29,6 +30,8 @@ _SAMPLED: Final = TraceFlags(TraceFlags.SAMPLED)
 _OK: Final = Status(StatusCode.UNSET)
 _SCOPE: Final = InstrumentationScope("tutti")
 _NS: Final = 1_000_000
+#: Of one attribute, and of an error.
+TEXT_BYTES_MAX: Final = 1_024
 
 
 class Exporter:
@@ -62,18 +65,26 @@ def _readable(handed: EndedSpan, resource: Resource) -> ReadableSpan:
         context=_context(trace_id, span_id(trace_id, handed.name, handed.key)),
         parent=_context(trace_id, parent) if parent else None,
         resource=resource,
-        attributes=handed.attributes,
+        attributes=_bounded(handed.attributes or {}),
         links=[link for text in handed.links if (link := _link(text)) is not None],
         events=[
-            SdkEvent(event.name, dict(event.attributes), event.at_ms * _NS)
+            SdkEvent(event.name, _bounded(event.attributes), event.at_ms * _NS)
             for event in handed.events
         ],
         kind=SpanKind.INTERNAL,
-        status=Status(StatusCode.ERROR, error) if error else _OK,
+        status=Status(StatusCode.ERROR, shortened(error, TEXT_BYTES_MAX)) if error else _OK,
         start_time=handed.start_ms * _NS,
         end_time=max(handed.start_ms, handed.end_ms) * _NS,
         instrumentation_scope=_SCOPE,
     )
+
+
+def _bounded(attributes: Attributes) -> dict[str, str | int | bool | float]:
+    """The attributes, their texts shortened: some are users' or the API server's."""
+    return {
+        key: shortened(value, TEXT_BYTES_MAX) if isinstance(value, str) else value
+        for key, value in attributes.items()
+    }
 
 
 def _context(trace_id: str, own: str) -> SpanContext:

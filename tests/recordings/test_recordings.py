@@ -8,8 +8,10 @@ again when gangs that wait for an outcome began to count as demand of their queu
 are placed later or elsewhere; seeds 1, 13, 17 and 21 again when capacity that victims have not
 left yet began to count once, which lowers what their queues deserve; seeds 7 and 17 again when a
 gang with claims that found no room began to be tried with those members first that fit on the
-fewest nodes. Verdicts were taken again when numbers of waiting gangs began to be examined at other
-instants, and members that differ only in their claims got one report.
+fewest nodes. In seed 1 the message of one note was replaced by hand when the API server's words
+about a victim began to be left out of its preemptor's notes. Verdicts were taken again when numbers
+of waiting gangs began to be examined at other instants, and members that differ only in their
+claims got one report.
 """
 
 from pathlib import Path

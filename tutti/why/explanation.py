@@ -74,6 +74,8 @@ class GangAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     not_running: tuple[NotRunning, ...] = ()
     #: How many pods fit on how many nodes, per role.
     shapes: tuple[ShapeReport, ...] = ()
+    #: The number of all, if not all are listed; 0: all are.
+    shapes_count: int = 0
     #: The resources of which the queue's share is too small.
     quota: tuple[Reason, ...] = ()
     queue: str = ""
@@ -187,6 +189,7 @@ def _group_answer(group: Group, facts: Facts) -> GangAnswer:
         nodes=_nodes(members),
         not_running=_not_running(members),
         shapes=pending.shapes,
+        shapes_count=pending.shapes_count,
         quota=pending.quota,
         queue=verdict.queue if verdict is not None else "",
         ahead=pending.ahead,

@@ -99,6 +99,8 @@ def _waits(gang: GangAnswer, now: datetime) -> Iterable[tuple[str, str]]:
         yield shape.role or "pods", fit
         for reason in shape.reasons:
             yield "", f"  {_reason(reason, 'nodes')}"
+    if gang.shapes_count > len(gang.shapes):
+        yield "", f"… and {gang.shapes_count - len(gang.shapes):,} more roles and shapes"
     for reason in gang.quota:
         yield "quota", _reason(reason, "")
     if gang.ahead_count or gang.ahead:

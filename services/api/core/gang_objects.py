@@ -31,6 +31,9 @@ from shared.kube.quantities import format_quantity
 from shared.model.objects import Pod
 from shared.visible_objects import NODES_MAX, named_gangs
 
+#: Roles in one gang: each of its pods may have one of its own.
+_ROLES_MAX: Final = 1_000
+
 TraceUrl: TypeAlias = Callable[[str], str]
 """The address of a trace by its id; "": there is none."""
 
@@ -118,7 +121,7 @@ def _counted(members: Iterable[Pod]) -> tuple[tuple[RoleStatus, ...], tuple[Node
     return (
         tuple(
             RoleStatus(name=role, members=count, placed=placed[role], running=running[role])
-            for role, count in sorted(total.items())
+            for role, count in sorted(total.items())[:_ROLES_MAX]
         ),
         tuple(
             NodePlacement(node=node, members=count)

@@ -1,8 +1,8 @@
 """Builds the one outcome message of a decision.
 
-The message must not be longer than the decision, or NATS would refuse it and the decision would
-have no outcome: a member's entry without text is shorter than its binding, and the texts together
-have a limit.
+The message must not be longer than NATS accepts, or the decision would have no outcome: a member's
+entry without text is not longer than the planner counts for its binding, and the texts share what
+is left of a message.
 """
 
 from collections.abc import Sequence
@@ -11,13 +11,19 @@ from typing import Final, TypeAlias
 import msgspec
 
 from services.binder.core.answers import Answer
+from shared.contracts import codec
 from shared.contracts.decisions import EvictionDecision, GangDecision
 from shared.contracts.outcomes import Member, MemberResult, Outcome
+from shared.contracts.subjects import MESSAGE_BYTES_MAX
 
 #: Longest text kept of one member: webhooks may answer with pages.
 MESSAGE_CHARS_MAX: Final = 300
-#: All texts of one outcome: a quarter of a message, whatever the gang's size.
+#: All texts of one outcome, a quarter of a message, or less where the members' entries leave less.
 TEXT_BYTES_MAX: Final = 256 * 1024
+#: Names, lengths and markers of both texts of a member.
+_TEXTS_OVERHEAD_BYTES: Final = 24
+#: For the other fields of an outcome, its remarks and headers.
+_FIELDS_BYTES_MAX: Final = 8 * 1024
 
 
 class Finding(msgspec.Struct, frozen=True, gc=False):
@@ -110,20 +116,20 @@ def refusal_of(
 
 def _members(findings: Sequence[Found]) -> tuple[Member, ...]:
     """The findings as members, with their texts up to the limit of all texts."""
+    bare = [
+        Member(uid=uid, node=node, result=found.result, code=found.code, late=found.late)
+        for uid, node, found in findings
+    ]
+    left = MESSAGE_BYTES_MAX - _FIELDS_BYTES_MAX - len(codec.encode(bare))
+    budget = min(TEXT_BYTES_MAX, left)
     members: list[Member] = []
-    budget = TEXT_BYTES_MAX
-    for uid, node, found in findings:
+    for member, (_, _, found) in zip(bare, findings, strict=True):
+        reason = found.reason[:MESSAGE_CHARS_MAX]
         message = found.message[:MESSAGE_CHARS_MAX]
-        budget -= len(message.encode()) + len(found.reason)
-        members.append(
-            Member(
-                uid=uid,
-                node=node,
-                result=found.result,
-                code=found.code,
-                reason=found.reason if budget >= 0 else "",
-                message=message if budget >= 0 else "",
-                late=found.late,
-            )
-        )
+        if not reason and not message:
+            members.append(member)
+            continue
+        budget -= len(message.encode()) + len(reason.encode()) + _TEXTS_OVERHEAD_BYTES
+        with_texts = msgspec.structs.replace(member, reason=reason, message=message)
+        members.append(with_texts if budget >= 0 else member)
     return tuple(members)

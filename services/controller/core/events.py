@@ -14,14 +14,15 @@ import msgspec
 
 from shared.contracts.verdicts import PodRef, Verdict, Why
 from shared.kube.resources import PODS, Resource
+from shared.model.bounded_text import shortened
 
 EventType = Literal["Normal", "Warning"]
 
 _SOURCE: Final = "tutti"
 #: Reasons of the condition Evicted, and the actions of Volcano that they come from.
 _CAUSES: Final = {"Preempted": "preempt", "Reclaimed": "reclaim"}
-#: The API server refuses longer messages.
-MESSAGE_CHARS_MAX: Final = 1_024
+#: The longest note of an Event that the API server accepts in every version of its API.
+MESSAGE_BYTES_MAX: Final = 1_024
 _NAME_CHARS_MAX: Final = 220
 
 
@@ -102,7 +103,7 @@ def event_body(
         "metadata": {"name": name, "namespace": reference["namespace"] or "default"},
         "involvedObject": reference,
         "reason": event.reason,
-        "message": event.message[:MESSAGE_CHARS_MAX],
+        "message": shortened(event.message, MESSAGE_BYTES_MAX),
         "type": event.type,
         "source": {"component": component},
         "reportingComponent": component,

@@ -14,7 +14,8 @@ import msgspec
 from services.observer.core.cluster_state import ClusterState
 from services.observer.core.recount import Recount
 from shared.contracts.decisions import EvictionDecision, GangDecision
-from shared.contracts.observing import GangObserved, Observation
+from shared.contracts.observing import TEXT_BYTES_MAX, GangObserved, Observation
+from shared.model.bounded_text import shortened
 from shared.model.gang_keys import GangKey, key_of, key_of_group, scope_of
 from shared.model.minimums import MemberDeclarations, binding_role_minima
 from shared.model.objects import Pod, PodGroup
@@ -139,7 +140,9 @@ class Gangs:
         gang.row = msgspec.structs.replace(
             row,
             decided_ms=decision.cycle.now_ms if first else row.decided_ms,
-            failure=recount.reason if recount.proof == "failed" else row.failure,
+            failure=shortened(recount.reason, TEXT_BYTES_MAX)
+            if recount.proof == "failed"
+            else row.failure,
             **count,
         )
 
@@ -149,7 +152,8 @@ class Gangs:
             gang = self._of(one.uid for one in decision.victims)
             if gang is not None:
                 words = f"{decision.reason}: {decision.why}" if decision.why else decision.reason
-                gang.row = msgspec.structs.replace(gang.row, release=words)
+                release = shortened(words, TEXT_BYTES_MAX)
+                gang.row = msgspec.structs.replace(gang.row, release=release)
             return
         gang = self._of(one.uid for one in decision.bindings)
         if gang is not None:

@@ -202,7 +202,7 @@ class Serving:
                 "gangs": gangs,
                 "queues": QueueResource(self.planner, authorizer),
                 "nodes": NodeResource(self.state, authorizer),
-                "podshapes": PodShapeResource(self.planner, authorizer),
+                "podshapes": PodShapeResource(self.planner, self.state, authorizer),
                 "instances": InstanceResource(self.instances),
                 "decisions": DecisionResource(lambda: self.state.decisions, authorizer),
             },

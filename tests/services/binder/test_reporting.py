@@ -2,6 +2,7 @@
 
 import logging
 
+import msgspec
 import pytest
 
 from services.binder.reporting import Reporting
@@ -117,3 +118,27 @@ def test_a_line_of_log_names_gang_decision_and_trace(
     for line, more in zip(caplog.records, (known, known, {}), strict=True):
         assert ({"gang_id": decision.gang_id, "decision": 7} | more).items() <= vars(line).items()
     assert [line.levelname for line in caplog.records] == ["INFO", "WARNING", "WARNING"]
+
+
+def test_the_span_of_an_eviction_has_no_words_about_a_victim(
+    reporting: Reporting, tracer: KeptSpans, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is in the preemptor's trace, whose readers may not read the victims; the log has them."""
+    eviction = msgspec.structs.replace(make_release(2), via="eviction", reason="Preempted")
+    refused = Member(
+        uid="u-0", node="", result="refused", code=403, reason="Secret", message="the-secret"
+    )
+    reporting.finished(eviction, made(eviction, evicted=1, members=(refused,)), 1_020)
+    (span,) = tracer.spans
+    assert span.error == "1 not removed: the API server refuses to evict a pod (status 403)"
+    assert "the-secret" in caplog.text
+
+
+def test_the_span_of_a_release_has_the_words_about_the_gangs_own_pod(
+    reporting: Reporting, tracer: KeptSpans
+) -> None:
+    release = make_release(2)
+    refused = Member(uid="u-0", node="", result="refused", code=403, message="not this one")
+    reporting.finished(release, made(release, evicted=1, members=(refused,)), 1_020)
+    (span,) = tracer.spans
+    assert "not this one" in span.error

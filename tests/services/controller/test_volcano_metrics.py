@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from services.controller import volcano_metrics
 from services.controller.reconciling.controller import Share
 from services.controller.reconciling.informer import Informer, Informers
 from services.controller.reconciling.work_queue import WorkQueue
@@ -129,3 +130,15 @@ def test_a_replica_shows_nothing_that_another_one_owns() -> None:
     put(controllers.groups, "a", spec={"queue": "q1"}, status={"phase": "Running"})
     assert controllers["job_completed_phase_count"] == {}
     assert controllers["queue_pod_group_running_count"] == {}
+
+
+def test_names_that_come_and_go_leave_no_more_series_than_are_shown(
+    controllers: Controllers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A job may change its queue before it is gone, and a namespace has no end that is seen."""
+    monkeypatch.setattr(volcano_metrics, "SERIES_MAX", 3)
+    for index in range(10):
+        put(controllers.jobs, "train", **job("Running", queue=f"q{index}"))
+        put(controllers.jobs, "train", **job("Failed", queue=f"q{index}"))
+    names = [f"team/train,q{index}" for index in (7, 8, 9)]
+    assert controllers["job_failed_phase_count"] == dict.fromkeys(names, 1)

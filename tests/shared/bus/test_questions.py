@@ -71,3 +71,27 @@ async def test_an_answer_that_does_not_decode_is_no_answer(connect: ConnectBus) 
     with pytest.raises(NoAnswer, match="does not decode"):
         await ask(bus, ASK_STATUS, StatusRequest(), codec.decode_status, timeout_s=1.0)
     assert await ask_all(bus, ASK_STATUS, StatusRequest(), codec.decode_status, wait_s=0.05) == []
+
+
+async def test_an_answer_that_is_too_large_is_not_sent_and_the_next_one_is(
+    connect: ConnectBus, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What users made so large must not end the process that answers."""
+    sizes = iter((2 << 20, 1))
+
+    async def answer(_: StatusRequest) -> ServiceStatus:
+        return status("x" * next(sizes))
+
+    await serve(await connect("planner"), ASK_STATUS, codec.decode_status_request, answer)
+    asker = await connect()
+    for wanted in (False, True):
+        try:
+            found = await ask(
+                asker, ASK_STATUS, StatusRequest(), codec.decode_status, timeout_s=1.0
+            )
+        except NoAnswer:
+            assert not wanted
+        else:
+            assert wanted
+            assert found.instance == "x"
+    assert f"an answer on {ASK_STATUS} is not sent" in caplog.text

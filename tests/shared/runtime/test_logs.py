@@ -8,6 +8,7 @@ import pytest
 from shared.runtime.logs import (
     LINES_MAX,
     TEMPLATES_MAX,
+    TEXT_BYTES_MAX,
     WINDOW_S,
     JsonFormatter,
     RepetitionFilter,
@@ -102,3 +103,12 @@ def test_configured_logging_writes_one_format_to_stderr(capsys: pytest.CaptureFi
         root.setLevel(level)
     (line,) = capsys.readouterr().err.splitlines()
     assert json.loads(line)["message"] == "hello"
+
+
+def test_a_line_with_a_users_text_is_bounded() -> None:
+    long = record("gang %s waits", "x" * 1_000_000)
+    long.gang = "y" * 1_000_000
+    for formatter in (JsonFormatter("s", "i"), TextFormatter()):
+        line = formatter.format(long)
+        assert len(line.encode()) < 3 * TEXT_BYTES_MAX
+        assert "more characters)" in line

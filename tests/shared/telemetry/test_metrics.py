@@ -52,13 +52,18 @@ def test_a_labelled_child_is_made_once() -> None:
     outcomes("refused").inc(2)
 
 
-def test_a_label_of_high_cardinality_breaks_an_invariant(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_values_of_a_label_beyond_the_limit_are_counted_together(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(module, "CHILDREN_MAX", 2)
-    gauges = Metrics("s").gauges("gangs", "By gang, which is wrong.", "gang")
-    gauges("a")
-    gauges("b")
-    with pytest.raises(InvariantViolation, match="values"):
-        gauges("c")
+    metrics = Metrics("s")
+    counters = metrics.counters("refusals_total", "By reason, which a user chose.", "reason")
+    for reason in ("a", "b", "c", "d", "a"):
+        counters(reason).inc()
+    figures = metrics.figures()
+    assert figures['refusals_total{reason="a"}'] == 2
+    assert figures['refusals_total{reason="other"}'] == 2
+    assert len([name for name in figures if name.startswith("refusals_total")]) == 3
 
 
 @pytest.mark.parametrize("name", ["Decisions_total", "decisions", "9_total"])

@@ -245,3 +245,21 @@ def test_a_start_does_not_wait_for_the_sdk() -> None:
         "asyncio.run(main())\n"
     )
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+async def test_texts_of_a_span_are_bounded() -> None:
+    async with otlp_sink() as sink:
+        tracer = tracer_for(sink.endpoint, service="binder", instance="binder-0")
+        tracer.span(
+            "bind",
+            trace_id=TRACE,
+            start_ms=1_000,
+            end_ms=1_250,
+            attributes={"message": "m" * 100_000},
+            events=[Event("repair begun", 1_100, {"message": "m" * 100_000})],
+            error="e" * 100_000,
+        )
+        await tracer.close(5.0)
+        (span,) = sink.named("bind")
+    assert len(span.SerializeToString()) < 4 * otlp_export.TEXT_BYTES_MAX
+    assert span.status.message.endswith("more characters)")

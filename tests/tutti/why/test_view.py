@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 from rich.console import Console
 
-from shared.contracts.verdicts import Condition
+from shared.contracts.verdicts import Condition, ShapeReport
 from tutti.why.explanation import Answer, GangAnswer
 from tutti.why.view import show
 
@@ -63,6 +63,8 @@ def test_gangs_ahead_are_listed_apart_from_gangs_that_use_the_missing_capacity()
         ahead_count=1,
         holders=("ns/old", "ns/older"),
         holders_count=7,
+        shapes=(ShapeReport(role="w", wanted=1, nodes=1),),
+        shapes_count=2_800,
     )
     found = Answer(asked="g", namespace="ns", sentence="said", state="waiting", gangs=(gang,))
     console = Console(file=io.StringIO(), width=80, color_system=None)
@@ -71,3 +73,4 @@ def test_gangs_ahead_are_listed_apart_from_gangs_that_use_the_missing_capacity()
     lines = [line.split() for line in console.file.getvalue().splitlines()]
     assert ["ahead", "1:", "first"] in lines
     assert ["held", "by", "7:", "old,", "older"] in lines
+    assert ["…", "and", "2,799", "more", "roles", "and", "shapes"] in lines

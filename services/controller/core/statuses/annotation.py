@@ -10,21 +10,33 @@ from typing import Final
 import msgspec
 
 from shared.contracts.verdicts import Reason, Verdict, Why
+from shared.model.bounded_text import shortened
 
-#: Annotations of an object share 256 KiB; these bounds keep ours below 32.
+#: Annotations of an object share 256 KiB, which also its user's need.
+ANNOTATION_BYTES_MAX: Final = 32 * 1024
 _SHAPES_MAX: Final = 16
 _REASONS_MAX: Final = 8
-_REASON_CHARS_MAX: Final = 120
+_REASON_BYTES_MAX: Final = 120
 _GANGS_MAX: Final = 10
 _CONDITIONS_MAX: Final = 8
-_TEXT_CHARS_MAX: Final = 1_000
+_TEXT_BYTES_MAX: Final = 1_000
 
 _encode: Final = msgspec.json.Encoder(order="deterministic").encode
 
 
 def annotation_of(verdict: Verdict) -> str:
-    """The annotation's text: JSON that decodes as a `Verdict`."""
-    shown = msgspec.structs.replace(
+    """The annotation's text: JSON that decodes as a `Verdict`, at most `ANNOTATION_BYTES_MAX` bytes
+    in UTF-8.
+    """
+    text = _encode(_shown(verdict, _SHAPES_MAX))
+    if len(text) > ANNOTATION_BYTES_MAX:
+        # The longest names, in characters that JSON escapes.
+        text = _encode(_shown(verdict, 0))
+    return text.decode()
+
+
+def _shown(verdict: Verdict, shapes_max: int) -> Verdict:
+    return msgspec.structs.replace(
         verdict,
         epoch=0,
         at_ms=0,
@@ -36,29 +48,37 @@ def annotation_of(verdict: Verdict) -> str:
         evicted=(),
         ended=(),
         conditions=tuple(
-            msgspec.structs.replace(condition, message=condition.message[:_TEXT_CHARS_MAX])
+            msgspec.structs.replace(
+                condition, message=shortened(condition.message, _TEXT_BYTES_MAX)
+            )
             for condition in verdict.conditions[:_CONDITIONS_MAX]
         ),
-        why=None if verdict.why is None else _public(verdict.why, verdict.namespace),
+        why=None if verdict.why is None else _public(verdict.why, verdict.namespace, shapes_max),
     )
-    return _encode(shown).decode()
 
 
-def _public(why: Why, namespace: str) -> Why:
+def _public(why: Why, namespace: str, shapes_max: int) -> Why:
     """The reason without names of other namespaces, and with bounded lengths."""
     return msgspec.structs.replace(
         why,
-        sentence=why.sentence[:_TEXT_CHARS_MAX],
+        sentence=shortened(why.sentence, _TEXT_BYTES_MAX),
         shapes=tuple(
             msgspec.structs.replace(shape, reasons=_few(shape.reasons))
-            for shape in why.shapes[:_SHAPES_MAX]
+            for shape in why.shapes[:shapes_max]
         ),
+        shapes_count=why.shapes_count or _count_if_more(why.shapes, shapes_max),
         quota=_few(why.quota),
+        quota_count=why.quota_count or _count_if_more(why.quota, _REASONS_MAX),
         ahead=_own(why.ahead, namespace),
         ahead_count=max(why.ahead_count, len(why.ahead)),
         holders=_own(why.holders, namespace),
         holders_count=max(why.holders_count, len(why.holders)),
     )
+
+
+def _count_if_more(entries: tuple[object, ...], listed_max: int) -> int:
+    """The number of all entries, or 0 if all are listed."""
+    return len(entries) if len(entries) > listed_max else 0
 
 
 def _own(gangs: tuple[str, ...], namespace: str) -> tuple[str, ...]:
@@ -67,6 +87,6 @@ def _own(gangs: tuple[str, ...], namespace: str) -> tuple[str, ...]:
 
 def _few(reasons: tuple[Reason, ...]) -> tuple[Reason, ...]:
     return tuple(
-        msgspec.structs.replace(reason, reason=reason.reason[:_REASON_CHARS_MAX])
+        msgspec.structs.replace(reason, reason=shortened(reason.reason, _REASON_BYTES_MAX))
         for reason in reasons[:_REASONS_MAX]
     )

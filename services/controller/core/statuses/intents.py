@@ -28,7 +28,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 import msgspec
 
 from services.controller.core.events import (
-    MESSAGE_CHARS_MAX,
+    MESSAGE_BYTES_MAX,
     EventIntent,
     group_event,
     group_topic,
@@ -43,6 +43,7 @@ from shared.contracts.pod_reasons import UNSCHEDULABLE
 from shared.contracts.verdicts import PodRef, Verdict, Why
 from shared.dialects.protocol import StatusPatch
 from shared.kube.resources import Resource
+from shared.model.bounded_text import shortened
 
 _Reason = TypeVar("_Reason")
 
@@ -212,7 +213,7 @@ def remember_stored(memory: WrittenGang, stored: str, verdict: Verdict, now_ms: 
     for one in announcements(written):
         if not one.patient and (one.reason != "Scheduled" or verdict.phase in RAN):
             topic = group_topic(verdict, one.reason)
-            message = one.message[:MESSAGE_CHARS_MAX]
+            message = shortened(one.message, MESSAGE_BYTES_MAX)
             memory.events[topic] = Report(one.why, message, now_ms)
 
 
@@ -424,7 +425,7 @@ def pod_mark(pod: PodRef, why: Why, word: str, *, at_ms: int) -> PodMark:
     condition = {
         "status": "False",
         "reason": word,
-        "message": why.sentence[:MESSAGE_CHARS_MAX],
+        "message": shortened(why.sentence, MESSAGE_BYTES_MAX),
         "lastTransitionTime": rfc3339(at_ms),
     }
     return PodMark(

@@ -19,6 +19,7 @@ from services.gang_planner.core.framework.statement import Allocation, Statement
 from services.gang_planner.core.placement.domains import domain_around
 from services.gang_planner.core.placement.released_reservation import ReleasedReservations
 from services.gang_planner.core.queueing.fair_share import Limit
+from services.gang_planner.core.queueing.need import members_max
 from services.gang_planner.core.state.columns import Bools
 from services.gang_planner.core.state.gangs import Bucket, Gang
 from services.gang_planner.core.state.holds import RESTARTED, Hold
@@ -98,6 +99,9 @@ def _fill(work: CycleContext, gang: Gang, need: Need) -> None:
     state, session = work.state, work.session
     avoid = set(session.slots(need.avoid).tolist())
     exact, loose = _match(state.holds.of(gang), need, avoid)
+    # The members that one decision does not hold are placed by later ones.
+    most = members_max(state, gang, need)
+    exact, loose = exact[:most], loose[: max(most - len(exact), 0)]
     if not exact and not loose:
         return
     released = ReleasedReservations(

@@ -1,7 +1,7 @@
 """Restores state from DECISIONS, record by record or from checkpoints, and writes checkpoints."""
 
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Final, assert_never
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar, assert_never
 
 import msgspec
 
@@ -29,11 +29,14 @@ from shared.contracts.decisions import (
     NoteOpened,
     OpenDecision,
     OpenGang,
+    OpenOutcome,
 )
 from shared.contracts.subjects import PAGE_BYTES_MAX
 
 if TYPE_CHECKING:
     from services.gang_planner.core.state.reservations import OpenAct, OpenEviction
+
+_Entry = TypeVar("_Entry")
 
 _encode: Final = msgspec.msgpack.Encoder().encode
 #: The size of a page without the items of its two lists.
@@ -115,27 +118,7 @@ def restore(state: State, pages: Sequence[Checkpoint]) -> None:
     for page in pages:
         state.epoch = max(state.epoch, page.epoch)
         for gang in page.gangs:
-            history = state.gangs.history(gang.gang_id)
-            history.attempt = max(history.attempt, gang.attempt)
-            history.failures = gang.failures
-            history.bad.update({(uid, node): until_ms for uid, node, until_ms in gang.bad})
-            history.failed_on = dict.fromkeys(gang.failed_on)
-            history.first_seen_ms = gang.first_seen_ms
-            history.known_as = gang.gang_id
-            history.full_name, history.scope = gang.gang or None, gang.scope
-            history.noted_at = page.up_to
-            history.home = gang.home or None
-            history.holds_forgone = gang.holds_forgone
-            history.preemptions_failed = gang.preemptions_failed
-            history.preempt_after_ms = gang.preempt_after_ms
-            history.preemption_ended = gang.preemption_ended or None
-            history.spared = dict(gang.spared)
-            for note in gang.notes:
-                if note.kind == "hold":
-                    state.holds.recall(state, note)
-                else:
-                    history.notes[note.kind] = note
-            restore_state(history, started=gang.started)
+            _restore_gang(state, gang, page.up_to)
         for decision in page.decisions:
             if isinstance(decision.decision, GangDecision):
                 in_flight.recall(state, decision.seq, decision.decision)
@@ -145,11 +128,38 @@ def restore(state: State, pages: Sequence[Checkpoint]) -> None:
                     state.preemptions.logged[decision.seq].ended = True
             if decision.outcome is not None:
                 in_flight.apply_outcome(state, decision.outcome_seq, decision.outcome)
+        for one in page.outcomes:
+            in_flight.apply_outcome(state, one.outcome_seq, one.outcome)
+
+
+def _restore_gang(state: State, gang: OpenGang, up_to: int) -> None:
+    """Restore a gang's state, or the part of it that this entry has."""
+    history = state.gangs.history(gang.gang_id)
+    history.attempt = max(history.attempt, gang.attempt)
+    history.failures = gang.failures
+    history.bad.update({(uid, node): until_ms for uid, node, until_ms in gang.bad})
+    history.failed_on.update(dict.fromkeys(gang.failed_on))
+    history.first_seen_ms = gang.first_seen_ms
+    history.known_as = gang.gang_id
+    history.full_name, history.scope = gang.gang or None, gang.scope
+    history.noted_at = up_to
+    history.home = gang.home or None
+    history.holds_forgone = gang.holds_forgone
+    history.preemptions_failed = gang.preemptions_failed
+    history.preempt_after_ms = gang.preempt_after_ms
+    history.preemption_ended = gang.preemption_ended or None
+    history.spared.update(gang.spared)
+    for note in gang.notes:
+        if note.kind == "hold":
+            state.holds.recall(state, note)
+        else:
+            history.notes[note.kind] = note
+    restore_state(history, started=gang.started)
 
 
 def checkpoint(state: State, outcomes_seq: int, at_ms: int) -> list[Checkpoint]:
     """All open decisions, notes and histories, in pages of at most 512 KiB. A larger decision has a
-    page of its own.
+    page of its own, and so has its outcome, unless both fit into one.
     """
     if state.view.epoch and not state.unresolved:
         # The cluster state is complete: objects missing in it will not come back under their UID.
@@ -157,18 +167,22 @@ def checkpoint(state: State, outcomes_seq: int, at_ms: int) -> list[Checkpoint]:
         remembered = state.gangs.remembered
         for gang_id in [one for one, history in remembered.items() if not history.notes]:
             del remembered[gang_id]
-    pages: list[tuple[list[OpenDecision], list[OpenGang]]] = [([], [])]
+    pages = [_Page([], [], [])]
     size = _PAGE_OVERHEAD_BYTES
-    for one in _open_items(state):
-        length = len(_encode(one))
+    for one, length in _sized(_open_items(state)):
         if size + length > PAGE_BYTES_MAX and size > _PAGE_OVERHEAD_BYTES:
-            pages.append(([], []))
+            pages.append(_Page([], [], []))
             size = _PAGE_OVERHEAD_BYTES
         size += length
-        if isinstance(one, OpenDecision):
-            pages[-1][0].append(one)
-        else:
-            pages[-1][1].append(one)
+        match one:
+            case OpenDecision():
+                pages[-1].decisions.append(one)
+            case OpenGang():
+                pages[-1].gangs.append(one)
+            case OpenOutcome():
+                pages[-1].outcomes.append(one)
+            case _:
+                assert_never(one)
     return [
         Checkpoint(
             epoch=state.epoch,
@@ -178,11 +192,64 @@ def checkpoint(state: State, outcomes_seq: int, at_ms: int) -> list[Checkpoint]:
             at_ms=at_ms,
             page=number,
             pages=len(pages),
-            decisions=tuple(decisions),
-            gangs=tuple(gangs),
+            decisions=tuple(page.decisions),
+            gangs=tuple(page.gangs),
+            outcomes=tuple(page.outcomes),
         )
-        for number, (decisions, gangs) in enumerate(pages)
+        for number, page in enumerate(pages)
     ]
+
+
+class _Page(NamedTuple):
+    """What one page of a checkpoint lists."""
+
+    decisions: list[OpenDecision]
+    gangs: list[OpenGang]
+    outcomes: list[OpenOutcome]
+
+
+def _sized(
+    items: Iterable[OpenDecision | OpenGang],
+) -> Iterator[tuple[OpenDecision | OpenGang | OpenOutcome, int]]:
+    """The items, those that are too large for a page in parts, each with its bytes."""
+    for one in items:
+        length = len(_encode(one))
+        if length <= PAGE_BYTES_MAX - _PAGE_OVERHEAD_BYTES:
+            yield one, length
+        elif isinstance(one, OpenGang):
+            yield from _parts(one, length)
+        elif one.outcome is None:
+            yield one, length
+        else:
+            apart = OpenOutcome(outcome=one.outcome, outcome_seq=one.outcome_seq)
+            alone = msgspec.structs.replace(one, outcome=None, outcome_seq=0)
+            yield alone, len(_encode(alone))
+            yield apart, len(_encode(apart))
+
+
+def _parts(one: OpenGang, length: int) -> Iterator[tuple[OpenGang, int]]:
+    """The gang, its lists halved until each part fits into a page: thousands of its members may be
+    lost at once, and refused by nodes.
+    """
+    lists = one.bad, one.failed_on, one.spared, one.notes
+    if length <= PAGE_BYTES_MAX - _PAGE_OVERHEAD_BYTES or max(map(len, lists)) < 2:
+        yield one, length
+        return
+    for half in (0, 1):
+        part = msgspec.structs.replace(
+            one,
+            bad=_half(one.bad, half),
+            failed_on=_half(one.failed_on, half),
+            spared=_half(one.spared, half),
+            notes=_half(one.notes, half),
+        )
+        yield from _parts(part, len(_encode(part)))
+
+
+def _half(entries: tuple[_Entry, ...], half: int) -> tuple[_Entry, ...]:
+    """The first half (0) of the entries, or the second one (1)."""
+    middle = (len(entries) + 1) // 2
+    return entries[middle:] if half else entries[:middle]
 
 
 def forget_gone(work: CycleContext) -> None:

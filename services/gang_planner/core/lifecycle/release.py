@@ -18,6 +18,7 @@ from services.gang_planner.core.lifecycle import backoff
 from services.gang_planner.core.lifecycle.assessment import starts
 from services.gang_planner.core.lifecycle.effects import report
 from services.gang_planner.core.lifecycle.reissue import is_old
+from services.gang_planner.core.state.decision_sizes import parts_of
 from services.gang_planner.core.state.gang_states import GangEvent
 from services.gang_planner.core.state.gangs import Gang, Member
 from services.gang_planner.core.state.in_flight import LATE_RESERVATION_MS
@@ -135,17 +136,16 @@ def _decide(work: CycleContext, gang: Gang, members: list[Member]) -> None:
     uids = {member.pod.uid for member in members}
     _forget_settled(work, uids)
     attempt = max(gang.history.attempt, 1)
-    victims = sorted((one.pod.namespace, one.pod.name, one.pod.uid) for one in members)
-    work.decisions.append(
+    pods = sorted((one.pod.namespace, one.pod.name, one.pod.uid) for one in members)
+    victims = [Victim(uid=uid, namespace=namespace, name=name) for namespace, name, uid in pods]
+    work.decisions.extend(
         EvictionDecision(
             gang_id=gang.gang_id,
             gang=gang.full_name,
             scope=scope_of(gang.key),
             epoch=state.epoch,
             attempt=attempt,
-            victims=tuple(
-                Victim(uid=uid, namespace=namespace, name=name) for namespace, name, uid in victims
-            ),
+            victims=part,
             via="delete",
             reason=note.reason,
             why=note.message,
@@ -154,6 +154,7 @@ def _decide(work: CycleContext, gang: Gang, members: list[Member]) -> None:
             cycle=work.cycle,
             traceparent=gang.group.traceparent if gang.group is not None else "",
         )
+        for part in parts_of(victims)
     )
     work.released.add(gang.key)
 

@@ -5,7 +5,7 @@ freed, members that were placed, deserved amounts of queues, the end of a pod's 
 result does not depend on how often the search was made.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from services.gang_planner.core.allocation.decision import assign_members, bindings_of
@@ -17,7 +17,12 @@ from services.gang_planner.core.preemption.search import VICTIMS_MAX, FoundVicti
 from services.gang_planner.core.preemption.tracking import ANSWER_MS
 from services.gang_planner.core.preemption.units import Unit
 from services.gang_planner.core.queueing import fair_share
-from services.gang_planner.core.state.gangs import Bucket, Gang, OrderKey
+from services.gang_planner.core.state.decision_sizes import (
+    ENTRIES_BYTES_MAX,
+    binding_bytes,
+    victim_bytes,
+)
+from services.gang_planner.core.state.gangs import Bucket, Gang, Member, OrderKey
 from services.gang_planner.core.state.member_states import task_priority
 from services.gang_planner.core.state.needs import FailedSearch, Need
 from shared.contracts.decisions import EvictionDecision, Victim
@@ -118,10 +123,11 @@ class _Run:
             found = self._swapped(preemptor, bucket.need, self._candidates)
         if eligible_ms:
             work.timers.set(eligible_ms, gang)
-        if found is None or not found.victims:
+        act = _decision(work, gang, self._kind, found) if found is not None else None
+        if found is None or act is None or not found.victims:
             bucket.failed_searches[self._action] = FailedSearch(mark, eligible_ms or None)
             return False
-        _decide(work, gang, self._kind, found)
+        _record(work, gang, act, found.victims)
         self._candidates.evicted(found.victims)
         return True
 
@@ -314,39 +320,59 @@ def _deserved(work: CycleContext) -> tuple[object, ...]:
     )
 
 
-def _decide(work: CycleContext, gang: Gang, kind: Kind, found: FoundVictims) -> None:
+def _decision(
+    work: CycleContext, gang: Gang, kind: Kind, found: FoundVictims
+) -> EvictionDecision | None:
+    """The decision to evict these pods; None if it does not fit into a message, which needs a gang
+    of thousands with victims of long names.
+    """
     state = work.state
-    victims = sorted(found.victims, key=lambda one: (one.pod.namespace, one.pod.name, one.pod.uid))
+    victims = [
+        Victim(uid=one.pod.uid, namespace=one.pod.namespace, name=one.pod.name)
+        for one in sorted(found.victims, key=_place_of)
+    ]
+    bindings = bindings_of(state, assign_members(state, gang, found.allocations))
+    if victim_bytes(victims) + binding_bytes(bindings) > ENTRIES_BYTES_MAX:
+        return None
     attempt = gang.history.attempt
-    act = EvictionDecision(
+    return EvictionDecision(
         gang_id=gang.gang_id,
         gang=gang.full_name,
         scope=scope_of(gang.key),
         epoch=state.epoch,
         attempt=attempt,
-        victims=tuple(
-            Victim(uid=one.pod.uid, namespace=one.pod.namespace, name=one.pod.name)
-            for one in victims
-        ),
+        victims=tuple(victims),
         via="eviction",
         reason=_REASONS[kind],
         why=_why(gang, kind, found),
-        bindings=bindings_of(state, assign_members(state, gang, found.allocations)),
+        bindings=bindings,
         trace_id=gang_trace_id(gang.trace_root, attempt + 1),
         first_seen_ms=gang.history.first_seen_ms,
         cycle=work.cycle,
         traceparent=gang.group.traceparent if gang.group is not None else "",
         until_ms=work.now_ms + ANSWER_MS,
     )
+
+
+def _record(
+    work: CycleContext, gang: Gang, act: EvictionDecision, victims: Iterable[Member]
+) -> None:
+    """Make the decision: reserve the victims' capacity for the gang."""
+    state = work.state
     work.decisions.append(act)
     work.session.bindings_left -= len(act.victims)
     state.backlog.take(gang)
     gang.pending_reason = PendingReason.PREEMPTING
     state.preemptions.add(state, act, gang)
     state.gangs.touch(gang)
-    for one in victims:
+    for one in sorted(victims, key=_place_of):
         if one.gang is not None:
             state.gangs.touch(one.gang)
+
+
+def _place_of(member: Member) -> tuple[str, str, str]:
+    """The order of victims in a record, and of the verdicts that follow."""
+    return member.pod.namespace, member.pod.name, member.pod.uid
 
 
 def _why(gang: Gang, kind: Kind, found: FoundVictims) -> str:

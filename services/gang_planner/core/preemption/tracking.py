@@ -31,8 +31,8 @@ from services.gang_planner.core.state.preemptions import (
     not_evicted,
     refused_victims,
 )
-from shared.contracts.decisions import NoteClosed
-from shared.contracts.outcomes import Outcome
+from shared.contracts.decisions import EvictionDecision, NoteClosed
+from shared.contracts.outcomes import Outcome, refusal_without_words
 from shared.contracts.pending_reasons import PendingReason
 
 #: Its gang is gone, or no longer waits for capacity.
@@ -101,7 +101,7 @@ def _end_of(work: CycleContext, one: Preemption) -> tuple[str, str]:
     if gang.pending_reason is not PendingReason.PREEMPTING:
         return NOT_NEEDED, gang.pending_reason.value if gang.pending_reason else ""
     if one.outcome is not None and (one.outcome.reason or not_evicted(one)):
-        return REFUSED, _first_words(one.outcome)
+        return REFUSED, _refusal_words(one.act, one.outcome)
     there = _there(work, one)
     if one.outcome is None and there:
         waited = work.now_ms >= one.at_ms + _ANSWERED_MS
@@ -115,10 +115,20 @@ def _end_of(work: CycleContext, one: Preemption) -> tuple[str, str]:
     return "", ""
 
 
-def _first_words(outcome: Outcome) -> str:
-    tried = [each for each in outcome.members if each.result != "skipped"] or outcome.members
-    words = next((each.message or each.reason for each in tried if each.message or each.reason), "")
-    return words or outcome.reason
+def _refusal_words(act: EvictionDecision, outcome: Outcome) -> str:
+    """Why pods were not evicted, for the preemptor's users: the API server's words about a pod of
+    its own, but only the kind of a refusal to evict another one, which they may not be allowed to
+    read. The binder logs the words.
+    """
+    own = {binding.uid for binding in act.bindings}
+    for each in outcome.members:
+        if each.result == "skipped":
+            continue
+        if each.uid not in own:
+            return refusal_without_words(each)
+        if each.message or each.reason:
+            return each.message or each.reason
+    return outcome.reason
 
 
 def _there(work: CycleContext, one: Preemption) -> list[bool]:

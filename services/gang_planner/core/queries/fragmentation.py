@@ -21,6 +21,8 @@ from shared.contracts.questions import FragmentationAnswer, ShapeCapacity, TierC
 
 #: Shapes in one answer: each takes some array operations over all nodes.
 SHAPES_MAX: Final = 20
+#: Resources and labels of each: a pod may have thousands.
+_ENTRIES_MAX: Final = 32
 _encode: Final = msgspec.msgpack.Encoder().encode
 _ENDED: Final = frozenset({"Succeeded", "Failed"})
 
@@ -78,8 +80,8 @@ def _capacity(session: Session, levels: tuple[Level, ...], common: _Common) -> S
     fits = bool(len(counts)) and bool(counts[best])
     return ShapeCapacity(
         id=common.id,
-        requests=shape.shape.requests,
-        node_selector=shape.shape.node_selector,
+        requests=shape.shape.requests[:_ENTRIES_MAX],
+        node_selector=shape.shape.node_selector[:_ENTRIES_MAX],
         members=common.members,
         waiting=common.waiting,
         total=session.fits.total(shape),

@@ -32,6 +32,7 @@ from services.gang_planner.core.verdicts.member_messages import unsupported_word
 from services.gang_planner.core.verdicts.pending_reason import Explainer
 from shared.contracts.fit_rules import FIT_SHAPES_MAX, broken_rule, too_many_shapes
 from shared.contracts.questions import FitAnswer, FitRequest
+from shared.model.bounded_text import shortened
 from shared.model.gang_keys import key_of_group
 from shared.model.objects import Pod, PodGroup, Resources
 
@@ -44,7 +45,7 @@ _NODES_MAX: Final = 100
 #: Likewise of displaced gangs, so that the answer fits into a message.
 _DISPLACED_MAX: Final = 1_000
 #: A message to users may repeat many names of the question.
-_SENTENCE_CHARACTERS_MAX: Final = 4_096
+_SENTENCE_BYTES_MAX: Final = 4_096
 
 
 class Asker:
@@ -221,9 +222,7 @@ def _invalid(broken: str) -> FitAnswer:
 
 def _bounded(answer: FitAnswer) -> FitAnswer:
     """The answer with a message of a bounded length."""
-    if len(answer.sentence) <= _SENTENCE_CHARACTERS_MAX:
-        return answer
-    sentence = f"{answer.sentence[:_SENTENCE_CHARACTERS_MAX]}…"
+    sentence = shortened(answer.sentence, _SENTENCE_BYTES_MAX)
     return msgspec.structs.replace(answer, sentence=sentence)
 
 

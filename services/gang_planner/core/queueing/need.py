@@ -2,11 +2,13 @@
 into one message.
 """
 
-from typing import Final
-
 from services.gang_planner.core.queueing import min_resources
 from services.gang_planner.core.state import sub_gangs
 from services.gang_planner.core.state.claim_choices import choice_bytes
+from services.gang_planner.core.state.decision_sizes import (
+    ENTRIES_BYTES_MAX,
+    ENTRY_OVERHEAD_BYTES,
+)
 from services.gang_planner.core.state.gang_history import ANY_NODE
 from services.gang_planner.core.state.gang_settings import reserve_ms
 from services.gang_planner.core.state.gangs import Gang
@@ -20,12 +22,6 @@ from services.gang_planner.core.state.needs import (
     tasks_of,
 )
 from services.gang_planner.core.state.planner_state import State
-from shared.contracts.subjects import MESSAGE_BYTES_MAX
-
-#: Upper bound of the bindings in a message; the rest is for its other fields and the encoding.
-_BINDINGS_BYTES_MAX: Final = MESSAGE_BYTES_MAX - 32 * 1024
-#: Field names, lengths and markers of one binding in msgpack.
-_BINDING_OVERHEAD_BYTES: Final = 48
 
 
 def unplaced_quorum(gang: Gang) -> int:
@@ -203,11 +199,11 @@ def _avoided(gang: Gang) -> tuple[str, ...]:
 
 
 def is_too_large(state: State, gang: Gang, need: Need) -> bool:
-    """Whether the gang's quorum exceeds one decision."""
+    """Whether the gang's quorum exceeds one decision, whichever of its members are chosen."""
     if need.quorum <= ALWAYS_FIT and not need.attached:
         return False
-    needed = unplaced_quorum(gang)
-    return sum(sorted(_binding_sizes(state, gang))[:needed]) > _BINDINGS_BYTES_MAX
+    needed = need.quorum - need.reserved
+    return sum(sorted(_binding_sizes(state, gang))[-needed:] if needed else ()) > ENTRIES_BYTES_MAX
 
 
 def members_max(state: State, gang: Gang, need: Need) -> int:
@@ -215,14 +211,16 @@ def members_max(state: State, gang: Gang, need: Need) -> int:
     if not need.may_exceed_message or need.quorum >= need.members:
         return need.members
     longest = max(_binding_sizes(state, gang))
-    return max(need.quorum, min(need.members, _BINDINGS_BYTES_MAX // longest))
+    return max(need.quorum, min(need.members, ENTRIES_BYTES_MAX // longest))
 
 
 def _binding_sizes(state: State, gang: Gang) -> list[int]:
     """Upper bound per waiting member of its bytes in a decision."""
     node_bytes = state.nodes.name_bytes_max
     waiting = [one for members in gang.waiting.values() for one in members.values()]
-    each = _BINDING_OVERHEAD_BYTES + node_bytes
+    # A member may fill a hold, whose name is then in the decision, too.
+    hold_bytes = max((len(hold.uid) for hold in state.holds.of(gang)), default=0)
+    each = ENTRY_OVERHEAD_BYTES + node_bytes + hold_bytes
     sizes = [
         each + len(one.pod.uid) + len(one.pod.namespace) + len(one.pod.name) for one in waiting
     ]

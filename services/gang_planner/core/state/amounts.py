@@ -2,6 +2,8 @@
 
 from typing import Final
 
+#: Parts of a list in a sentence: a pod may request thousands of resources.
+_LISTED_MAX: Final = 12
 _BINARY: Final = (("Ti", 1 << 40), ("Gi", 1 << 30), ("Mi", 1 << 20), ("Ki", 1 << 10))
 
 
@@ -23,7 +25,9 @@ def in_words(resource: str, amount: int) -> str:
 
 
 def listed(parts: list[str]) -> str:
-    """`a`, `a and b`, `a, b and c`."""
+    """`a`, `a and b`, `a, b and c`; of many parts the first ones, and how many more there are."""
+    if len(parts) > _LISTED_MAX:
+        parts = [*parts[: _LISTED_MAX - 1], f"{len(parts) - _LISTED_MAX + 1:,} more"]
     if len(parts) < 2:
         return "".join(parts)
     return f"{', '.join(parts[:-1])} and {parts[-1]}"

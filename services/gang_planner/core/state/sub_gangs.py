@@ -27,6 +27,7 @@ from services.gang_planner.core.state.member_states import (
 )
 from services.gang_planner.core.state.needs import NO_SUB_GANG, SetNeed, SubNeed, Wanted
 from services.gang_planner.core.state.node_labels import as_number
+from shared.model.bounded_text import joined
 from shared.model.label_selectors import selects
 from shared.model.minimums import least_members
 from shared.model.objects import Labels, Pod, PodGroup, SubGroup, SubGroupSet
@@ -117,10 +118,11 @@ def lacking_in_words(gang: Gang) -> str:
         return _lacking_of_sets(gang, gang.group)
     missing = _missing(gang, lambda one: one.able)
     needed = {one.name: one.min_sub_groups for one in gang.group.sub_groups} if gang.group else {}
-    return "; ".join(
+    lacking = (
         f"{needed[name] - count} of {needed[name]} sub-gangs {name} have all their pods"
         for name, count in missing
     )
+    return joined(lacking, "; ")
 
 
 def needs(

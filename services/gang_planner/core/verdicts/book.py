@@ -35,6 +35,7 @@ from services.gang_planner.core.verdicts.pending_reason import Explainer
 from shared.contracts.identity import gang_trace_id
 from shared.contracts.pending_reasons import PendingReason
 from shared.contracts.verdicts import Condition, PodRef, Verdict, Why
+from shared.model.bounded_text import NAME_BYTES_MAX, shortened
 from shared.model.gang_keys import GangKey, is_of_pods
 from shared.model.objects import GROUP_NAME_SCOPE, PodGroup
 
@@ -330,7 +331,7 @@ def _build(turn: _Turn, gang: Gang, reason: PendingReason | None, last: Verdict 
         uid=group.uid if group is not None else "",
         owner_uid=owner.uid if owner is not None else "",
         group_wanted=wanted,
-        queue=gang.queue.name,
+        queue=shortened(gang.queue.name, NAME_BYTES_MAX),
         phase=gang.shown_phase,
         min_member=gang.declared,
         members=members,
@@ -426,7 +427,7 @@ def _twin_verdict(state: State, twin: PodGroup, now_ms: int) -> Verdict:
         namespace=twin.namespace,
         name=twin.name,
         uid=twin.uid,
-        queue=twin.queue,
+        queue=shortened(twin.queue, NAME_BYTES_MAX),
         phase="Pending",
         min_member=twin.min_member,
         conditions=(

@@ -20,6 +20,7 @@ from shared.contracts.annotations import SCHEDULE
 from shared.contracts.pending_reasons import PendingReason
 from shared.contracts.verdicts import Condition, Why
 from shared.dialects.protocol import DEFAULT_SCHEDULER
+from shared.model.bounded_text import SENTENCE_BYTES_MAX, shortened
 
 SCHEDULED: Final = "tasks in gang are ready to be scheduled"
 _WAITING_PHASES: Final = frozenset({"Pending", "Inqueue", "Starting", "Unknown"})
@@ -224,6 +225,6 @@ def _condition(claim: _Claim, last: Condition | None, phase: str, now_ms: int) -
         type=claim.type,
         status=status,
         reason=claim.reason if claim.holds else claim.reason or phase,
-        message=claim.message,
+        message=shortened(claim.message, SENTENCE_BYTES_MAX),
         since_ms=last.since_ms if last is not None and last.status == status else now_ms,
     )

@@ -9,6 +9,7 @@ from services.gang_planner.core.state.gangs import Gang
 from services.gang_planner.core.state.holds import Hold
 from services.gang_planner.core.state.member_states import LEAVING
 from services.gang_planner.core.state.pod_shapes import PODS
+from shared.model.bounded_text import joined
 
 #: Maximum number of lost members named in one message; the rest are counted.
 _NAMED_MAX: Final = 5
@@ -44,7 +45,7 @@ def degraded_in_words(gang: Gang, holds: Sequence[Hold], names: Sequence[str]) -
         for role, count in gang.role_minima
         if gang.have(role) < count
     ]
-    roles = f" ({', '.join(short)})" if short else ""
+    roles = f" ({joined(short, ', ')})" if short else ""
     left = f"{gang.have()} of the {max(gang.min_member, 1)} members that it needs are left{roles}"
     if holds:
         return f"{left}; {in_words(holds, names)}"

@@ -26,6 +26,7 @@ from services.gang_planner.core.state.planner_state import State
 from services.gang_planner.core.state.pod_shapes import ShapeEntry
 from services.gang_planner.core.state.queues import QueueEntry
 from shared.contracts.pod_reasons import NewNodes
+from shared.model.bounded_text import joined
 from shared.model.objects import NetworkTopology, SelectorTerm, Shape
 
 _HOSTNAME: Final = "kubernetes.io/hostname"
@@ -46,7 +47,7 @@ def in_words(outlook: Outlook) -> str:
     """
     if outlook.new_nodes is NewNodes.OTHER_KIND:
         roles = sorted({role for role, _ in outlook.too_large})
-        named = f" of role {', '.join(roles)}" if all(roles) else ""
+        named = f" of role {joined(roles, ', ')}" if all(roles) else ""
         return f"no node that its pods{named} may use would hold one of them, even when empty"
     return _WORDS.get(outlook.new_nodes, "")
 

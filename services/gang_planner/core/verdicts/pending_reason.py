@@ -6,7 +6,7 @@ done once per bucket and state of the node capacity.
 """
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Sized
 from heapq import nsmallest
 from typing import Final
 
@@ -40,9 +40,11 @@ from services.gang_planner.core.verdicts.quota_messages import (
     unattainable_in_words,
 )
 from services.gang_planner.core.verdicts.sentences import SENTENCES
+from shared.contracts import codec
 from shared.contracts.pending_reasons import PendingReason
 from shared.contracts.pod_reasons import UNSCHEDULABLE, NewNodes, pod_reason
 from shared.contracts.verdicts import Reason, ShapeReport, Why
+from shared.model.bounded_text import NAME_BYTES_MAX, SENTENCE_BYTES_MAX, shortened
 from shared.model.invariants import required
 from shared.model.objects import Requirement
 
@@ -50,8 +52,10 @@ from shared.model.objects import Requirement
 _HOLDERS_MAX: Final = 5
 #: Maximum number of distinct reasons per shape: node-specific taints could give thousands.
 _REASONS_MAX: Final = 20
-#: Maximum length of a sentence, because it may contain users' texts (group errors, field names).
-_SENTENCE_CHARACTERS_MAX: Final = 2_048
+#: Maximum size of the search's results in a verdict, and number of quota's reasons: a user may
+#: give each pod a role of its own, and request thousands of resources.
+_REPORTS_BYTES_MAX: Final = 32 * 1024
+_QUOTA_MAX: Final = 32
 
 _UNKNOWN: Final = "it may fit: the search for nodes used up its budget"
 
@@ -96,10 +100,12 @@ class Explainer:
         of_pods = "" if of_pods in {reason.value, UNSCHEDULABLE} else of_pods
         return Why(
             reason=reason.value,
-            sentence=self._with_holds(gang, sentence)[:_SENTENCE_CHARACTERS_MAX],
+            sentence=shortened(self._with_holds(gang, sentence), SENTENCE_BYTES_MAX),
             since_ms=since_ms,
-            shapes=found.shapes,
-            quota=found.quota,
+            shapes=(shapes := _first_reports(found.shapes)),
+            shapes_count=_count_if_more(found.shapes, shapes),
+            quota=(quota := found.quota[:_QUOTA_MAX]),
+            quota_count=_count_if_more(found.quota, quota),
             ahead=found.ahead,
             ahead_count=len(found.ahead),
             holders=_without(found.holders, title_of(self._state, gang))
@@ -208,7 +214,7 @@ class Explainer:
                 blocking = counted.copy()
             reports.append(
                 ShapeReport(
-                    role=group.role,
+                    role=shortened(group.role, NAME_BYTES_MAX),
                     wanted=group.wanted,
                     fit=group.fit,
                     nodes=state.nodes.count,
@@ -255,7 +261,7 @@ class Explainer:
             else unattainable_in_words(unattainable),
             shapes=tuple(
                 ShapeReport(
-                    role=role,
+                    role=shortened(role, NAME_BYTES_MAX),
                     wanted=count,
                     fit=min(count, self._session.total(entries[shape_id])),
                     nodes=self._state.nodes.count,
@@ -376,6 +382,21 @@ def _bucket(gang: Gang) -> Bucket:
     return required(gang.bucket, gang.full_name, "was refused and is not in the backlog")
 
 
+def _first_reports(reports: tuple[ShapeReport, ...]) -> tuple[ShapeReport, ...]:
+    """The first reports, as many as fit into their part of a verdict."""
+    left = _REPORTS_BYTES_MAX
+    for index, one in enumerate(reports):
+        left -= len(codec.encode(one))
+        if left < 0:
+            return reports[:index]
+    return reports
+
+
+def _count_if_more(all_of_them: Sized, listed_ones: Sized) -> int:
+    """The number of all, or 0 if all are listed."""
+    return len(all_of_them) if len(listed_ones) < len(all_of_them) else 0
+
+
 def _without(names: tuple[str, ...], own: str) -> tuple[str, ...]:
     return tuple(name for name in names if name != own)
 
@@ -397,6 +418,7 @@ def _reasons(counted: Counter[str], lacking: dict[str, int]) -> tuple[Reason, ..
         resource = PODS if text == TOO_MANY_PODS else text.removeprefix(INSUFFICIENT)
         known = resource if resource in lacking else ""
         short = lacking.get(resource, 0)
+        text = shortened(text, NAME_BYTES_MAX)
         reasons.append(Reason(reason=text, count=count, resource=known, short=short))
     return tuple(reasons)
 

@@ -15,14 +15,15 @@ from services.gang_planner.core.state.member_states import (
 )
 from shared.contracts.verdicts import PodRef, Verdict
 
-#: Maximum size of the references to waiting members in a message, and of those to placed members.
-_REFS_BYTES_MAX: Final = 400 * 1024
+#: Maximum size of the references to waiting members in a message, and of those to placed members:
+#: a third of a message each. The third third holds those to unnamed and to evicted members (with
+#: the longest names 160 and 60 KiB), and every other field of a verdict (at most 120 KiB).
+_REFS_BYTES_MAX: Final = 340 * 1024
 #: Field names, lengths and markers of one reference in msgpack.
 _REF_OVERHEAD_BYTES: Final = 24
 #: This many references fit with names (pod, node, UID) of any length.
 _REFS_ALWAYS_FIT: Final = _REFS_BYTES_MAX // (_REF_OVERHEAD_BYTES + 3 * 253)
-#: Maximum number of unnamed members in a verdict. They fit, with names of any length, into the part
-#: of a message that the other two lists leave free.
+#: Maximum number of unnamed members in a verdict.
 _UNNAMED_MAX: Final = 500
 _UNPLACED_STATES: Final = frozenset({WAITING, UNSUPPORTED})
 _PLACED_STATES: Final = frozenset({PLACED, RUNNING, SUCCEEDED})

@@ -22,6 +22,9 @@ from shared.contracts.verdicts import PodSet, Provisioning, Verdict
 from shared.kube.resources import PROVISIONING_REQUESTS
 from shared.model.reference_objects import ProvisioningRequest, ProvisioningState
 
+#: Requests deleted at a time; the next verdict names more, once CLUSTER shows that these are gone.
+#: A user may create any number under names like a gang's.
+_OBSOLETE_MAX: Final = 100
 _ENDINGS: Final[dict[ProvisioningState, str]] = {
     "Failed": "failed",
     "CapacityRevoked": "lost its capacity",
@@ -108,7 +111,7 @@ def requests(state: State, gang: Gang) -> Provisioning | None:
         class_name=class_of(gang.queue),
         parameters=parameters_of(gang.queue),
         pod_sets=pod_sets,
-        obsolete=tuple(one.name for one in others),
+        obsolete=tuple(one.name for one in others[:_OBSOLETE_MAX]),
         repeats=request.repeats,
         refusal=request.refusal,
     )
@@ -173,7 +176,7 @@ def _pod_sets(gang: Gang) -> tuple[PodSet, ...] | None:
 
 
 def _deletion(names: list[str]) -> Provisioning | None:
-    return Provisioning(obsolete=tuple(names)) if names else None
+    return Provisioning(obsolete=tuple(names[:_OBSOLETE_MAX])) if names else None
 
 
 def _name(gang: Gang) -> str:

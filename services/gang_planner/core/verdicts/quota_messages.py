@@ -17,6 +17,7 @@ from services.gang_planner.core.state.queues import Fault, QueueEntry, Shortage
 from services.gang_planner.core.state.titles import title_of
 from shared.contracts.pending_reasons import PendingReason
 from shared.contracts.verdicts import Reason
+from shared.model.bounded_text import joined
 
 
 def first_in_line(state: State, gang: Gang) -> Gang:
@@ -143,7 +144,7 @@ def requirements_in_words(found: Sequence[Requirement]) -> str:
         if one.short
     ]
     if short:
-        return f"not enough free capacity for its minResources: {'; '.join(short)}"
+        return f"not enough free capacity for its minResources: {joined(short, '; ')}"
     needed = listed([in_words(one.resource, one.needed) for one in found])
     return (
         f"not enough free capacity for its minResources: {needed} needed; as much "
@@ -158,7 +159,7 @@ def fault_in_words(fault: Fault) -> str:
         case PendingReason.QUEUE_PARENT_MISSING:
             return f"queue {first} has the parent {fault.queues[1]}, which does not exist"
         case PendingReason.QUEUE_CYCLE:
-            path = " > ".join(fault.queues)
+            path = joined(fault.queues, " > ")
             return f"the parents of queue {first} form a cycle: {path}"
         case PendingReason.QUEUE_NOT_LEAF:
             return f"queue {first} has child queues: submit gangs to those"

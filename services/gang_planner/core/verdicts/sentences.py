@@ -20,6 +20,7 @@ from services.gang_planner.core.verdicts.provisioning_messages import (
 from services.gang_planner.core.verdicts.quota_messages import fault_in_words
 from shared.contracts.decisions import NoteOpened
 from shared.contracts.pending_reasons import PendingReason
+from shared.model.bounded_text import joined
 from shared.model.gang_keys import has_objects, scope_of
 from shared.model.invariants import required
 from shared.model.objects import GROUP_NAME_SCOPE
@@ -50,11 +51,12 @@ def _missing_members_words(_: State, gang: Gang) -> str:
 
 
 def _missing_roles_words(_: State, gang: Gang) -> str:
-    return "; ".join(
+    missing = (
         f"{gang.able(role)} of {count} members of {role} exist that could run"
         for role, count in gang.role_minima
         if gang.able(role) < count
     )
+    return joined(missing, "; ")
 
 
 def _backoff_words(_: State, gang: Gang) -> str:
@@ -104,7 +106,9 @@ def _missing_words(_: State, gang: Gang) -> str:
 SENTENCES: Final[Mapping[PendingReason, Callable[[State, Gang], str]]] = {
     PendingReason.GROUP_MISSING: _missing_words,
     PendingReason.GROUP_DELETING: lambda _, gang: f"PodGroup {gang.full_name} is being deleted",
-    PendingReason.INVALID_GROUP: lambda _, gang: "; ".join(gang.group.errors if gang.group else ()),
+    PendingReason.INVALID_GROUP: lambda _, gang: joined(
+        gang.group.errors if gang.group else (), "; "
+    ),
     PendingReason.MEMBERS_DIFFER: lambda _, gang: difference(gang),
     PendingReason.QUEUE_MISSING: lambda _, gang: f"queue {gang.queue.name} does not exist",
     PendingReason.QUEUE_NOT_OPEN: lambda _, gang: (

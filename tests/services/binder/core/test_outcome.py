@@ -1,3 +1,5 @@
+import msgspec
+
 from services.binder.core.outcome import (
     MESSAGE_CHARS_MAX,
     Finding,
@@ -6,6 +8,7 @@ from services.binder.core.outcome import (
     outcome_of,
     refusal_of,
 )
+from services.gang_planner.core.state.decision_sizes import ENTRIES_BYTES_MAX, binding_bytes
 from shared.contracts.codec import encode
 from shared.contracts.subjects import MESSAGE_BYTES_MAX
 from tests.services.binder.core.samples import make_decision, make_release
@@ -27,6 +30,20 @@ def test_the_outcome_of_the_largest_gang_fits_a_message_even_with_a_page_for_eac
     assert len(outcome.members[0].message) == MESSAGE_CHARS_MAX
     assert outcome.members[-1].message == ""
     assert outcome.members[-1].code == 403
+
+
+def test_the_outcome_of_as_many_short_names_as_a_decision_holds_fits_with_texts() -> None:
+    """An entry with its result is longer than a binding with short names."""
+    decision = make_decision(1)
+    (binding,) = decision.bindings
+    short = msgspec.structs.replace(binding, uid="u" * 36, namespace="a", name="b", node="n")
+    count = ENTRIES_BYTES_MAX // binding_bytes([short])
+    page = Finding("unprepared", 403, "Forbidden" * 1_000, "x" * 5_000, late=True)
+    findings = [(short.uid, short.node, page)] * count
+    outcome = outcome_of(decision, SENDER, Instants(), findings=findings)
+    assert len(encode(outcome)) <= MESSAGE_BYTES_MAX - 1024
+    assert len(outcome.members) == count
+    assert outcome.members[0].message
 
 
 def test_a_decision_that_is_not_carried_out_skips_every_member() -> None:

@@ -1,6 +1,6 @@
 import msgspec
 
-from services.controller.core.statuses.annotation import annotation_of
+from services.controller.core.statuses.annotation import ANNOTATION_BYTES_MAX, annotation_of
 from shared.contracts.verdicts import Reason, ShapeReport, Verdict, Why
 from tests.services.controller.core.samples import make_verdict, make_waiting
 
@@ -49,3 +49,15 @@ def test_it_stays_small_whatever_the_verdict_holds() -> None:
     why = Why(reason="R", sentence="s" * 100_000, shapes=shapes, quota=reasons)
     # An object's annotations may have 256 KiB in all.
     assert len(annotation_of(make_verdict(why=why))) < 32 * 1024
+
+
+def test_it_is_bounded_in_bytes_for_texts_that_json_escapes() -> None:
+    shape = ShapeReport(
+        role="\x01" * 253, reasons=(Reason(reason="\x02" * 5_000, count=1),) * 50, wanted=1
+    )
+    why = Why(reason="R", sentence="\N{SNOWMAN}" * 5_000, shapes=(shape,) * 40)
+    text = annotation_of(make_verdict(why=why))
+    assert len(text.encode()) <= ANNOTATION_BYTES_MAX
+    found = read(make_verdict(why=why)).why
+    assert found is not None
+    assert found.shapes_count == 40

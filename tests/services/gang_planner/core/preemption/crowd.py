@@ -87,7 +87,14 @@ def decided(scene: LoggedScene, name: str) -> list[GangDecision]:
     return [one for _, one in scene.decisions if one.gang == f"team/{name}"]
 
 
-def refuse(scene: LoggedScene, uids: set[str], words: str = "would violate the budget") -> None:
+def refuse(
+    scene: LoggedScene,
+    uids: set[str],
+    words: str = "would violate the budget",
+    *,
+    code: int = 429,
+    reason: str = "TooManyRequests",
+) -> None:
     """A binder finds that these victims may not be evicted, and evicts no pod."""
     seq, act = next(
         (seq, one)
@@ -103,6 +110,8 @@ def refuse(scene: LoggedScene, uids: set[str], words: str = "would violate the b
                 uid=one.uid,
                 node="",
                 result="refused" if one.uid in uids else "skipped",
+                code=code if one.uid in uids else 0,
+                reason=reason if one.uid in uids else "",
                 message=words if one.uid in uids else "",
             )
             for one in act.victims

@@ -4,6 +4,7 @@ import itertools
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 import pytest
 
 from shared.contracts.decisions import EvictionDecision
@@ -471,4 +472,44 @@ def test_a_gang_whose_eviction_came_to_nothing_says_why() -> None:
     why = scene.verdict("high").why
     assert why is not None
     assert why.reason == "NotEnoughResources"
-    assert "EvictionRefused: would violate the budget" in why.sentence
+    assert "EvictionRefused: a disruption budget protects a pod" in why.sentence
+
+
+@pytest.mark.parametrize(
+    ("code", "kind"),
+    [
+        (429, "a disruption budget protects a pod"),
+        (500, "a disruption budget protects a pod"),
+        (403, "the API server refuses to evict a pod (status 403)"),
+    ],
+)
+def test_words_about_a_victim_reach_no_record_or_verdict_of_its_preemptor(
+    code: int, kind: str
+) -> None:
+    """They may name anything of another namespace: the budget, the policy, labels of the pod."""
+    scene = asked()
+    (victim, *_) = evictions(scene)[0].victims
+    refuse(scene, {victim.uid}, "the-secret", code=code, reason="the-secret-reason")
+    scene.until_quiet(within_ms=1_500)
+    why = scene.verdict("high").why
+    assert why is not None
+    assert f"EvictionRefused: {kind}" in why.sentence
+    written = msgspec.json.encode([scene.published, [one for _, one in scene.records]]).decode()
+    pages = scene.planner.checkpoint(scene.outcome_seq)
+    written += msgspec.json.encode([page.gangs for page in pages]).decode()
+    assert "the-secret" not in written
+
+
+def test_words_about_a_pod_of_the_preemptor_itself_reach_its_users() -> None:
+    scene = asked()
+    seq, act = next((seq, one) for seq, one in scene.acts if isinstance(one, EvictionDecision))
+    scene.done.add(seq)
+    own = Member(
+        uid=act.bindings[0].uid, node="n00", result="refused", code=403, message="not by policy"
+    )
+    skipped = [Member(uid=one.uid, node="", result="skipped") for one in act.victims]
+    scene.answer(seq, act, [own, *skipped], "PreflightFailed")
+    scene.until_quiet(within_ms=1_500)
+    why = scene.verdict("high").why
+    assert why is not None
+    assert "EvictionRefused: not by policy" in why.sentence
