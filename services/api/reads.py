@@ -67,8 +67,9 @@ class QueueResource:
         return Page([_item(one) for one in chosen], metadata)
 
     async def _built(self, user: User, queues: Sequence[LedgerQueue]) -> Sequence[Queue]:
-        holders = {gang.partition("/")[0] for one in queues for gang in one.holders}
-        sight = await self._authorizer.sight(user, holders)
+        gangs = {gang for one in queues for gang in one.holders}
+        gangs |= {kept.gang for one in queues for kept in one.reservations}
+        sight = await self._authorizer.sight(user, {gang.partition("/")[0] for gang in gangs})
         return sorted((build_queue(one, sight.namespaces) for one in queues), key=_place)
 
 

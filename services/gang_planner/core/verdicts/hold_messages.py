@@ -8,6 +8,7 @@ from services.gang_planner.core.state.amounts import listed
 from services.gang_planner.core.state.gangs import Gang
 from services.gang_planner.core.state.holds import Hold
 from services.gang_planner.core.state.member_states import LEAVING
+from services.gang_planner.core.state.planner_state import State
 from services.gang_planner.core.state.pod_shapes import PODS
 
 #: Maximum number of lost members named in one message; the rest are counted.
@@ -54,6 +55,38 @@ def degraded_in_words(gang: Gang, holds: Sequence[Hold], names: Sequence[str]) -
         )
         return f"{left}; {still}, and Tutti reserves their capacity after that"
     return f"{left}, and no capacity is reserved for the other members"
+
+
+def owners_of_reservations(state: State) -> list[tuple[str, str, int]]:
+    """(namespace, "namespace/name", end in ms) of the gangs with reservations without a pod on
+    them, the latest end of each; sorted.
+    """
+    ends: dict[tuple[str, str], int] = {}
+    rows = state.reservations
+    for row in (*rows.replacements.values(), *rows.promised.values()):
+        gang = state.gangs.by_id.get(row.owner)
+        if gang is not None:
+            key = gang.namespace, gang.full_name
+            ends[key] = max(ends.get(key, 0), row.until_ms)
+    return sorted((namespace, name, until_ms) for (namespace, name), until_ms in ends.items())
+
+
+def owners_in_words(owners: Sequence[tuple[str, str, int]], namespace: str) -> str:
+    """`team/a until 12:00:05 UTC, and 2 gangs of other namespaces`; only gangs of `namespace` are
+    named.
+    """
+    own = [one for one in owners if one[0] == namespace]
+    said = [
+        f"{name} until {_clock(until_ms)} UTC" if until_ms > 0 else name
+        for _, name, until_ms in own[:_NAMED_MAX]
+    ]
+    if len(own) > _NAMED_MAX:
+        said.append(f"{len(own) - _NAMED_MAX} more gangs of this namespace")
+    if hidden := len(owners) - len(own):
+        said.append(
+            "1 gang of another namespace" if hidden == 1 else f"{hidden} gangs of other namespaces"
+        )
+    return listed(said)
 
 
 def _one(hold: Hold) -> str:

@@ -1,5 +1,6 @@
 """The ledger says what each queue has, deserves, is promised and has in holds, and why."""
 
+import msgspec
 import pytest
 
 from shared.contracts.questions import LedgerQueue
@@ -143,3 +144,42 @@ def test_a_parent_queue_reports_what_its_children_wait_for_together() -> None:
     found = {name: one.amounts[0] for name, one in lines(scene).items() if one.amounts}
     published = {name: (one.used, one.wanted) for name, one in found.items()}
     assert published == {"left": (5_000, 20_000), "right": (0, 7_000), "top": (5_000, 27_000)}
+
+
+def reserving_scene() -> Scene:
+    scene = Scene([make_node("n0", {"cpu": 4_000, "pods": 110})])
+    scene.put(make_group("spark", 1, min_resources=amounts(cpu=4_000)))
+    scene.put(*make_pods("spark", 1, CPU, role="driver"))
+    (decision,) = scene.settle()
+    scene.run(decision)
+    scene.settle()
+    return scene
+
+
+def test_a_reservation_is_listed_with_its_owner_amounts_reason_and_end() -> None:
+    scene = reserving_scene()
+    default = lines(scene)["default"]
+    assert default.reservations_count == 1
+    (found,) = default.reservations
+    assert (found.gang, found.reason, found.count) == ("team/spark", "MinResources", 3)
+    assert dict(found.amounts)["cpu"] == 3_000
+    assert found.until_ms == 10_000 + 600_000
+
+
+def test_a_gang_that_waits_because_of_a_reservation_names_owners_of_its_namespace_only() -> None:
+    scene = reserving_scene()
+    for namespace in ("team", "other"):
+        uid = f"group-of-{namespace}"
+        scene.put(make_group("waits", 2, uid=uid, namespace=namespace))
+        pods = make_pods("waits", 2, CPU, namespace=namespace, owner=None)
+        scene.put(*(msgspec.structs.replace(pod, uid=f"{namespace}-{pod.uid}") for pod in pods))
+    scene.settle()
+    scene.step(after_ms=3_000)
+    said = {
+        one.namespace: one.why.sentence
+        for one in scene.published
+        if one.name == "waits" and one.why is not None
+    }
+    fits = "it would fit without the reservations for other gangs: "
+    assert said["team"].endswith(f"{fits}team/spark until 00:10:10 UTC")
+    assert said["other"].endswith(f"{fits}1 gang of another namespace")
