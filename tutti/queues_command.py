@@ -72,7 +72,7 @@ def show(ledger: LedgerAnswer, console: Console) -> None:
             console.print(Text(f"{queue.name}: {queue.why}"))
     for queue in ledger.queues:
         for line in reservations(queue):
-            console.print(Text(line))
+            console.print(Text(line), soft_wrap=True)
 
 
 def _add(table: Table, queue: LedgerQueue, shown: Sequence[int]) -> None:

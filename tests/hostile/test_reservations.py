@@ -66,6 +66,8 @@ async def submit(
     **spec: object,
 ) -> None:
     group: Object = {
+        "apiVersion": "scheduling.volcano.sh/v1beta1",
+        "kind": "PodGroup",
         "metadata": {"name": name, "annotations": notes or {}},
         "spec": {"minMember": count, **spec},
     }
@@ -102,10 +104,16 @@ async def condition(api: RawClient, namespace: str, name: str, kind: str) -> str
     return await eventually(message, timeout_s=_SEEN_S, because=f"the group has {kind}")
 
 
-async def queues(suite: RunningSuite) -> str:
-    status, text, errors = await tutti("queues", f"--data-dir={suite.data_dir}")
-    assert status == 0, errors
-    return text
+async def queues_say(suite: RunningSuite, words: str) -> None:
+    """Wait until `tutti queues` prints these words: the standby that answers reads in batches."""
+
+    async def said() -> bool:
+        status, text, errors = await tutti("queues", f"--data-dir={suite.data_dir}")
+        assert status == 0, errors
+        assert words in text, text
+        return True
+
+    await eventually(said, timeout_s=_SEEN_S, because=f"tutti queues prints {words}")
 
 
 async def test_a_small_quota_reserves_little_and_operators_see_for_whom_until_when(
@@ -124,4 +132,4 @@ async def test_a_small_quota_reserves_little_and_operators_see_for_whom_until_wh
         shortened = await condition(api, evil, "grab", "DurationShortened")
         assert "999999999 s is above the ceiling of 900 s (--reserve-s-max)" in shortened
         assert "999999999 s is above the ceiling of 600 s (--hold-s-max)" in shortened
-        assert f"990m cpu reserved for {evil}/grab (MinResources) until 20" in await queues(suite)
+        await queues_say(suite, f"990m cpu reserved for {evil}/grab (MinResources) until 20")

@@ -3,8 +3,10 @@
 import msgspec
 import pytest
 
+from services.gang_planner.core.planner import Planner
 from shared.contracts.questions import LedgerQueue
 from shared.model.objects import Queue
+from tests.services.gang_planner.core.logged_scene import LoggedScene
 from tests.services.gang_planner.core.scene import (
     Scene,
     amounts,
@@ -183,3 +185,20 @@ def test_a_gang_that_waits_because_of_a_reservation_names_owners_of_its_namespac
     fits = "it would fit without the reservations for other gangs: "
     assert said["team"].endswith(f"{fits}team/spark until 00:10:10 UTC")
     assert said["other"].endswith(f"{fits}1 gang of another namespace")
+
+
+def test_a_standby_that_read_the_decision_before_the_gang_reports_the_same_reservation() -> None:
+    scene = LoggedScene([make_node("n0", {"cpu": 4_000, "pods": 110})])
+    scene.put(make_group("spark", 1, min_resources=amounts(cpu=4_000)))
+    scene.put(*make_pods("spark", 1, CPU, role="driver"))
+    (decision,) = scene.settle()
+    scene.run(decision)
+    scene.settle()
+    before = scene.planner.ledger().queues
+    standby = Planner(scene.conf)
+    for seq, record in scene.records:
+        standby.apply_decision(seq, record)
+    scene.planner = standby
+    scene.load_present_snapshot()
+    assert standby.ledger().queues == before
+    standby.validate()
