@@ -51,7 +51,7 @@ from services.admission_webhook.errors import BadReview
 from services.admission_webhook.group_lookup import GroupLookup
 from services.admission_webhook.reference_follower import ReferenceFollower
 from services.admission_webhook.reporting import Reporting
-from shared.dialects.ceilings import Ceilings
+from shared.dialects.ceilings import DEFAULT_CEILINGS, Ceilings
 from shared.kube.decoding import shallow
 from shared.runtime.guarded_server import (
     BODY_BYTES_MAX,
@@ -126,7 +126,7 @@ class ReviewServer:
         reporting: Reporting,
         *,
         groups: Callable[[], ResourceGroups] = tuple,
-        ceilings: Ceilings = Ceilings(),  # noqa: B008, frozen
+        ceilings: Ceilings = DEFAULT_CEILINGS,
         on_validated: Validated = lambda *_: None,
     ) -> None:
         self._scheduler_names = scheduler_names

@@ -11,7 +11,7 @@ from shared.runtime.settings import CommonSettings
 class PlannerSettings(CommonSettings, frozen=True, kw_only=True):
     """The planner's settings; it has no credentials for the cluster.
 
-    The webhook has the same ceilings (`--hold-s-max` and the others), to warn with.
+    The webhook has the same ceilings (`--hold-s-max`, `--reserve-s-max`, …), to warn with.
     """
 
     scheduler_conf: Annotated[

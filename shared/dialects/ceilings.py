@@ -34,6 +34,7 @@ class Ceilings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         return None if name is None else int(getattr(self, name))
 
 
+DEFAULT_CEILINGS: Final = Ceilings()
 #: The ceiling of each setting that acts on other gangs; its flag is `--NAME-max`.
 LIMITED: Final[Mapping[str, str]] = {
     annotations.HOLD_SECONDS: "hold_s",

@@ -1,5 +1,5 @@
 """A tenant with a small quota declares large `minResources` and endless durations, on a real API
-server: another namespace's gang is bound beside it, and operators see what is kept for whom.
+server: another namespace's gang is bound beside it, and operators see which gang reserves what.
 
 Before reservations were charged to quotas, the pod of 10 m CPU kept eight of ten nodes for 31
 years, and the other gang waited.
@@ -116,7 +116,7 @@ async def queues_say(suite: RunningSuite, words: str) -> None:
     await eventually(said, timeout_s=_SEEN_S, because=f"tutti queues prints {words}")
 
 
-async def test_a_small_quota_reserves_little_and_operators_see_for_whom_until_when(
+async def test_a_small_quota_reserves_little_and_operators_see_the_owner_and_the_end(
     control_plane: ControlPlane, api: RawClient, tenants: tuple[str, str], tmp_path: Path
 ) -> None:
     evil, prod = tenants

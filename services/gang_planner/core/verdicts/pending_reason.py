@@ -119,7 +119,7 @@ class Explainer:
         )
 
     def _reserved_for(self, gang: Gang) -> str:
-        """Who has the reservations: gangs of its own namespace by name, all others by number."""
+        """The owners of reservations: gangs of its own namespace by name, further ones counted."""
         if self._reservations is None:
             self._reservations = owners_of_reservations(self._state)
         others = [one for one in self._reservations if one[1] != gang.full_name]
