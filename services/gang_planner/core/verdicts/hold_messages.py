@@ -16,6 +16,8 @@ _NAMED_MAX: Final = 5
 #: Maximum number of nodes named for one reservation; the rest are counted.
 _NODES_MAX: Final = 5
 _DAY_S: Final = 86_400
+#: Reservations that last longer are named to the gangs that wait because of them.
+_NAMED_FROM_MS: Final = 60_000
 
 
 def meaning(holds: Sequence[Hold]) -> tuple[object, ...]:
@@ -58,16 +60,15 @@ def degraded_in_words(gang: Gang, holds: Sequence[Hold], names: Sequence[str]) -
 
 
 def owners_of_reservations(state: State) -> list[tuple[str, str, int]]:
-    """(namespace, "namespace/name", end in ms) of the gangs with reservations without a pod on
-    them, the latest end of each; sorted.
+    """(namespace, "namespace/name", end in ms) of the gangs with long reservations, the latest end
+    of each; sorted. Reservations as long as a hold by default pass while their gang is looked up.
     """
     ends: dict[tuple[str, str], int] = {}
-    rows = state.reservations
-    for row in (*rows.replacements.values(), *rows.promised.values()):
-        gang = state.gangs.by_id.get(row.owner)
-        if gang is not None:
+    for hold in state.holds.by_uid.values():
+        gang = hold.gang if hold.reservation is not None else None
+        if gang is not None and hold.until_ms - hold.at_ms > _NAMED_FROM_MS:
             key = gang.namespace, gang.full_name
-            ends[key] = max(ends.get(key, 0), row.until_ms)
+            ends[key] = max(ends.get(key, 0), hold.until_ms)
     return sorted((namespace, name, until_ms) for (namespace, name), until_ms in ends.items())
 
 
@@ -76,10 +77,7 @@ def owners_in_words(owners: Sequence[tuple[str, str, int]], namespace: str) -> s
     named.
     """
     own = [one for one in owners if one[0] == namespace]
-    said = [
-        f"{name} until {_clock(until_ms)} UTC" if until_ms > 0 else name
-        for _, name, until_ms in own[:_NAMED_MAX]
-    ]
+    said = [f"{name} until {_clock(until_ms)} UTC" for _, name, until_ms in own[:_NAMED_MAX]]
     if len(own) > _NAMED_MAX:
         said.append(f"{len(own) - _NAMED_MAX} more gangs of this namespace")
     if hidden := len(owners) - len(own):

@@ -99,7 +99,8 @@ class Explainer:
             outlook = of_bucket(gang.bucket, outlook)
             words = outlook_in_words(outlook)
             if outlook.new_nodes is NewNodes.RESERVED:
-                words = f"{words}: {self._reserved_for(gang)}"
+                owners = self._reserved_for(gang)
+                words = f"{words}: {owners}" if owners else words
             sentence = f"{sentence}; {words}" if words else sentence
         of_pods = pod_reason(reason, outlook.new_nodes)
         of_pods = "" if of_pods in {reason.value, UNSCHEDULABLE} else of_pods
