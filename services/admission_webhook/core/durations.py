@@ -42,11 +42,10 @@ def long_durations(case: Case) -> tuple[str, ...]:
 
 
 def _setting(key: str) -> Field:
-    return Field(
-        f"metadata.annotations[{key}]",
-        key,
-        lambda candidate: natural(text_at(candidate, "metadata", "annotations", key)),
-    )
+    def read(candidate: JsonObject) -> int | None:
+        return natural(text_at(candidate, "metadata", "annotations", key))
+
+    return Field(f"metadata.annotations[{key}]", key, read)
 
 
 def _duration(of: str, key: str, setting: str) -> Field:
