@@ -3,9 +3,10 @@ them, and commands that ask the planner over NATS print them.
 """
 
 from collections.abc import Iterable
+from datetime import UTC, datetime
 from typing import Final
 
-from shared.contracts.questions import FitAnswer, LedgerAmount, LedgerQueue
+from shared.contracts.questions import FitAnswer, LedgerAmount, LedgerQueue, LedgerReservation
 from shared.contracts.visibility import (
     API_VERSION,
     Displacement,
@@ -16,6 +17,7 @@ from shared.contracts.visibility import (
     Queue,
     QueueAmounts,
     QueueGangs,
+    QueueReservation,
     QueueStatus,
 )
 from shared.kube.quantities import amount, format_quantity
@@ -45,7 +47,20 @@ def build_queue(queue: LedgerQueue, visible: frozenset[str] | None) -> Queue:
             resources=tuple(_amounts(one) for one in queue.amounts),
             holders=visible_gangs(queue.holders, visible),
             message=queue.why,
+            reservations=tuple(_reservation(one, visible) for one in queue.reservations),
+            reservations_count=queue.reservations_count,
         ),
+    )
+
+
+def _reservation(one: LedgerReservation, visible: frozenset[str] | None) -> QueueReservation:
+    seen = visible is None or one.gang.partition("/")[0] in visible
+    return QueueReservation(
+        gang=one.gang if seen else "",
+        reason=one.reason,
+        resources={name: format_quantity(name, found) for name, found in one.amounts},
+        count=one.count,
+        until=datetime.fromtimestamp(one.until_ms / 1_000, UTC) if one.until_ms > 0 else None,
     )
 
 
@@ -87,6 +102,17 @@ def read_queue(queue: Queue) -> LedgerQueue:
         amounts=tuple(_read_amounts(one) for one in status.resources),
         holders=status.holders.names if status.holders is not None else (),
         why=status.message,
+        reservations=tuple(
+            LedgerReservation(
+                gang=one.gang,
+                reason=one.reason,
+                amounts=tuple((name, amount(name, text)) for name, text in one.resources.items()),
+                count=one.count,
+                until_ms=int(one.until.timestamp() * 1_000) if one.until is not None else 0,
+            )
+            for one in status.reservations
+        ),
+        reservations_count=status.reservations_count,
     )
 
 

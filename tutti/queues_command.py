@@ -1,6 +1,7 @@
 """`tutti queues`: what queues use, deserve and wait for."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
 
 import click
 import msgspec
@@ -18,6 +19,7 @@ from tutti.service_access import QueueReport, reached, read_queues
 from tutti.service_bus import ServiceBus, service_options
 from tutti.terminal import plain_table
 
+_PODS = "pods"
 _COLUMNS = ("USED", "WAITING", "PROMISED", "OWED", "DESERVED", "GUARANTEE", "LIMIT")
 
 
@@ -68,6 +70,9 @@ def show(ledger: LedgerAnswer, console: Console) -> None:
     for queue in ledger.queues:
         if queue.why:
             console.print(Text(f"{queue.name}: {queue.why}"))
+    for queue in ledger.queues:
+        for line in reservations(queue):
+            console.print(Text(line), soft_wrap=True)
 
 
 def _add(table: Table, queue: LedgerQueue, shown: Sequence[int]) -> None:
@@ -84,6 +89,26 @@ def _add(table: Table, queue: LedgerQueue, shown: Sequence[int]) -> None:
         first = (name, gangs) if index == 0 else ("", "")
         cells = _cells(one)
         table.add_row(*first, one.resource, *(Text(cells[at], style) for at in shown))
+
+
+def reservations(queue: LedgerQueue) -> Iterator[str]:
+    """A line for each reservation of a queue: its owner, amounts, reason and end."""
+    for one in queue.reservations:
+        amounts = [
+            f"{format_quantity(name, amount)} {name}"
+            for name, amount in one.amounts
+            if name != _PODS
+        ]
+        gang = one.gang or "a gang of another namespace"
+        until = ""
+        if one.until_ms > 0:
+            until = (
+                f" until {datetime.fromtimestamp(one.until_ms / 1_000, UTC):%Y-%m-%d %H:%M:%S} UTC"
+            )
+        yield f"{queue.name}: {', '.join(amounts)} reserved for {gang} ({one.reason}){until}"
+    more = queue.reservations_count - len(queue.reservations)
+    if more > 0:
+        yield f"{queue.name}: {more} more reservations"
 
 
 def _usable(one: LedgerTotal) -> str:

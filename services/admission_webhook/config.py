@@ -5,6 +5,7 @@ from urllib.parse import urlsplit
 
 from msgspec import Meta
 
+from shared.dialects.ceilings import Ceilings
 from shared.dialects.discovery import scheduler_names
 from shared.runtime.settings import KubeSettings, SettingsError
 
@@ -66,10 +67,48 @@ class WebhookSettings(KubeSettings, frozen=True, kw_only=True):
         str,
         Meta(description="admission configuration file: resource groups, reloaded when it changes"),
     ] = ""
+    hold_s_max: Annotated[
+        int,
+        Meta(
+            ge=0,
+            description="longest hold, in seconds: as the planner has it, to warn with",
+        ),
+    ] = Ceilings().hold_s
+    reserve_s_max: Annotated[
+        int,
+        Meta(
+            ge=0,
+            description="longest reservation, in seconds: as the planner has it, to warn with",
+        ),
+    ] = Ceilings().reserve_s
+    repair_deadline_s_max: Annotated[
+        int,
+        Meta(
+            ge=0,
+            description="longest repair deadline, in seconds: as the planner has it, to warn with",
+        ),
+    ] = Ceilings().repair_deadline_s
+    minimum_run_s_max: Annotated[
+        int,
+        Meta(
+            ge=0,
+            description="longest protection from eviction, in seconds: as the planner has it",
+        ),
+    ] = Ceilings().minimum_run_s
     #: Limit of the delay of a creation by advice; the planner's standby answers within a few ms.
     advice_timeout_ms: Annotated[
         int, Meta(ge=0, le=1000, description="time for the planner's advice; 0: do not ask")
     ] = 50
+
+    @property
+    def ceilings(self) -> Ceilings:
+        """The longest durations that users may ask for."""
+        return Ceilings(
+            hold_s=self.hold_s_max,
+            reserve_s=self.reserve_s_max,
+            repair_deadline_s=self.repair_deadline_s_max,
+            minimum_run_s=self.minimum_run_s_max,
+        )
 
     def __post_init__(self) -> None:
         """Check the settings together.

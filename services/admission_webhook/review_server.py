@@ -51,6 +51,7 @@ from services.admission_webhook.errors import BadReview
 from services.admission_webhook.group_lookup import GroupLookup
 from services.admission_webhook.reference_follower import ReferenceFollower
 from services.admission_webhook.reporting import Reporting
+from shared.dialects.ceilings import DEFAULT_CEILINGS, Ceilings
 from shared.kube.decoding import shallow
 from shared.runtime.guarded_server import (
     BODY_BYTES_MAX,
@@ -125,10 +126,12 @@ class ReviewServer:
         reporting: Reporting,
         *,
         groups: Callable[[], ResourceGroups] = tuple,
+        ceilings: Ceilings = DEFAULT_CEILINGS,
         on_validated: Validated = lambda *_: None,
     ) -> None:
         self._scheduler_names = scheduler_names
         self._groups = groups
+        self._ceilings = ceilings
         self._follower = follower
         self._adviser = adviser
         self._lookup = lookup
@@ -316,6 +319,7 @@ class ReviewServer:
             resource_groups=self._groups(),
             priority_classes=self._follower.priority_classes,
             namespace_queues=self._follower.namespace_queues,
+            ceilings=self._ceilings,
         )
 
 

@@ -88,6 +88,7 @@ class Webhook:
             GroupLookup(lambda: self._client, self._reporting.looked_up),
             self._reporting,
             groups=lambda: self._groups.groups,
+            ceilings=settings.ceilings,
             on_validated=AdmissionSpans(ctx.tracer, ctx.now_ms).validated,
         )
         #: Client of the API server; None while it is not open, and with `--no-register`.

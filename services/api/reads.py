@@ -69,8 +69,9 @@ class QueueResource:
     async def _built(self, user: User, ledger: LedgerAnswer, name: str = "") -> Sequence[Queue]:
         """The objects of all queues, or of the one with this name, that the user may see."""
         chosen = [one for one in ledger.queues if name in {"", one.name}]
-        holders = {gang.partition("/")[0] for one in chosen for gang in one.holders}
-        sight = await self._authorizer.sight(user, holders)
+        gangs = {gang for one in chosen for gang in one.holders}
+        gangs |= {kept.gang for one in chosen for kept in one.reservations}
+        sight = await self._authorizer.sight(user, {gang.partition("/")[0] for gang in gangs})
         if not sight.sees_all:
             shown = public_queues(msgspec.structs.replace(ledger, queues=tuple(chosen)))
             return sorted((build_queue(one, sight.namespaces) for one in shown), key=_place)

@@ -4,11 +4,15 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
+from shared.dialects.ceilings import Ceilings
 from shared.runtime.settings import CommonSettings
 
 
 class PlannerSettings(CommonSettings, frozen=True, kw_only=True):
-    """The planner's settings; it has no credentials for the cluster."""
+    """The planner's settings; it has no credentials for the cluster.
+
+    The webhook has the same ceilings (`--hold-s-max`, `--reserve-s-max`, …), to warn with.
+    """
 
     scheduler_conf: Annotated[
         str, Meta(description="volcano-scheduler.conf, watched; empty: the built-in configuration")
@@ -40,6 +44,13 @@ class PlannerSettings(CommonSettings, frozen=True, kw_only=True):
             "after its first binding",
         ),
     ] = 30
+    repair_deadline_s_max: Annotated[
+        int,
+        Meta(
+            ge=0,
+            description="the longest one that a group may ask for; 0: the default only",
+        ),
+    ] = Ceilings().repair_deadline_s
     hold_s: Annotated[
         int,
         Meta(
@@ -48,6 +59,13 @@ class PlannerSettings(CommonSettings, frozen=True, kw_only=True):
             description="seconds for which the capacity of a lost member is reserved; 0: none",
         ),
     ] = 60
+    hold_s_max: Annotated[
+        int,
+        Meta(
+            ge=0,
+            description="the longest one that a group may ask for; 0: the default only",
+        ),
+    ] = Ceilings().hold_s
     reserve_s: Annotated[
         int,
         Meta(
@@ -57,6 +75,20 @@ class PlannerSettings(CommonSettings, frozen=True, kw_only=True):
             "0: minResources gate nothing",
         ),
     ] = 600
+    reserve_s_max: Annotated[
+        int,
+        Meta(
+            ge=0,
+            description="the longest one that a group may ask for; 0: the default only",
+        ),
+    ] = Ceilings().reserve_s
+    minimum_run_s_max: Annotated[
+        int,
+        Meta(
+            ge=0,
+            description="seconds of protection from eviction that a group or pod may ask for",
+        ),
+    ] = Ceilings().minimum_run_s
     ahead_ms: Annotated[
         int,
         Meta(
@@ -89,3 +121,13 @@ class PlannerSettings(CommonSettings, frozen=True, kw_only=True):
     recording_bytes: Annotated[
         int, Meta(ge=1 << 20, description="how large the recording may become")
     ] = 256 << 20
+
+    @property
+    def ceilings(self) -> Ceilings:
+        """The longest durations that groups and pods may ask for."""
+        return Ceilings(
+            hold_s=self.hold_s_max,
+            reserve_s=self.reserve_s_max,
+            repair_deadline_s=self.repair_deadline_s_max,
+            minimum_run_s=self.minimum_run_s_max,
+        )

@@ -59,6 +59,7 @@ class GangPlanner:
                 repair_deadline_s=settings.repair_deadline_s,
                 hold_s=settings.hold_s,
                 reserve_s=settings.reserve_s,
+                ceilings=settings.ceilings,
             ),
             strict=settings.strict_conf,
         )

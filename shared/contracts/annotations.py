@@ -74,6 +74,8 @@ TASK_SPEC = "volcano.sh/task-spec"
 TASK_INDEX = "volcano.sh/task-index"
 #: HyperNode that a gang was placed in, on its group (Volcano).
 ALLOCATED_HYPERNODE = "volcano.sh/job-allocated-hypernode"
+#: Time from its start in which a pod is not evicted for another gang (Volcano); also a label.
+COOLDOWN_TIME = "volcano.sh/cooldown-time"
 #: Priority of a pod within its gang (Volcano).
 TASK_PRIORITY = "volcano.sh/task-priority"
 

@@ -157,6 +157,21 @@ class LedgerTotal(Struct, frozen=True, kw_only=True):
     usable: int
 
 
+class LedgerReservation(Struct, frozen=True, kw_only=True):
+    """Capacity that is kept for one gang without a pod on it, for one reason."""
+
+    #: "namespace/name" of the gang; "": not visible to the reader.
+    gang: str
+    #: MinResources, Preempting, or the reason of a hold: how its members were lost.
+    reason: str
+    #: (resource, amount in the model's units), by name.
+    amounts: tuple[tuple[str, int], ...] = ()
+    #: Number of lost pods, or of parts of `minResources`.
+    count: int = 0
+    #: When the last of it ends, unless pods use it before.
+    until_ms: int = 0
+
+
 class LedgerQueue(Struct, frozen=True, kw_only=True):
     """One queue. `exists` is False for a queue that gangs name and that has no object."""
 
@@ -177,6 +192,9 @@ class LedgerQueue(Struct, frozen=True, kw_only=True):
     holders: tuple[str, ...] = ()
     #: A sentence about its current limit; "": none.
     why: str = ""
+    #: The reservations with the latest ends, and the number of all.
+    reservations: tuple[LedgerReservation, ...] = ()
+    reservations_count: int = 0
 
 
 class LedgerAnswer(Struct, frozen=True, kw_only=True, tag="ledger.answer"):

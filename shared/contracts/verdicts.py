@@ -42,6 +42,7 @@ class Condition(Struct, frozen=True, kw_only=True):
     request failed or has lost its capacity, and another one follows; or the API server refuses it,
     or no autoscaler accepts it.
     OtherScheduler: pods of it name kube-scheduler, which does not read its group.
+    DurationShortened: its group asks for a longer duration than the operator allows.
     """
 
     type: str

@@ -41,7 +41,7 @@ class ListMeta(_Api, frozen=True, kw_only=True):
 
 class GangCondition(_Api, frozen=True, kw_only=True):
     """A condition of a gang: Unschedulable, Scheduled, PartlyBound, Degraded, RoomHeld, Releasing,
-    OtherScheduler or Evicted.
+    OtherScheduler, DurationShortened or Evicted.
     """
 
     type: str
@@ -194,6 +194,21 @@ class QueueGangs(_Api, frozen=True, kw_only=True):
     not_admitted: int
 
 
+class QueueReservation(_Api, frozen=True, kw_only=True):
+    """Capacity that is kept for a gang without a pod on it, for one reason."""
+
+    #: The gang, as namespace/name; "": one of a namespace that the user may not read.
+    gang: str = ""
+    #: MinResources, Preempting, or how the members were lost: PodFailed, NodeLost and others.
+    reason: str
+    #: Quantities by resource.
+    resources: dict[str, str]
+    #: Number of lost pods, or of parts of `minResources`.
+    count: int
+    #: When the last of it ends, unless pods use it before.
+    until: datetime | None = None
+
+
 class QueueStatus(_Api, frozen=True, kw_only=True):
     """What a queue uses, deserves and waits for."""
 
@@ -212,6 +227,9 @@ class QueueStatus(_Api, frozen=True, kw_only=True):
     holders: NamedGangs | None = None
     #: Its current limit, in a sentence; "": none.
     message: str = ""
+    #: Reservations with the latest ends, at most 20, and the number of all.
+    reservations: tuple[QueueReservation, ...] = ()
+    reservations_count: int = 0
 
 
 class Queue(_Api, frozen=True, kw_only=True):

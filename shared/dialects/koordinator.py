@@ -30,7 +30,7 @@ NAME: Final = "koordinator"
 _PREFIX: Final = "gang.scheduling.koordinator.sh/"
 _GROUP: Final = f"{_PREFIX}name"
 _MINIMUM: Final = f"{_PREFIX}min-available"
-_WAITING: Final = f"{_PREFIX}waiting-time"
+WAITING: Final = f"{_PREFIX}waiting-time"
 
 
 def ignored_annotations(kind: str) -> tuple[IgnoredField, ...]:
@@ -59,7 +59,7 @@ def membership(metadata: ObjectMeta, spec: PodSpec) -> Membership | None:
     others, objection = other_gangs(given.get(GROUPS, ""), metadata.namespace, name)
     if objection:
         errors += (f"metadata.annotations[{GROUPS}]: {objection}",)
-    waiting_s = (duration_ms(given.get(_WAITING, "")) or 0) // 1000
+    waiting_s = (duration_ms(given.get(WAITING, "")) or 0) // 1000
     settings = ((REPAIR_DEADLINE_SECONDS, str(waiting_s)),) if waiting_s else ()
     if not others:
         return declared_by(

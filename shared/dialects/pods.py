@@ -25,7 +25,6 @@ from shared.model.terms import TooLarge
 
 #: Whether a pod may be evicted (Volcano), and for how long after its start it may not.
 _PREEMPTABLE: Final = "volcano.sh/preemptable"
-_COOLDOWN: Final = "volcano.sh/cooldown-time"
 #: As Go's strconv.ParseBool reads them; what it cannot read protects, as in Volcano.
 _TRUE: Final = frozenset({"1", "t", "T", "TRUE", "true", "True"})
 #: Labels of a pod, encoded, are at most this long; real ones take a hundred bytes.
@@ -293,7 +292,8 @@ def _task_priority(given: dict[str, str]) -> int | None:
 
 def _cooldown_ms(metadata: kube.ObjectMeta) -> int:
     """Time after its start in which Volcano's cdp protects the pod; 0 when none is given."""
-    text = metadata.annotations.get(_COOLDOWN) or metadata.labels.get(_COOLDOWN)
+    key = annotations.COOLDOWN_TIME
+    text = metadata.annotations.get(key) or metadata.labels.get(key)
     return (duration_ms(text) or 0) if text else 0
 
 

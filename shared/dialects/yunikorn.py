@@ -31,7 +31,7 @@ from shared.model.objects import Labels, Resources
 NAME: Final = "yunikorn"
 _GROUPS: Final = "yunikorn.apache.org/task-groups"
 _GROUP: Final = "yunikorn.apache.org/task-group-name"
-_PARAMETERS: Final = "yunikorn.apache.org/schedulingPolicyParameters"
+PARAMETERS: Final = "yunikorn.apache.org/schedulingPolicyParameters"
 _TIMEOUT: Final = "placeholderTimeoutInSeconds="
 _TIMEOUT_S: Final = 900
 _HARD: Final = "gangSchedulingStyle=Hard"
@@ -72,7 +72,7 @@ def membership(metadata: ObjectMeta, spec: PodSpec) -> Membership | None:
         min_member=1,
         min_resources=needed,
         queue=_queue(metadata),
-        settings=_settings(given.get(_PARAMETERS, "")),
+        settings=_settings(given.get(PARAMETERS, "")),
         errors=errors,
     )
 
@@ -106,14 +106,15 @@ def _sum_of(text: str) -> tuple[Resources, tuple[str, ...]]:
 
 def _settings(parameters: str) -> Labels:
     """The settings that the policy's parameters imply."""
-    timeout = str(_timeout_s(parameters))
+    timeout = str(timeout_s(parameters))
     found = ((RESERVE_SECONDS, timeout),)
     if _HARD in parameters.split():
         return (*found, (PLACEMENT_DEADLINE_SECONDS, timeout))
     return found
 
 
-def _timeout_s(parameters: str) -> int:
+def timeout_s(parameters: str) -> int:
+    """The timeout of placeholders that the policy's parameters name, or the default."""
     for one in parameters.split():
         if one.startswith(_TIMEOUT):
             return natural(one.removeprefix(_TIMEOUT)) or _TIMEOUT_S

@@ -5,6 +5,8 @@ from typing import Final
 
 import msgspec
 
+from shared.dialects.ceilings import Ceilings
+from shared.dialects.ceilings import in_words as above_ceiling
 from shared.dialects.discovery import dialect, precedence_of, preferred_dialects
 from shared.explanation.report import GangReport, RoleReport, Scheduling
 from shared.explanation.topology import in_words
@@ -261,6 +263,10 @@ def _ignored(gang: Gang, group: PodGroup | None) -> Iterator[str]:
                 f"({_precedence(group.dialect)} before {_precedence(other.dialect)}), and this one "
                 "gets the condition DuplicateGroup"
             )
+    for key, value in group.settings:
+        most_s = Ceilings().of(key)
+        if most_s is not None and int(value) > most_s:
+            yield f"{above_ceiling(key, int(value), most_s, key)}, unless the operator set another"
     minima = group.min_task_member
     if minima and not binding_role_minima(group.min_member, minima):
         yield (

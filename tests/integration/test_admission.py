@@ -29,6 +29,23 @@ async def test_a_group_that_makes_no_sense_is_refused_with_all_its_violations(
     await stage.bound("good", 3)
 
 
+async def test_a_duration_above_its_ceiling_is_stored_with_a_warning_that_names_both(
+    stage: Stage,
+) -> None:
+    notes = {"tutti.dev/reserve-seconds": "999999999", "tutti.dev/hold-seconds": "600"}
+    manifest = {
+        "apiVersion": VOLCANO,
+        "kind": "PodGroup",
+        "metadata": {"name": "grab", "annotations": notes},
+        "spec": {"minMember": 1},
+    }
+    warnings = await stage.created(manifest)
+    assert (
+        "metadata.annotations[tutti.dev/reserve-seconds]: 999999999 s is above the ceiling of 900 s"
+    ) in warnings
+    assert "hold-seconds" not in warnings
+
+
 async def test_a_pod_with_a_group_name_that_cannot_be_one_is_refused(stage: Stage) -> None:
     with pytest.raises(ExceptionGroup) as refused:
         await stage.members("No Such Name", 1, prefix="bad")

@@ -293,3 +293,13 @@ spec:
     matchLabels: {{- include "tutti.selector" . | nindent 6 }}
 {{- end }}
 {{- end }}
+
+{{/* Ceilings of durations: the planner applies them, the webhook warns with them. */}}
+{{- define "tutti.longest" -}}
+{{- with .Values.planner -}}
+- --repair-deadline-s-max={{ .repairDeadlineSecondsMax }}
+- --hold-s-max={{ .holdSecondsMax }}
+- --reserve-s-max={{ .reserveSecondsMax }}
+- --minimum-run-s-max={{ .minimumRunSecondsMax }}
+{{- end }}
+{{- end }}

@@ -4,6 +4,7 @@ from typing import Final, NamedTuple, cast, get_args
 
 import msgspec
 
+from services.admission_webhook.core.durations import long_durations
 from services.admission_webhook.core.kinds import BY_RESOURCE
 from services.admission_webhook.core.parts import text_at
 from services.admission_webhook.core.queue_tree import DEFAULT, ROOT
@@ -83,7 +84,7 @@ def validate(subject: Subject) -> Verdict:
     named = queue not in {"", DEFAULT, ROOT}
     unchecked = named and queues is None and case.operation == "CREATE"
     warnings = (QUEUES_UNKNOWN,) if unchecked else ()
-    return Verdict(warnings=(*warnings, *rules.warnings(case)))
+    return Verdict(warnings=(*warnings, *rules.warnings(case), *long_durations(case)))
 
 
 def _name_of(candidate: JsonObject) -> str:

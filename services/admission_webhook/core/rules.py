@@ -7,6 +7,7 @@ import msgspec
 from services.admission_webhook.core.queue_tree import QueueTree
 from services.admission_webhook.core.resource_groups import ResourceGroups
 from services.admission_webhook.core.review import Operation, PatchOperation, plain_object
+from shared.dialects.ceilings import Ceilings
 from shared.dialects.protocol import Dialect, FieldError, JsonObject
 from shared.kube.resources import Resource
 
@@ -24,6 +25,8 @@ class ReferenceObjects(msgspec.Struct, frozen=True, kw_only=True):
     namespace_queues: Mapping[str, str] = {}
     #: Names of the PriorityClasses; None while they are unknown.
     priority_classes: frozenset[str] | None = None
+    #: The planner's, to warn with.
+    ceilings: Ceilings = Ceilings()
 
 
 class Case(msgspec.Struct, frozen=True, kw_only=True):

@@ -18,7 +18,7 @@ from services.gang_planner.core.constraints.masks import Masks
 from services.gang_planner.core.cycle import CycleRunner, Step
 from services.gang_planner.core.ingest import cluster, decision_log
 from services.gang_planner.core.invariants import validate as check_invariants
-from services.gang_planner.core.lifecycle import provisioning, unseen_losses
+from services.gang_planner.core.lifecycle import holds, provisioning, unseen_losses
 from services.gang_planner.core.placement.session import Session
 from services.gang_planner.core.queries import fragmentation, ledger, queue_figures
 from services.gang_planner.core.queries import would_fit as questions
@@ -251,6 +251,7 @@ class Planner:
     def ledger(self) -> LedgerAnswer:
         """The held, deserved and queued amounts of all queues. Only standby planners are asked."""
         self._state.extended_resources.count_devices()
+        holds.attach_known(self._state)
         return ledger.ledger(self._state, self._session)
 
     def fragmentation(self) -> FragmentationAnswer:

@@ -18,14 +18,16 @@ from shared.contracts.questions import (
     FragmentationAnswer,
     LedgerAnswer,
     LedgerQueue,
+    LedgerReservation,
     ServiceStatus,
     ShapeCapacity,
     TierCapacity,
 )
 from shared.contracts.verdicts import Why
-from shared.contracts.visibility import ExplanationStatus
+from shared.contracts.visibility import ExplanationStatus, Queue
 from shared.explanation.understanding import understand
 from shared.model.objects import Node
+from shared.visible_objects import read_queue
 from tests.services.api.scene import FIRST_SEEN_MS, verdict, waiting
 from tests.services.api.serving import REFUSED, Client, Serving, a_server
 from tests.services.observer.scene import EPOCH, pod
@@ -156,6 +158,34 @@ async def test_queues_name_gangs_of_namespaces_that_the_user_sees_only(
     assert await client.names("/queues", user="nothing") == ["default"]
     await client.get("/queues/other", status=404)
     await client.get("/nodes", user="of-b", status=403)
+
+
+async def test_reservations_of_other_namespaces_are_amounts_without_an_owner(
+    client: Client, serving: Serving
+) -> None:
+    kept = [
+        LedgerReservation(
+            gang=gang,
+            reason="MinResources",
+            amounts=(("cpu", 31_500),),
+            count=32,
+            until_ms=1_700_000_000_000,
+        )
+        for gang in ("a/x", "b/first")
+    ]
+    queue = LedgerQueue(name="default", exists=True, reservations=tuple(kept), reservations_count=2)
+    serving.planner.queues = LedgerAnswer(queues=(queue,))
+    one = await client.get("/queues/default", user="of-b")
+    other, own = one["status"]["reservations"]
+    assert own["gang"] == "b/first"
+    assert other == {
+        "reason": "MinResources",
+        "resources": {"cpu": "31500m"},
+        "count": 32,
+        "until": "2023-11-14T22:13:20Z",
+    }
+    read = read_queue(msgspec.convert(one, Queue))
+    assert read.reservations == (msgspec.structs.replace(kept[0], gang=""), kept[1])
 
 
 async def test_a_node_has_the_version_of_its_last_change_and_is_built_again_after_that_only(

@@ -491,3 +491,12 @@ def test_what_a_tree_waits_for_is_named() -> None:
     gang = only_gang(tree(PART, "leader", "a"), tree(TREE, "a", "b"), tree(TREE, "b", "a"))
     assert not gang.scheduled
     assert any("its parents form a cycle: a → b → a" in one for one in gang.missing), gang.missing
+
+
+def test_a_duration_above_the_built_in_ceiling_is_listed_with_both_values() -> None:
+    note = 'annotations: {tutti.dev/reserve-seconds: "999999999"}'
+    gang = only_gang(GROUP.replace("namespace: team}", f"namespace: team, {note}}}"))
+    assert gang.ignored == (
+        "tutti.dev/reserve-seconds: 999999999 s is above the ceiling of 900 s (--reserve-s-max), "
+        "which applies, unless the operator set another",
+    )

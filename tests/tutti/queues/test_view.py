@@ -2,9 +2,16 @@
 
 import io
 
+import msgspec
 from rich.console import Console
 
-from shared.contracts.questions import LedgerAmount, LedgerAnswer, LedgerQueue, LedgerTotal
+from shared.contracts.questions import (
+    LedgerAmount,
+    LedgerAnswer,
+    LedgerQueue,
+    LedgerReservation,
+    LedgerTotal,
+)
 from tutti.queues_command import show
 
 
@@ -47,3 +54,21 @@ def test_a_queue_has_a_line_per_resource_and_says_what_limits_it() -> None:
         "queues have no shares: neither proportion nor capacity is configured",
         "research: it claims 4500m cpu more, up to what it deserves",
     ]
+
+
+def test_each_reservation_has_a_line_with_its_owner_and_end() -> None:
+    kept = LedgerReservation(
+        gang="team/spark",
+        reason="MinResources",
+        amounts=(("cpu", 31_500), ("pods", 32)),
+        count=32,
+        until_ms=1_700_000_000_000,
+    )
+    hidden = msgspec.structs.replace(kept, gang="", until_ms=0)
+    queue = LedgerQueue(name="q", exists=True, reservations=(kept, hidden), reservations_count=25)
+    *_, own, other, more = shown(LedgerAnswer(queues=(queue,)))
+    assert own == (
+        "q: 31500m cpu reserved for team/spark (MinResources) until 2023-11-14 22:13:20 UTC"
+    )
+    assert other == "q: 31500m cpu reserved for a gang of another namespace (MinResources)"
+    assert more == "q: 23 more reservations"

@@ -20,6 +20,7 @@ _EVENT_TYPES: Final[dict[str, EventType]] = {
     "RoomHeld": "Normal",
     "Evicted": "Normal",
     "OtherScheduler": "Warning",
+    "DurationShortened": "Warning",
     "ProvisioningFailed": "Warning",
 }
 #: Condition -> the Event's reason in Volcano, where it differs.

@@ -53,7 +53,9 @@ def decide(work: CycleContext, gang: Gang, found: FoundPlacement) -> None:
     state.backlog.take(gang)
     gang.queue.promise(gang.gang_id, {})
     allocations = found.statement.commit()
-    reserves = min_resources.open_units(work, gang, allocations) if need.reserved else ()
+    reserves: tuple[ReservedRoom, ...] = ()
+    if need.reserved:
+        reserves = min_resources.open_units(work, gang, allocations, found.filled)
     members = [one for one in allocations if one.role != RESERVED]
     decision = _record(
         work,

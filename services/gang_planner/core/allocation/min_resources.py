@@ -9,12 +9,17 @@ The decision itself carries the rows (`GangDecision.reserves`) and names those t
 (`fills`), so a restart never finds one without the other.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from services.gang_planner.core.cycle_context import CycleContext
 from services.gang_planner.core.framework.statement import Allocation
-from services.gang_planner.core.queueing.min_resources import declared
+from services.gang_planner.core.queueing.min_resources import reservable
+from services.gang_planner.core.queueing.namespace_quota import (
+    QUOTA_EXCEEDED,
+    QuotaRoom,
+    exceeding,
+)
 from services.gang_planner.core.state.gang_settings import reserve_ms
 from services.gang_planner.core.state.gangs import Gang
 from services.gang_planner.core.state.holds import MIN_RESOURCES, Hold
@@ -28,9 +33,12 @@ if TYPE_CHECKING:
 
 
 def open_units(
-    work: CycleContext, gang: Gang, allocations: Iterable[Allocation]
+    work: CycleContext, gang: Gang, allocations: Iterable[Allocation], ending: Collection[Hold]
 ) -> tuple[ReservedRoom, ...]:
     """Reserve the units among these allocations, whose capacity is taken from the nodes already.
+
+    Units that a quota of the namespace leaves no room for are given up. `ending`: holds of the gang
+    that the decision fills.
 
     Returns:
         The rows, for the decision that is about to be made of the gang.
@@ -40,14 +48,15 @@ def open_units(
     stem = f"{gang.gang_id}/{gang.history.attempt + 1}"
     number = 0
     rows: list[ReservedRoom] = []
+    room = QuotaRoom(state, gang, ending)
     for one in allocations:
         if one.role != RESERVED:
             continue
         slots: list[int] = one.slots.tolist()
         for slot, count in zip(slots, one.counts.tolist(), strict=True):
-            uids = tuple(f"{stem}/{number + at}" for at in range(count))
+            uids = [f"{stem}/{number + at}" for at in range(count)]
             number += count
-            for uid in uids:
+            for uid in tuple(uids):
                 hold = Hold(
                     uid=uid,
                     gang_id=gang.gang_id,
@@ -61,13 +70,18 @@ def open_units(
                 )
                 hold.at_ms, hold.until_ms = work.now_ms, until_ms
                 hold.cluster_seq = state.view.cluster_seq
-                hold.dirty, hold.logged = False, True
                 state.holds.add(state, hold, gang)
                 state.holds.reserve(state, hold, slot, adopted=True)
-            node = state.nodes.names[slot]
-            rows.append(
-                ReservedRoom(node=node, shape=one.shape.encoded, uids=uids, until_ms=until_ms)
-            )
+                if room.take(one.shape):
+                    hold.dirty, hold.logged = False, True
+                else:
+                    state.holds.close(state, hold, QUOTA_EXCEEDED)
+                    uids.remove(uid)
+            if uids:
+                node, encoded = state.nodes.names[slot], one.shape.encoded
+                rows.append(
+                    ReservedRoom(node=node, shape=encoded, uids=tuple(uids), until_ms=until_ms)
+                )
     return tuple(rows)
 
 
@@ -132,7 +146,9 @@ def consumed(
 
 
 def review(state: "State") -> None:
-    """End units whose amounts the pods of their gangs hold by now."""
+    """End units whose amounts the pods of their gangs hold by now, and holds that the quotas of
+    their namespaces no longer leave room for.
+    """
     owners: dict[GangKey, Gang] = {}
     for hold in state.holds.by_uid.values():
         if hold.reserving and hold.gang is not None:
@@ -141,6 +157,10 @@ def review(state: "State") -> None:
         for hold in consumed(state, gang, units_of(state, gang)):
             state.holds.close(state, hold, "Consumed")
             state.gangs.touch(gang)
+    for hold in exceeding(state):
+        state.holds.close(state, hold, QUOTA_EXCEEDED)
+        if hold.gang is not None:
+            state.gangs.touch(hold.gang)
 
 
 def end_of(state: "State", gang: Gang) -> str:
@@ -164,10 +184,9 @@ def _left(
             _add(held, hold.shape, -1)
     for one in placed:
         _add(held, one.shape, one.total)
-    minimum = gang.group.min_resources if gang.group is not None else None
     return {
         row: amount - held.get(row, 0)
-        for row, amount in declared(state.shapes, minimum or ()).items()
+        for row, amount in reservable(state, gang).items()
         if amount > held.get(row, 0)
     }
 

@@ -26,6 +26,7 @@ from shared.contracts.cluster import (
     ProvisioningRequestChanges,
     QueueChanges,
     ReferenceObjectChanges,
+    ResourceQuotaChanges,
     SnapshotPage,
     StreamOpened,
     Synced,
@@ -35,7 +36,7 @@ from shared.contracts.cluster import (
 from shared.kube.quantities import INT64_MAX
 from shared.kube.resources import RESOURCE_CLAIMS
 from shared.model.invariants import InvariantViolation
-from shared.model.objects import Node
+from shared.model.objects import Node, Resources
 
 #: Cluster state is stale when the newest `synced` arrived longer ago than this. The watcher sends
 #: one each second.
@@ -235,6 +236,7 @@ def _apply_reference_objects(
         return
     news = False
     queues = _queues_of_namespaces(state, record)
+    limits = _limits_of_quotas(state, record)
     for one in record.changed:
         news |= state.reference_objects.put(one, from_snapshot=from_snapshot)
     for gone in record.removed:
@@ -249,6 +251,9 @@ def _apply_reference_objects(
         others = _queues_of_namespaces(state, record).items() ^ queues.items()
         if others:
             state.gangs.namespaces_changed({name for name, _ in others})
+    if isinstance(record, ResourceQuotaChanges):
+        changed = _limits_of_quotas(state, record).items() ^ limits.items()
+        state.gangs.limits_changed({namespace for (namespace, _), _ in changed})
     # Gangs that were refused without this object are tried again. A new volume attachment never
     # makes a gang fit.
     if record.removed or not isinstance(record, VolumeAttachmentChanges):
@@ -287,3 +292,18 @@ def _queues_of_namespaces(state: State, record: ReferenceObjectChanges) -> dict[
     known = state.reference_objects.namespaces
     uids = {one.uid for one in record.changed} | {one.uid for one in record.removed}
     return {one.name: one.queue for uid in uids if (one := known.get(uid)) is not None}
+
+
+def _limits_of_quotas(
+    state: State, record: ReferenceObjectChanges
+) -> dict[tuple[str, str], tuple[Resources, tuple[str, ...]]]:
+    """(namespace, UID) -> limits and scopes, of the quotas in a record."""
+    if not isinstance(record, ResourceQuotaChanges):
+        return {}
+    known = state.reference_objects.quotas
+    uids = {one.uid for one in record.changed} | {one.uid for one in record.removed}
+    return {
+        (one.namespace, uid): (one.hard, one.scopes)
+        for uid in sorted(uids)
+        if (one := known.get(uid)) is not None
+    }

@@ -145,6 +145,16 @@ def review(work: CycleContext) -> None:
             state.gangs.touch(gang)
 
 
+def attach_known(state: State) -> None:
+    """Attach holds from the log to their gangs, which are in the cluster state by now, and charge
+    these. The next cycle would do it; a standby runs none.
+    """
+    for hold in state.holds.by_uid.values():
+        gang = state.gangs.by_id.get(hold.gang_id) if hold.gang is None else None
+        if gang is not None:
+            state.holds.attach(hold, gang)
+
+
 def next_ms(state: State) -> int | None:
     """When the next hold expires; None: there are no holds."""
     return min((hold.until_ms for hold in state.holds.by_uid.values()), default=None)

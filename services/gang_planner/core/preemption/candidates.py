@@ -17,7 +17,7 @@ from services.gang_planner.core.preemption.units import (
     units_of,
 )
 from services.gang_planner.core.state.devices.demand import Key
-from services.gang_planner.core.state.gang_settings import minimum_run_ms
+from services.gang_planner.core.state.gang_settings import cooldown_ms, minimum_run_ms
 from services.gang_planner.core.state.gangs import Gang, Member
 from services.gang_planner.core.state.member_states import (
     ASSUMED,
@@ -147,7 +147,7 @@ class VictimCandidates:
         """
         if _is_left_alone(gang):
             return None, 0
-        lasts_ms = minimum_run_ms(gang)
+        lasts_ms = minimum_run_ms(gang, self._work.defaults)
         members: list[Member] = []
         going: Counter[str] = Counter()
         protected = eligible_ms = 0
@@ -197,7 +197,7 @@ class VictimCandidates:
     def _young_ms(self, member: Member, lasts_ms: int) -> int:
         """Until when a pod is protected by its age; 0: it is not."""
         if self._rules.keeps_cooldown:
-            lasts_ms = max(lasts_ms, member.pod.cooldown_ms)
+            lasts_ms = max(lasts_ms, cooldown_ms(member.pod, self._work.defaults))
         if not lasts_ms:
             return 0
         until_ms = (member.pod.started_ms or self._work.now_ms) + lasts_ms

@@ -4,20 +4,34 @@ It is computed from the gangs, so that a standby, which runs no cycles and has n
 answer.
 """
 
+from collections.abc import Iterable, Iterator
+from typing import Final
+
 from services.gang_planner.core.placement.session import Session
 from services.gang_planner.core.queueing import fair_share
 from services.gang_planner.core.state.amounts import in_words, listed
 from services.gang_planner.core.state.gangs import Gang
 from services.gang_planner.core.state.planner_state import State
+from services.gang_planner.core.state.pod_shapes import ShapeEntry
 from services.gang_planner.core.state.queued_demand import QueuedDemand
 from services.gang_planner.core.state.queues import QueueEntry
 from services.gang_planner.core.verdicts.quota_messages import fault_in_words
-from shared.contracts.questions import LedgerAmount, LedgerAnswer, LedgerQueue, LedgerTotal
+from shared.contracts.questions import (
+    LedgerAmount,
+    LedgerAnswer,
+    LedgerQueue,
+    LedgerReservation,
+    LedgerTotal,
+)
 
 #: Maximum number of resources listed for one queue; clusters have fewer.
 _RESOURCES_MAX = 32
 #: Maximum number of gangs listed with the most pods of a queue.
 _HOLDERS_MAX = 5
+#: Maximum number of reservations listed for one queue; the rest are counted.
+_RESERVATIONS_MAX: Final = 20
+#: Reason of reservations for pods that wait for their victims to leave.
+_PREEMPTING: Final = "Preempting"
 
 
 def ledger(state: State, session: Session) -> LedgerAnswer:
@@ -83,6 +97,7 @@ class _Line:
         self._outside = 0
         self._owed: dict[int, int] = {}
         self._holders: list[tuple[int, str]] = []
+        self._reservations: list[LedgerReservation] = []
 
     def count(self, state: State, gang: Gang, demand: QueuedDemand) -> None:
         """Count one gang of the queue, and add its demand to `demand`."""
@@ -97,9 +112,14 @@ class _Line:
                 demand.add(self._entry.name, waiting, 1)
         if gang.held:
             self._holders.append((-sum(gang.held.values()), gang.full_name))
-        for hold in state.holds.of(gang):
+        holds = state.holds.of(gang)
+        for hold in holds:
             for row, amount in hold.shape.pairs:
                 self._owed[row] = self._owed.get(row, 0) + amount
+        kept = [(one.reason, one.shape, one.until_ms) for one in holds if one.reservation]
+        kept += [(_PREEMPTING, one.shape, one.until_ms) for one in state.preemptions.held_of(gang)]
+        if kept:
+            self._reservations += _reservations(state, gang, kept)
 
     def summary(self, state: State, session: Session, waits: dict[int, int]) -> LedgerQueue:
         """The queue's entry in the ledger; `waits` is its demand by resource row."""
@@ -135,6 +155,8 @@ class _Line:
             amounts=amounts,
             holders=tuple(name for _, name in sorted(self._holders)[:_HOLDERS_MAX]),
             why=_why(entry, amounts, shares=session.policies.deserve is not None),
+            reservations=tuple(sorted(self._reservations, key=_by_end)[:_RESERVATIONS_MAX]),
+            reservations_count=len(self._reservations),
         )
 
     def _amount(self, row: int, name: str, waits: dict[int, int]) -> LedgerAmount:
@@ -149,6 +171,32 @@ class _Line:
             guarantee=entry.guarantee.get(row, 0),
             ceiling=entry.ceiling.get(row),
         )
+
+
+def _reservations(
+    state: State, gang: Gang, kept: Iterable[tuple[str, ShapeEntry, int]]
+) -> Iterator[LedgerReservation]:
+    """One for each reason, of the gang's reservations as (reason, shape, end)."""
+    names = state.resources.names
+    by_reason: dict[str, list[tuple[ShapeEntry, int]]] = {}
+    for reason, shape, until_ms in kept:
+        by_reason.setdefault(reason, []).append((shape, until_ms))
+    for reason, rows in sorted(by_reason.items()):
+        amounts: dict[str, int] = {}
+        for shape, _ in rows:
+            for row, amount in shape.pairs:
+                amounts[names[row]] = amounts.get(names[row], 0) + amount
+        yield LedgerReservation(
+            gang=gang.full_name,
+            reason=reason,
+            amounts=tuple(sorted(amounts.items())[:_RESOURCES_MAX]),
+            count=len(rows),
+            until_ms=max(until_ms for _, until_ms in rows),
+        )
+
+
+def _by_end(one: LedgerReservation) -> tuple[int, str, str]:
+    return -one.until_ms, one.gang, one.reason
 
 
 def _why(entry: QueueEntry, amounts: tuple[LedgerAmount, ...], *, shares: bool) -> str:

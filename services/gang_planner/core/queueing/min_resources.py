@@ -18,7 +18,7 @@ are not copied, because pods of another role often have other selectors.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 import msgspec
@@ -26,8 +26,11 @@ import numpy as np
 
 from services.gang_planner.core.framework.admission import QUOTA_KEYS
 from services.gang_planner.core.placement.session import Session
+from services.gang_planner.core.queueing import namespace_quota
 from services.gang_planner.core.state.columns import Bools, clamped
+from services.gang_planner.core.state.gangs import Gang
 from services.gang_planner.core.state.needs import RESERVED, Need, Wanted
+from services.gang_planner.core.state.planner_state import State
 from services.gang_planner.core.state.pod_shapes import PODS, ShapeEntry, ShapeTable
 from services.gang_planner.core.state.queues import QueueEntry
 from shared.model.objects import Resources, Shape, Toleration
@@ -67,17 +70,17 @@ class Requirement(NamedTuple):
 
 
 def units(
-    shapes: ShapeTable, minimum: Resources, wanted: tuple[Wanted, ...], quorum: int
+    shapes: ShapeTable, minimum: Mapping[int, int], wanted: tuple[Wanted, ...], quorum: int
 ) -> tuple[Wanted, ...]:
     """The reserved units of a gang without placed members, as (role, shape id, count).
 
     Args:
         shapes: The table in which the units' shapes are interned.
-        minimum: `minResources` as declared; keys that exist only in quotas are ignored.
+        minimum: `minResources` by resource row (`reservable`).
         wanted: The gang's waiting members; the first `quorum` members count as its quorum.
         quorum: Number of members that are placed together.
     """
-    key = minimum, wanted, quorum
+    key = tuple(minimum.items()), wanted, quorum
     found = shapes.units.get(key)
     if found is None:
         if len(shapes.units) >= _REMEMBERED_MAX:
@@ -93,6 +96,13 @@ def declared(shapes: ShapeTable, minimum: Resources) -> dict[int, int]:
         for name, amount in minimum
         if amount > 0 and not name.startswith(QUOTA_KEYS)
     }
+
+
+def reservable(state: State, gang: Gang) -> dict[int, int]:
+    """The part of a gang's `minResources` that the quotas of its namespace can ever admit."""
+    group = gang.group
+    minimum = declared(state.shapes, (group.min_resources if group is not None else None) or ())
+    return namespace_quota.within_limits(state, gang, minimum) if minimum else minimum
 
 
 def unattainable(session: Session, queue: QueueEntry, need: Need) -> Unattainable | None:
@@ -154,9 +164,9 @@ def _usable(session: Session, need: Need) -> Bools:
 
 
 def _units(
-    shapes: ShapeTable, minimum: Resources, wanted: tuple[Wanted, ...], quorum: int
+    shapes: ShapeTable, minimum: Mapping[int, int], wanted: tuple[Wanted, ...], quorum: int
 ) -> tuple[Wanted, ...]:
-    left = declared(shapes, minimum)
+    left = dict(minimum)
     members = quorum
     for _, shape_id, count in wanted:
         taken = min(count, members)

@@ -2,7 +2,7 @@
 into one message.
 """
 
-from services.gang_planner.core.queueing import min_resources
+from services.gang_planner.core.queueing import min_resources, namespace_quota
 from services.gang_planner.core.state import sub_gangs
 from services.gang_planner.core.state.claim_choices import choice_bytes
 from services.gang_planner.core.state.decision_sizes import (
@@ -80,7 +80,12 @@ def _reserved_units(
         return ()
     if gang.have() or not reserve_ms(gang, state.defaults):
         return ()
-    return min_resources.units(state.shapes, group.min_resources, wanted, quorum)
+    # Most groups declare what their quorum requests, and need no look at quotas.
+    minimum = min_resources.declared(state.shapes, group.min_resources)
+    if not min_resources.units(state.shapes, minimum, wanted, quorum):
+        return ()
+    minimum = namespace_quota.within_limits(state, gang, minimum)
+    return min_resources.units(state.shapes, minimum, wanted, quorum)
 
 
 def _minima(gang: Gang) -> tuple[tuple[str, int], ...]:

@@ -1,6 +1,10 @@
 """Deadlines, holds and pre-flight of a gang: set by its group, else by its queue, else by the
 configuration.
 
+A group's duration that acts on other gangs is at most its ceiling (`shared.dialects.ceilings`), or
+as long as it would be without the group's own value, if that is longer. Only this module reads
+durations of groups.
+
 The dialect's reader rejects values that do not parse, so this module never reads them.
 """
 
@@ -11,6 +15,8 @@ import msgspec
 from services.gang_planner.core.state.gangs import Gang
 from services.gang_planner.core.state.queues import QueueEntry
 from shared.contracts import annotations
+from shared.dialects.ceilings import LIMITED, Ceilings, in_words
+from shared.model.objects import Labels, Pod
 
 Preflight = Literal["owners", "always"]
 
@@ -30,23 +36,25 @@ class Defaults(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     #: Long enough to pull the image of a driver or leader and to start it. Short enough that an
     #: operator that never creates the other pods does not keep nodes empty for hours.
     reserve_s: int = 600
+    #: The longest durations that groups and pods may ask for.
+    ceilings: Ceilings = Ceilings()
 
 
 def repair_deadline_ms(gang: Gang, defaults: Defaults) -> int:
     """The time from the first binding until an incomplete gang is released, in milliseconds."""
-    return _milliseconds(gang, annotations.REPAIR_DEADLINE_SECONDS, defaults.repair_deadline_s)
+    return _milliseconds(gang, annotations.REPAIR_DEADLINE_SECONDS, defaults)
 
 
 def hold_ms(gang: Gang, defaults: Defaults) -> int:
     """How long capacity is reserved for a lost member, in milliseconds; 0: not at all."""
-    return _milliseconds(gang, annotations.HOLD_SECONDS, defaults.hold_s)
+    return _milliseconds(gang, annotations.HOLD_SECONDS, defaults)
 
 
 def reserve_ms(gang: Gang, defaults: Defaults) -> int:
     """How long the rest of a gang's `minResources` is reserved after its first pods were placed, in
     milliseconds; 0: never, and `minResources` do not delay placement.
     """
-    return _milliseconds(gang, annotations.RESERVE_SECONDS, defaults.reserve_s)
+    return _milliseconds(gang, annotations.RESERVE_SECONDS, defaults)
 
 
 def start_deadline_ms(gang: Gang) -> int:
@@ -66,9 +74,23 @@ def placement_deadline_ms(gang: Gang) -> int:
     return _milliseconds(gang, annotations.PLACEMENT_DEADLINE_SECONDS)
 
 
-def minimum_run_ms(gang: Gang) -> int:
+def minimum_run_ms(gang: Gang, defaults: Defaults) -> int:
     """How long its pods run before they may be evicted, in milliseconds; 0: no protection."""
-    return _milliseconds(gang, annotations.MINIMUM_RUN_SECONDS)
+    return _milliseconds(gang, annotations.MINIMUM_RUN_SECONDS, defaults)
+
+
+def cooldown_ms(pod: Pod, defaults: Defaults) -> int:
+    """How long Volcano's cool-down protects a pod from its start on, in milliseconds; 0: not."""
+    return min(pod.cooldown_ms, 1_000 * defaults.ceilings.minimum_run_s)
+
+
+def shortened(gang: Gang, defaults: Defaults) -> list[str]:
+    """A sentence for each duration of the gang's group that is longer than what applies."""
+    found: list[str] = []
+    for key, value in gang.group.settings if gang.group is not None else ():
+        if key in LIMITED and int(value) > (most_s := _most_s(gang, key, defaults)):
+            found.append(in_words(key, int(value), most_s, key))
+    return found
 
 
 def late_roles(gang: Gang) -> dict[str, int]:
@@ -104,9 +126,27 @@ def undisturbed(gang: Gang) -> bool:
     return _given(gang, annotations.UNDISTURBED) == "true"
 
 
-def _milliseconds(gang: Gang, key: str, default_s: int = 0) -> int:
+def _milliseconds(gang: Gang, key: str, defaults: Defaults | None = None) -> int:
+    """A duration of the gang; with `defaults`, at most its ceiling."""
     found = _given(gang, key)
-    return 1_000 * (default_s if found is None else int(found))
+    if defaults is None:
+        return 1_000 * int(found or 0)
+    if found is None:
+        return 1_000 * _usual_s(key, defaults)
+    return 1_000 * min(int(found), _most_s(gang, key, defaults))
+
+
+def _most_s(gang: Gang, key: str, defaults: Defaults) -> int:
+    """The longest duration that the gang's group may ask for, in seconds."""
+    queue = gang.queue.queue
+    of_queue = _value(queue.settings, key) if queue is not None else None
+    usual_s = _usual_s(key, defaults) if of_queue is None else int(of_queue)
+    return max(usual_s, defaults.ceilings.of(key) or 0)
+
+
+def _usual_s(key: str, defaults: Defaults) -> int:
+    """The configured default of a duration, in seconds; 0: off."""
+    return int(getattr(defaults, LIMITED[key], 0))
 
 
 def _given(gang: Gang, key: str) -> str | None:
@@ -115,8 +155,14 @@ def _given(gang: Gang, key: str) -> str | None:
     kept = gang.kept.settings if gang.kept is not None else ()
     of_group = group.settings if group is not None else kept
     of_queue = queue.settings if queue is not None else ()
-    for settings in (of_group, of_queue) if of_group or of_queue else ():
-        for name, value in settings:
-            if name == key:
-                return value
+    if not of_group and not of_queue:
+        return None
+    found = _value(of_group, key)
+    return _value(of_queue, key) if found is None else found
+
+
+def _value(settings: Labels, key: str) -> str | None:
+    for name, value in settings:
+        if name == key:
+            return value
     return None

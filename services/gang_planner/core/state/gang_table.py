@@ -112,6 +112,14 @@ class GangTable:
         self.changed[key] = gang
         return gang
 
+    def limits_changed(self, namespaces: Collection[str]) -> None:
+        """Mark the gangs of these namespaces, whose quotas have other limits now, if they declare
+        `minResources`: the limits bound what is reserved for these.
+        """
+        for gang in self.gangs.values() if namespaces else ():
+            if gang.namespace in namespaces and gang.group and gang.group.min_resources:
+                self.changed[gang.key] = gang
+
     def namespaces_changed(self, names: Collection[str]) -> None:
         """Update the queues of the gangs in these namespaces, which name other queues now."""
         for gang in self.gangs.values():

@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 from services.gang_planner.core.lifecycle import release
 from services.gang_planner.core.lifecycle.assessment import growing
 from services.gang_planner.core.state.existing_requests import requests_of
+from services.gang_planner.core.state.gang_settings import Defaults, shortened
 from services.gang_planner.core.state.gangs import Gang
 from services.gang_planner.core.state.holds import Hold
 from services.gang_planner.core.state.member_states import PLACED, RUNNING, WAITING
@@ -76,6 +77,8 @@ def conditions(
             _degraded(gang, holds, names),
             _other_scheduler(gang),
         ]
+    if gang.group is not None and (gang.group.settings or "DurationShortened" in known):
+        claims.append(_duration_shortened(gang, state.defaults))
     refused = gang.request is not None and bool(gang.request.refusal)
     if refused or requests_of(state, gang) or not known.keys().isdisjoint(_OF_REQUESTS):
         claims += [_provisioned(state, gang), _provisioning_failed(state, gang)]
@@ -182,6 +185,13 @@ def _provisioned(state: State, gang: Gang) -> _Claim:
 def _provisioning_failed(state: State, gang: Gang) -> _Claim:
     reason, message = failure(state, gang) or ("", "")
     return _Claim("ProvisioningFailed", bool(reason), reason, message)
+
+
+def _duration_shortened(gang: Gang, defaults: Defaults) -> _Claim:
+    found = shortened(gang, defaults)
+    if not found:
+        return _Claim("DurationShortened", holds=False)
+    return _Claim("DurationShortened", True, "AboveCeiling", "; ".join(found))
 
 
 def _other_scheduler(gang: Gang) -> _Claim:

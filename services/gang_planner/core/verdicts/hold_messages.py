@@ -8,6 +8,7 @@ from services.gang_planner.core.state.amounts import listed
 from services.gang_planner.core.state.gangs import Gang
 from services.gang_planner.core.state.holds import Hold
 from services.gang_planner.core.state.member_states import LEAVING
+from services.gang_planner.core.state.planner_state import State
 from services.gang_planner.core.state.pod_shapes import PODS
 from shared.model.bounded_text import joined
 
@@ -16,6 +17,8 @@ _NAMED_MAX: Final = 5
 #: Maximum number of nodes named for one reservation; the rest are counted.
 _NODES_MAX: Final = 5
 _DAY_S: Final = 86_400
+#: Reservations that last longer are named to the gangs that wait because of them.
+_NAMED_FROM_MS: Final = 60_000
 
 
 def meaning(holds: Sequence[Hold]) -> tuple[object, ...]:
@@ -55,6 +58,34 @@ def degraded_in_words(gang: Gang, holds: Sequence[Hold], names: Sequence[str]) -
         )
         return f"{left}; {still}, and Tutti reserves their capacity after that"
     return f"{left}, and no capacity is reserved for the other members"
+
+
+def owners_of_reservations(state: State) -> list[tuple[str, str, int]]:
+    """(namespace, "namespace/name", end in ms) of the gangs with long reservations, the latest end
+    of each; sorted. Reservations as long as a hold by default pass while their gang is looked up.
+    """
+    ends: dict[tuple[str, str], int] = {}
+    for hold in state.holds.by_uid.values():
+        gang = hold.gang if hold.reservation is not None else None
+        if gang is not None and hold.until_ms - hold.at_ms > _NAMED_FROM_MS:
+            key = gang.namespace, gang.full_name
+            ends[key] = max(ends.get(key, 0), hold.until_ms)
+    return sorted((namespace, name, until_ms) for (namespace, name), until_ms in ends.items())
+
+
+def owners_in_words(owners: Sequence[tuple[str, str, int]], namespace: str) -> str:
+    """`team/a until 12:00:05 UTC, and 2 gangs of other namespaces`; only gangs of `namespace` are
+    named.
+    """
+    own = [one for one in owners if one[0] == namespace]
+    said = [f"{name} until {_clock(until_ms)} UTC" for _, name, until_ms in own[:_NAMED_MAX]]
+    if len(own) > _NAMED_MAX:
+        said.append(f"{len(own) - _NAMED_MAX} more gangs of this namespace")
+    if hidden := len(owners) - len(own):
+        said.append(
+            "1 gang of another namespace" if hidden == 1 else f"{hidden} gangs of other namespaces"
+        )
+    return listed(said)
 
 
 def _one(hold: Hold) -> str:

@@ -25,6 +25,10 @@ from services.gang_planner.core.state.queues import QueueEntry
 from services.gang_planner.core.state.titles import title_of
 from services.gang_planner.core.verdicts import topology_messages
 from services.gang_planner.core.verdicts.hold_messages import in_words as holds_in_words
+from services.gang_planner.core.verdicts.hold_messages import (
+    owners_in_words,
+    owners_of_reservations,
+)
 from services.gang_planner.core.verdicts.member_messages import disagreement_words
 from services.gang_planner.core.verdicts.new_nodes import Forecast, of_bucket
 from services.gang_planner.core.verdicts.new_nodes import in_words as outlook_in_words
@@ -68,9 +72,11 @@ class Explainer:
         self._session = session
         self._forecast = Forecast(state, session)
         self._holders: dict[tuple[str, int], tuple[tuple[str, ...], int]] = {}
-        #: Explanations shared by gangs of a bucket that wait for the same reason since the same
-        #: time.
-        self._said: dict[tuple[Bucket, PendingReason, int], Why] = {}
+        #: Explanations shared by gangs of a bucket and a namespace that wait for the same reason
+        #: since the same time.
+        self._said: dict[tuple[Bucket, PendingReason, int, str], Why] = {}
+        #: (namespace, "namespace/name", end) of gangs with reservations; None: not read yet.
+        self._reservations: list[tuple[str, str, int]] | None = None
         #: The queues of each queue's subtree, including itself, by name.
         self._subtrees: dict[str, list[QueueEntry]] | None = None
 
@@ -82,9 +88,10 @@ class Explainer:
         if reason != bucket.reason or self._state.holds.of(gang) or disagreement_words(gang):
             return self._why(gang, reason, since_ms)
         # No part of the explanation is specific to this gang.
-        said = self._said.get((bucket, reason, since_ms))
+        key = bucket, reason, since_ms, gang.namespace
+        said = self._said.get(key)
         if said is None:
-            said = self._said[bucket, reason, since_ms] = self._why(gang, reason, since_ms)
+            said = self._said[key] = self._why(gang, reason, since_ms)
         return said
 
     def _why(self, gang: Gang, reason: PendingReason, since_ms: int) -> Why:
@@ -95,6 +102,9 @@ class Explainer:
             reason = self._device_reason(gang.bucket, reason)
             outlook = of_bucket(gang.bucket, outlook)
             words = outlook_in_words(outlook)
+            if outlook.new_nodes is NewNodes.RESERVED:
+                owners = self._reserved_for(gang)
+                words = f"{words}: {owners}" if owners else words
             sentence = f"{sentence}; {words}" if words else sentence
         of_pods = pod_reason(reason, outlook.new_nodes)
         of_pods = "" if of_pods in {reason.value, UNSCHEDULABLE} else of_pods
@@ -114,6 +124,13 @@ class Explainer:
             holders_count=max(found.holders_count - bool(gang.held), 0),
             pod_reason=of_pods,
         )
+
+    def _reserved_for(self, gang: Gang) -> str:
+        """The owners of reservations: gangs of its own namespace by name, further ones counted."""
+        if self._reservations is None:
+            self._reservations = owners_of_reservations(self._state)
+        others = [one for one in self._reservations if one[1] != gang.full_name]
+        return owners_in_words(others, gang.namespace)
 
     def helped(self, gang: Gang, why: Why) -> Collection[str]:
         """The UIDs of the waiting members that new nodes would help, as `why` was explained."""

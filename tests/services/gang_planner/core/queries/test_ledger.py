@@ -1,9 +1,12 @@
 """The ledger says what each queue has, deserves, is promised and has in holds, and why."""
 
+import msgspec
 import pytest
 
+from services.gang_planner.core.planner import Planner
 from shared.contracts.questions import LedgerQueue
 from shared.model.objects import Queue
+from tests.services.gang_planner.core.logged_scene import LoggedScene
 from tests.services.gang_planner.core.scene import (
     Scene,
     amounts,
@@ -143,3 +146,59 @@ def test_a_parent_queue_reports_what_its_children_wait_for_together() -> None:
     found = {name: one.amounts[0] for name, one in lines(scene).items() if one.amounts}
     published = {name: (one.used, one.wanted) for name, one in found.items()}
     assert published == {"left": (5_000, 20_000), "right": (0, 7_000), "top": (5_000, 27_000)}
+
+
+def reserving_scene() -> Scene:
+    scene = Scene([make_node("n0", {"cpu": 4_000, "pods": 110})])
+    scene.put(make_group("spark", 1, min_resources=amounts(cpu=4_000)))
+    scene.put(*make_pods("spark", 1, CPU, role="driver"))
+    (decision,) = scene.settle()
+    scene.run(decision)
+    scene.settle()
+    return scene
+
+
+def test_a_reservation_is_listed_with_its_owner_amounts_reason_and_end() -> None:
+    scene = reserving_scene()
+    default = lines(scene)["default"]
+    assert default.reservations_count == 1
+    (found,) = default.reservations
+    assert (found.gang, found.reason, found.count) == ("team/spark", "MinResources", 3)
+    assert dict(found.amounts)["cpu"] == 3_000
+    assert found.until_ms == 10_000 + 600_000
+
+
+def test_a_gang_that_waits_because_of_a_reservation_names_owners_of_its_namespace_only() -> None:
+    scene = reserving_scene()
+    for namespace in ("team", "other"):
+        uid = f"group-of-{namespace}"
+        scene.put(make_group("waits", 2, uid=uid, namespace=namespace))
+        pods = make_pods("waits", 2, CPU, namespace=namespace, owner=None)
+        scene.put(*(msgspec.structs.replace(pod, uid=f"{namespace}-{pod.uid}") for pod in pods))
+    scene.settle()
+    scene.step(after_ms=3_000)
+    said = {
+        one.namespace: one.why.sentence
+        for one in scene.published
+        if one.name == "waits" and one.why is not None
+    }
+    fits = "it would fit without the reservations for other gangs: "
+    assert said["team"].endswith(f"{fits}team/spark until 00:10:10 UTC")
+    assert said["other"].endswith(f"{fits}1 gang of another namespace")
+
+
+def test_a_standby_that_read_the_decision_before_the_gang_reports_the_same_reservation() -> None:
+    scene = LoggedScene([make_node("n0", {"cpu": 4_000, "pods": 110})])
+    scene.put(make_group("spark", 1, min_resources=amounts(cpu=4_000)))
+    scene.put(*make_pods("spark", 1, CPU, role="driver"))
+    (decision,) = scene.settle()
+    scene.run(decision)
+    scene.settle()
+    before = scene.planner.ledger().queues
+    standby = Planner(scene.conf)
+    for seq, record in scene.records:
+        standby.apply_decision(seq, record)
+    scene.planner = standby
+    scene.load_present_snapshot()
+    assert standby.ledger().queues == before
+    standby.validate()

@@ -1,0 +1,198 @@
+"""Charges reservations to the ResourceQuotas of their namespace: capacity that is kept for pods
+that do not exist counts as if they did.
+
+| a gang's | counts |
+| --- | --- |
+| placed pods | each |
+| waiting pods, and those that holds are for | the larger sum: they will be the same pods |
+| lost pods that still exist | not: holds count for them |
+
+Only the limits are read from a quota. The amounts in use are those of the pods that the planner
+knows, because a quota's own figure follows the deletion of a pod late, and its creation early: the
+hold for a member lost from a full namespace would be refused.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Final
+
+from services.gang_planner.core.policies.resourcequota import POD_COUNTS, REQUESTS, matches
+from services.gang_planner.core.state.gangs import Gang
+from services.gang_planner.core.state.holds import Hold
+from services.gang_planner.core.state.planner_state import State
+from services.gang_planner.core.state.pod_shapes import PODS, ShapeEntry
+from shared.model.reference_objects import ResourceQuota
+
+#: Reason for which a hold has ended: the quota would refuse the pod that it is for.
+QUOTA_EXCEEDED: Final = "QuotaExceeded"
+#: Limits of other things than the requests of pods.
+_OTHERS: Final = ("count/", "limits.")
+
+
+def quotas_of(state: State, gang: Gang) -> list[ResourceQuota]:
+    """The quotas that count the gang's pods, by name."""
+    quotas = state.reference_objects.quotas.values()
+    if not quotas:
+        return []
+    found = [
+        quota
+        for quota in quotas
+        if quota.namespace == gang.namespace and matches(quota, gang.group)
+    ]
+    return sorted(found, key=lambda quota: quota.name)
+
+
+def within_limits(state: State, gang: Gang, amounts: Mapping[int, int]) -> dict[int, int]:
+    """Amounts by resource row, each at most the limit of every quota that counts the gang's pods.
+
+    It depends on no other gang, so that a gang's need changes only with its own objects and the
+    quotas' limits.
+    """
+    found = dict(amounts)
+    for quota in quotas_of(state, gang):
+        for row, most in _limits(state, quota).items():
+            if row in found:
+                found[row] = min(found[row], most)
+    return found
+
+
+class QuotaRoom:
+    """What the quotas of a gang's namespace leave to its new reservations."""
+
+    def __init__(self, state: State, gang: Gang, ending: Collection[Hold]) -> None:
+        """`ending`: holds of the gang that the decision fills, which count no more."""
+        self._state = state
+        self._left: list[dict[int, int]] = []
+        for quota in quotas_of(state, gang):
+            taken = _sum(_kept(state, one, ending)[0] for one in _counted(state, quota))
+            limits = _limits(state, quota)
+            self._left.append({row: most - taken.get(row, 0) for row, most in limits.items()})
+
+    def take(self, shape: ShapeEntry) -> bool:
+        """Take the amounts of one unit from every quota; False: one of them leaves less."""
+        amounts = _amounts(self._state, shape, unit=True)
+        for left in self._left:
+            if any(amount > left.get(row, amount) for row, amount in amounts):
+                return False
+        for left in self._left:
+            for row, amount in amounts:
+                if row in left:
+                    left[row] -= amount
+        return True
+
+
+def exceeding(state: State) -> list[Hold]:
+    """The newest holds beyond the quotas of their namespaces: pods have taken what they were for,
+    or a limit was lowered.
+    """
+    quotas = state.reference_objects.quotas.values()
+    if not quotas:
+        return []
+    owners = {hold.gang.namespace for hold in state.holds.by_uid.values() if hold.gang is not None}
+    found: dict[str, Hold] = {}
+    for quota in sorted(quotas, key=lambda one: (one.namespace, one.name)):
+        if quota.namespace in owners:
+            found |= {hold.uid: hold for hold in _exceeding(state, quota)}
+    return list(found.values())
+
+
+def _exceeding(state: State, quota: ResourceQuota) -> list[Hold]:
+    holding: list[Hold] = []
+    #: By gang id, how much of its holds counts beyond its waiting pods.
+    surplus: dict[str, dict[int, int]] = {}
+    taken: dict[int, int] = {}
+    for gang in _counted(state, quota):
+        kept, beyond = _kept(state, gang, ())
+        taken = _sum((taken, kept))
+        if beyond:
+            surplus[gang.gang_id] = beyond
+            holding += state.holds.of(gang)
+    over = {
+        row: taken.get(row, 0) - most
+        for row, most in _limits(state, quota).items()
+        if taken.get(row, 0) > most
+    }
+    found: list[Hold] = []
+    for hold in sorted(holding, key=lambda one: (-one.at_ms, one.uid)):
+        left = surplus[hold.gang.gang_id] if hold.gang is not None else {}
+        amounts = [
+            (row, min(amount, left.get(row, 0)))
+            for row, amount in _amounts(state, hold.shape, unit=hold.reserving)
+        ]
+        if not any(over.get(row, 0) > 0 and amount > 0 for row, amount in amounts):
+            continue
+        found.append(hold)
+        for row, amount in amounts:
+            left[row] = left.get(row, 0) - amount
+            if row in over:
+                over[row] -= amount
+    return found
+
+
+def _counted(state: State, quota: ResourceQuota) -> list[Gang]:
+    return [
+        gang
+        for gang in state.gangs.gangs.values()
+        if gang.namespace == quota.namespace and matches(quota, gang.group)
+    ]
+
+
+def _kept(
+    state: State, gang: Gang, ending: Collection[Hold]
+) -> tuple[dict[int, int], dict[int, int]]:
+    """The amounts that count for a gang, by resource row; and how much of them counts for holds
+    only.
+    """
+    shapes = state.shapes.entries
+    kept: dict[int, int] = {}
+    waiting: dict[int, int] = {}
+    coming: dict[int, int] = {}
+    for shape_id, count in gang.held.items():
+        _add(kept, shapes[shape_id].pairs, count)
+    for (_, shape_id), members in gang.waiting.items():
+        _add(waiting, shapes[shape_id].pairs, len(members))
+    for reservation in state.preemptions.held_of(gang):
+        # For pods that wait.
+        _add(kept, reservation.shape.pairs, -1)
+    for hold in state.holds.of(gang):
+        if hold.reservation is not None:
+            _add(kept, hold.shape.pairs, -1)
+        lost = state.members.get(hold.uid)
+        if lost is not None and lost.charged:
+            _add(kept, lost.shape.pairs, -1)
+        if hold not in ending:
+            _add(coming, _amounts(state, hold.shape, unit=hold.reserving), 1)
+    beyond = {
+        row: amount - waiting.get(row, 0)
+        for row, amount in coming.items()
+        if amount > waiting.get(row, 0)
+    }
+    return _sum((kept, waiting, beyond)), beyond
+
+
+def _limits(state: State, quota: ResourceQuota) -> dict[int, int]:
+    """The limits of a quota on requests and the number of pods, by resource row."""
+    found: dict[int, int] = {}
+    for name, most in quota.hard:
+        resource = PODS if name in POD_COUNTS else name.removeprefix(REQUESTS)
+        row = state.resources.find(resource) if not resource.startswith(_OTHERS) else None
+        if row is not None:
+            found[row] = min(found.get(row, most), most)
+    return found
+
+
+def _amounts(state: State, shape: ShapeEntry, *, unit: bool) -> list[tuple[int, int]]:
+    """The amounts of a hold. The number of units says nothing of the number of later pods."""
+    slots = state.resources.find(PODS) if unit else None
+    return [one for one in shape.pairs if one[0] != slots]
+
+
+def _add(amounts: dict[int, int], pairs: Iterable[tuple[int, int]], count: int) -> None:
+    for row, amount in pairs:
+        amounts[row] = amounts.get(row, 0) + amount * count
+
+
+def _sum(parts: Iterable[Mapping[int, int]]) -> dict[int, int]:
+    total: dict[int, int] = {}
+    for one in parts:
+        _add(total, one.items(), 1)
+    return total
