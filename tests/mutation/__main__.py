@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from tests.mutation.coverage import tests_of
-from tests.mutation.running import Verdict, Work, preload, run_all
+from tests.mutation.running import TestsFail, Verdict, run_area
 from tests.mutation.table import AREAS, LISTS, InvalidList, Mutant, read_lists, source_of
 
-#: For the tests of one mutant; most need a few seconds of CPU, on a busy machine a minute.
-_LIMIT_S: Final = 600.0
+#: For the tests of one mutant: most need less than a second.
+_LIMIT_S: Final = 60.0
+_FAST: Final = "not certify and not integration and not slow"
 
 
 def main() -> int:
@@ -25,28 +25,31 @@ def main() -> int:
     parser.add_argument("only", nargs="*", help="areas, or words of paths and promises")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="forks at a time")
     parser.add_argument("--lists", type=Path, default=LISTS, help="folder of the lists")
-    parser.add_argument("--close", action="store_true", help="only the tests closest to a file")
+    parser.add_argument("--marks", default=_FAST, help="marks of the tests to run")
     asked = parser.parse_args()
+    verdicts: list[Verdict] = []
+
+    def take(verdict: Verdict) -> None:
+        verdicts.append(verdict)
+        _say(_line(verdict))
+
     try:
         mutants = [one for one in read_lists(asked.lists) if _is_chosen(one, asked.only)]
         for mutant in mutants:
             source_of(mutant)
-    except InvalidList as invalid:
-        print(invalid, file=sys.stderr)
+        for area in AREAS:
+            chosen = [one for one in mutants if one.area == area]
+            if chosen:
+                run_area(area, chosen, take, jobs=asked.jobs, limit_s=_LIMIT_S, marks=asked.marks)
+    except (InvalidList, TestsFail) as failure:
+        sys.stderr.write(f"{failure}\n")
         return 1
-    if not mutants:
-        print("no mutant is chosen", file=sys.stderr)
-        return 1
-    preload()
-    failing = _failing_without_mutant(mutants, asked.jobs, wide=not asked.close)
-    if failing:
-        print("\n".join(["tests fail without a mutant:", *failing]), file=sys.stderr)
-        return 1
-    dead = _run(mutants, asked.jobs, wide=False)
-    if not asked.close:
-        left = [one for one in mutants if one not in dead and tests_of(one.path, wide=True)]
-        dead |= _run(left, asked.jobs, wide=True)
-    return _report(mutants, dead)
+    return _report(verdicts)
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
 
 
 def _is_chosen(mutant: Mutant, only: Sequence[str]) -> bool:
@@ -54,61 +57,38 @@ def _is_chosen(mutant: Mutant, only: Sequence[str]) -> bool:
     return not only or any(one == mutant.area or one in words for one in only)
 
 
-def _failing_without_mutant(mutants: Sequence[Mutant], jobs: int, *, wide: bool) -> list[str]:
-    """Tests of these files that fail on the product as it is: they would notice every mutant."""
-    lists = {tuple(tests_of(path, wide=False)) for path in {one.path for one in mutants}}
-    if wide:
-        lists |= {tuple(tests_of(path, wide=True)) for path in {one.path for one in mutants}}
-    files = list(dict.fromkeys(file for one in sorted(lists) for file in one))
-    work = [Work(None, files[each::jobs]) for each in range(jobs) if files[each::jobs]]
-    return [
-        f"{one.fate} {one.by}"
-        for one in run_all(work, jobs=jobs, limit_s=3 * _LIMIT_S)
-        if one.fate != "survives"
-    ]
-
-
-def _run(mutants: Sequence[Mutant], jobs: int, *, wide: bool) -> set[Mutant]:
-    """Those of the mutants that die."""
-    works = [Work(one, tests_of(one.path, wide=wide)) for one in mutants]
-    dead: set[Mutant] = set()
-    for verdict in run_all(works, jobs=jobs, limit_s=_LIMIT_S):
-        mutant = verdict.mutant
-        if mutant is not None and verdict.fate != "survives":
-            dead.add(mutant)
-        print(_line(verdict), flush=True)
-    return dead
-
-
 def _line(verdict: Verdict) -> str:
     mutant = verdict.mutant
-    what = f"{mutant.path}: {mutant.promise}" if mutant is not None else ""
-    return f"{verdict.fate:9} {verdict.seconds:6.1f} s  {what}  {verdict.by}".rstrip()
+    what = f"{mutant.path}: {mutant.promise}"
+    tests = f"{verdict.tests:4} tests"
+    return f"{verdict.fate:9} {verdict.seconds:6.1f} s {tests}  {what}  {verdict.by}".rstrip()
 
 
-def _report(mutants: Sequence[Mutant], dead: set[Mutant]) -> int:
+def _report(verdicts: Sequence[Verdict]) -> int:
     """Print the table and the summary; returns the status to exit with."""
+    mutants = [one.mutant for one in verdicts]
+    dead = {one.mutant for one in verdicts if one.fate in {"dead", "too slow"}}
     surviving = [one for one in mutants if one not in dead and not one.equivalent]
     wrong = [one for one in mutants if one in dead and one.equivalent]
     for title, found in (("survives", surviving), ("listed as equivalent, and dies", wrong)):
         for one in found:
-            print(f"\n{title}: {one.path}: {one.promise}\n- {one.anchor}\n+ {one.replacement}")
+            _say(f"\n{title}: {one.path}: {one.promise}\n- {one.anchor}\n+ {one.replacement}")
     equivalent = Counter(one.area for one in mutants if one.equivalent)
     counts = Counter(one.area for one in mutants)
     lives = Counter(one.area for one in surviving)
-    print("\n| area | mutants | dead | surviving | equivalent |")
-    print("| --- | ---: | ---: | ---: | ---: |")
+    _say("\n| area | mutants | dead | surviving | equivalent |")
+    _say("| --- | ---: | ---: | ---: | ---: |")
     for area in filter(counts.__contains__, AREAS):
         total, alive, same = counts[area], lives[area], equivalent[area]
-        print(f"| {area} | {total} | {total - alive - same} | {alive} | {same} |")
+        _say(f"| {area} | {total} | {total - alive - same} | {alive} | {same} |")
     judged = len(mutants) - equivalent.total()
     killed = judged - len(surviving)
     share = 100 * killed / judged if judged else 100.0
-    print(
+    _say(
         f"\n{killed} of {judged} mutants die ({share:.1f} %), {len(surviving)} survive, "
         f"{equivalent.total()} more are equivalent"
     )
-    return 1 if surviving or wrong else 0
+    return 1 if surviving or wrong or not judged else 0
 
 
 if __name__ == "__main__":

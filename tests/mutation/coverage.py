@@ -1,74 +1,93 @@
-"""Which tests are run against the mutants of a file: by folders, which mirror the product."""
+"""Which tests run which functions of the product, so that a mutant meets those tests only."""
 
-from collections.abc import Iterable
+import sys
+import threading
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from types import CodeType, FrameType
+from typing import Any, Final, NamedTuple
 
 from tests.mutation.table import ROOT
 
 _CORE: Final = "tests/services/gang_planner/core"
-_CLAIMS: Final = (
-    f"{_CORE}/test_devices*.py",
-    f"{_CORE}/test_device_*.py",
-    f"{_CORE}/test_extended_resources.py",
-    f"{_CORE}/test_volumes.py",
-    f"{_CORE}/test_volume_limits.py",
-    f"{_CORE}/test_*_claims.py",
-    f"{_CORE}/state/test_*.py",
-)
-_PLANNER: Final = (
-    f"{_CORE}/lifecycle/test_*.py",
-    f"{_CORE}/state/test_*.py",
-    f"{_CORE}/preemption/test_*.py",
-    f"{_CORE}/ingest/test_*.py",
-    f"{_CORE}/test_*.py",
-    f"{_CORE}/verdicts/test_*.py",
-    f"{_CORE}/placement/test_*.py",
-    f"{_CORE}/queueing/test_*.py",
-    f"{_CORE}/queries/test_*.py",
-    f"{_CORE}/*/test_*.py",
-    "tests/scenarios/test_*.py",
-)
-#: By the beginning of a file's path, the longest first: the tests that know it best, then the
-#: others that use it. All are fast ones.
-_TESTS: Final[dict[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
-    "services/binder/": (("tests/services/binder/core/test_*.py", "tests/services/binder/test_*.py"), ()),
-    "services/api/": (("tests/services/api/test_*.py", "tests/services/api/core/test_*.py"), ()),
-    "services/gang_planner/core/lifecycle/": ((f"{_CORE}/lifecycle/test_*.py",), _PLANNER),
-    "services/gang_planner/core/state/": ((f"{_CORE}/state/test_*.py",), _PLANNER),
-    "services/gang_planner/core/state/holds.py": (
-        (f"{_CORE}/lifecycle/test_*.py", f"{_CORE}/state/test_*.py"),
-        _PLANNER,
+#: The tests of each area, beside those that mirror a file's path. All are fast ones.
+TESTS: Final[dict[str, tuple[str, ...]]] = {
+    "binder": ("tests/services/binder",),
+    "api": ("tests/services/api",),
+    "lifecycle": (_CORE,),
+    "ledgers": (_CORE,),
+    "security": (
+        "tests/services/binder/test_preconditions.py",
+        "tests/services/api",
+        "tests/services/admission_webhook",
+        "tests/services/controller/core/statuses",
     ),
-    "services/gang_planner/core/state/preemptions.py": (
-        (f"{_CORE}/preemption/test_*.py", f"{_CORE}/state/test_*.py"),
-        _PLANNER,
-    ),
-    "services/gang_planner/core/state/claim_choices.py": (_CLAIMS, _PLANNER),
-    "services/gang_planner/core/state/devices/": (_CLAIMS, _PLANNER),
-    "services/gang_planner/core/state/storage/": (_CLAIMS[::-1], _PLANNER),
-    "services/": ((), ()),
-    "shared/": ((), ()),
-    "tutti/": ((), ()),
 }
 
 
-def tests_of(path: str, *, wide: bool) -> list[str]:
-    """Test files for the mutants of a file, the closest first; `wide`: those that follow when none
-    of the closest notices a mutant.
-    """
-    prefix = max((one for one in _TESTS if path.startswith(one)), key=len)
-    close_by, others = _TESTS[prefix]
-    file = Path(path)
-    mirrored = (f"tests/{file.parent}/test_{file.stem}*.py", f"tests/{file.parent}/test_*.py")
-    near = _files((*mirrored, *close_by))
-    if not wide:
-        return near
-    return [one for one in _files(others) if one not in set(near)]
+class Called(NamedTuple):
+    """What one test calls."""
+
+    test: str
+    seconds: float
+    #: Paths and qualified names of functions.
+    functions: frozenset[tuple[str, str]]
 
 
-def _files(patterns: Iterable[str]) -> list[str]:
-    found: dict[str, None] = {}
-    for pattern in patterns:
-        found |= dict.fromkeys(str(one.relative_to(ROOT)) for one in sorted(ROOT.glob(pattern)))
-    return list(found)
+def files_of(area: str, paths: Iterable[str]) -> list[str]:
+    """Files of tests, and folders of them, for the mutants of some files of an area."""
+    found = dict.fromkeys(TESTS[area])
+    for path in paths:
+        file = Path(path)
+        folder = ROOT / "tests" / file.parent
+        mirrored = [*folder.glob(f"test_{file.stem}*.py"), *folder.glob("test_*.py")]
+        found |= dict.fromkeys(str(one.relative_to(ROOT)) for one in sorted(mirrored))
+    folders = [one for one in found if not one.endswith(".py")]
+    return [one for one in found if not any(one.startswith(f"{each}/") for each in folders)]
+
+
+class Recorder:
+    """Records the functions of some files that are called."""
+
+    def __init__(self, paths: Iterable[str]) -> None:
+        self._paths = {str(ROOT / path): path for path in paths}
+        self._codes: set[CodeType] = set()
+
+    @contextmanager
+    def recording(self, test: str, found: list[Called]) -> Iterator[None]:
+        """Add what is called in the block to `found`."""
+        self._codes = codes = set[CodeType]()
+        paths = self._paths
+
+        def called(frame: FrameType, event: str, _: Any) -> None:
+            if event == "call" and frame.f_code.co_filename in paths:
+                codes.add(frame.f_code)
+
+        began_s = time.monotonic()
+        threading.setprofile(called)
+        sys.setprofile(called)
+        try:
+            yield
+        finally:
+            sys.setprofile(None)
+            threading.setprofile(None)
+        names = frozenset(
+            (paths[one.co_filename], one.co_qualname.partition(".<locals>")[0]) for one in codes
+        )
+        found.append(Called(test, time.monotonic() - began_s, names))
+
+
+def callers_of(
+    calls: Sequence[Called], path: str, functions: Sequence[str], *, whole_file: bool
+) -> list[str]:
+    """The tests that call one of these functions, or any of the file; the shortest first."""
+    wanted = {(path, name) for name in functions}
+    chosen = [
+        one
+        for one in calls
+        if not wanted.isdisjoint(one.functions)
+        or (whole_file and any(of == path for of, _ in one.functions))
+    ]
+    return [one.test for one in sorted(chosen, key=lambda one: one.seconds)]

@@ -1,160 +1,236 @@
-"""Runs tests against one mutant: in a fork of this process, which imports the mutant in place of
-the file.
+"""Runs the tests of an area against its mutants.
 
-This process has imported the libraries, but nothing of the product, so a fork begins within
-milliseconds and imports the product as its mutant leaves it.
+One session of pytest imports the product and collects the tests. A fork of it runs each test once,
+and tells which functions it calls. Then a fork for each mutant patches the loaded module and runs
+the tests that call what was changed, the shortest first, until one fails. A fork takes
+milliseconds, so most mutants take as long as the one test that notices them.
 """
 
-import importlib
-import importlib.util
+import gc
 import os
-import re
+import pickle
 import signal
-import sys
 import tempfile
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from importlib.abc import MetaPathFinder
-from importlib.machinery import ModuleSpec, SourceFileLoader
-from types import CodeType, ModuleType
-from typing import IO, Final, Literal, NamedTuple
+from typing import IO, Any, Final, Literal, NamedTuple
 
-from typing_extensions import override
+import pytest
 
-from tests.mutation.table import ROOT, Mutant, source_of
+from tests.mutation.coverage import Called, Recorder, callers_of, files_of
+from tests.mutation.patching import NotPatchable, changes_of, patch
+from tests.mutation.table import Mutant
 
-#: Libraries whose import takes long.
-_LIBRARIES: Final = (
-    "aiohttp.web",
-    "blockbuster",
-    "hypothesis",
-    "msgspec",
-    "numpy",
-    "psutil",
-    "pytest",
-    "yaml",
-)
-_FLAGS: Final = (
-    *("-x", "-q", "-n0", "--tb=no", "-p", "no:cacheprovider"),
-    *("-m", "not certify and not integration"),
-    # The libraries were imported before pytest could rewrite their own assertions.
-    *("-W", "ignore::pytest.PytestAssertRewriteWarning"),
-)
-_POLL_S: Final = 0.02
-#: Exit statuses of pytest.
-_PASSED: Final = 0
-_FAILED: Final = 1
+_FLAGS: Final = ("-q", "-n0", "-p", "no:cacheprovider", "--tb=short", "--no-header", "--no-summary")
+_POLL_S: Final = 0.01
 
 Fate = Literal["dead", "too slow", "survives", "broken"]
 """dead: a test failed. too slow: the tests did not end in time, so a mutant that loops is noticed.
-broken: the tests could not run at all."""
+broken: it was not tried."""
 
 
 class Verdict(NamedTuple):
     """What became of a mutant."""
 
-    mutant: Mutant | None
+    mutant: Mutant
     fate: Fate
-    #: The test that noticed it, or the end of what pytest printed.
+    #: The test that noticed it, or what went wrong.
     by: str
     seconds: float
+    #: How many tests call what it changes.
+    tests: int
 
 
-class Work(NamedTuple):
-    """Tests to run against a mutant; None: against the product as it is."""
+class TestsFail(Exception):
+    """Tests fail without a mutant: they would notice every one."""
 
-    mutant: Mutant | None
-    tests: Sequence[str]
+    #: For pytest: it holds no tests.
+    __test__ = False
 
 
-class _Child(NamedTuple):
-    work: Work
+class _Fork(NamedTuple):
     output: IO[bytes]
     began_s: float
+    tests: int
 
 
-def preload() -> None:
-    """Import the libraries; call before the first fork."""
-    for name in _LIBRARIES:
-        importlib.import_module(name)
-    loaded = [name for name in sys.modules if name.split(".")[0] in {"services", "shared", "tutti"}]
-    assert not loaded, f"the product is imported already: {loaded}"
+def run_area(
+    area: str,
+    mutants: Sequence[Mutant],
+    report: Callable[[Verdict], None],
+    *,
+    jobs: int,
+    limit_s: float,
+    marks: str,
+) -> None:
+    """Run the tests of an area against its mutants, `jobs` at a time, and report each verdict.
+
+    Raises:
+        TestsFail: They fail without a mutant, or cannot be collected.
+    """
+    session = _Session(mutants, report, jobs=jobs, limit_s=limit_s)
+    files = files_of(area, dict.fromkeys(one.path for one in mutants))
+    status = pytest.main([*_FLAGS, "-m", marks, *files], plugins=[session])
+    if session.failing or status:
+        raise TestsFail("\n".join(session.failing) or f"pytest ended with {status}")
 
 
-def run_all(works: Iterable[Work], *, jobs: int, limit_s: float) -> Iterator[Verdict]:
-    """Run all works, `jobs` at a time, and yield what became of each as it ends."""
-    queue, children = iter(works), dict[int, _Child]()
-    try:
-        while True:
-            while len(children) < jobs and (work := next(queue, None)) is not None:
-                children |= _start(work)
-            if not children:
-                return
-            yield from _ended(children, limit_s)
-            time.sleep(_POLL_S)
-    finally:
-        for pid in children:
-            _kill(pid)
-            os.waitpid(pid, 0)
+class _Session:
+    """The plugin of pytest that runs mutants in place of its tests."""
 
+    def __init__(
+        self,
+        mutants: Sequence[Mutant],
+        report: Callable[[Verdict], None],
+        *,
+        jobs: int,
+        limit_s: float,
+    ) -> None:
+        self._mutants = mutants
+        self._report = report
+        self._jobs = jobs
+        self._limit_s = limit_s
+        self.failing: list[str] = []
 
-def _ended(children: dict[int, _Child], limit_s: float) -> Iterator[Verdict]:
-    for pid, child in list(children.items()):
-        seconds = time.monotonic() - child.began_s
-        late = seconds > limit_s
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        """Run the mutants. In place of pytest's own loop."""
+        if session.testsfailed:
+            raise session.Interrupted("tests cannot be collected")
+        items = {item.nodeid: item for item in session.items}
+        gc.freeze()
+        calls = self._calls(session.items)
+        if not self.failing:
+            for verdict in self._verdicts(items, calls):
+                self._report(verdict)
+        return True
+
+    def _calls(self, items: Sequence[pytest.Item]) -> list[Called]:
+        """What each test calls, from a fork that runs all."""
+        recorder = Recorder(dict.fromkeys(one.path for one in self._mutants))
+
+        def work() -> object:
+            found: list[Called] = []
+            failed: list[str] = []
+            for item, following in _with_next(items):
+                with recorder.recording(item.nodeid, found):
+                    passed = _passes(item, following)
+                if not passed:
+                    failed.append(item.nodeid)
+            return found, failed
+
+        pid, output = _fork(work)
+        os.waitpid(pid, 0)
+        answered = _answer(output)
+        if not isinstance(answered, tuple):
+            self.failing = [str(answered)]
+            return []
+        found, self.failing = answered
+        return found
+
+    def _verdicts(
+        self, items: dict[str, pytest.Item], calls: Sequence[Called]
+    ) -> Iterator[Verdict]:
+        waiting, forks = iter(self._mutants), dict[int, tuple[Mutant, _Fork]]()
+        try:
+            while True:
+                while len(forks) < self._jobs and (mutant := next(waiting, None)) is not None:
+                    try:
+                        forks |= self._started(mutant, items, calls)
+                    except NotPatchable as error:
+                        yield Verdict(mutant, "broken", str(error), 0.0, 0)
+                if not forks:
+                    return
+                for pid in list(forks):
+                    verdict = self._ended(pid, *forks[pid])
+                    if verdict is not None:
+                        del forks[pid]
+                        yield verdict
+                time.sleep(_POLL_S)
+        finally:
+            for pid in forks:
+                _kill(pid)
+                os.waitpid(pid, 0)
+
+    def _started(
+        self, mutant: Mutant, items: dict[str, pytest.Item], calls: Sequence[Called]
+    ) -> dict[int, tuple[Mutant, _Fork]]:
+        changes = changes_of(mutant)
+        tests = callers_of(calls, mutant.path, changes.functions, whole_file=bool(changes.values))
+
+        def work() -> object:
+            patch(mutant)
+            for item, following in _with_next([items[one] for one in tests]):
+                if not _passes(item, following):
+                    return "dead", item.nodeid
+            return "survives", ""
+
+        began_s = time.monotonic()
+        pid, output = _fork(work)
+        return {pid: (mutant, _Fork(output, began_s, len(tests)))}
+
+    def _ended(self, pid: int, mutant: Mutant, fork: _Fork) -> Verdict | None:
+        """The verdict of a fork; None: it runs."""
+        seconds = time.monotonic() - fork.began_s
+        late = seconds > self._limit_s
         if late:
             _kill(pid)
-        ended, status = os.waitpid(pid, 0 if late else os.WNOHANG)
-        if ended:
-            del children[pid]
-            child.output.seek(0)
-            printed = child.output.read().decode(errors="replace")
-            child.output.close()
-            fate, by = _fate(os.waitstatus_to_exitcode(status), printed, late=late)
-            yield Verdict(child.work.mutant, fate, by, seconds)
+        ended, _ = os.waitpid(pid, 0 if late else os.WNOHANG)
+        if not ended:
+            return None
+        if late:
+            fork.output.close()
+            return Verdict(mutant, "too slow", "", seconds, fork.tests)
+        answered = _answer(fork.output)
+        fate, by = answered if isinstance(answered, tuple) else ("broken", str(answered))
+        return Verdict(mutant, fate, by, seconds, fork.tests)
 
 
-def _fate(status: int, printed: str, *, late: bool) -> tuple[Fate, str]:
-    if late:
-        return "too slow", ""
-    if status == _PASSED:
-        return "survives", ""
-    noticed = re.findall(r"^(?:FAILED|ERROR) (\S+)", printed, flags=re.MULTILINE)
-    # A mutant that cannot even be imported fails the collection of tests.
-    if noticed and (status == _FAILED or "error" in printed.lower()):
-        return "dead", noticed[0]
-    return "broken", "\n".join(printed.strip().splitlines()[-15:])
+def _with_next(
+    items: Iterable[pytest.Item],
+) -> Iterator[tuple[pytest.Item, pytest.Item | None]]:
+    """Each test with the one that follows it: pytest keeps the fixtures that both need."""
+    listed = [*items]
+    yield from zip(listed, [*listed[1:], None], strict=True)
 
 
-def _start(work: Work) -> dict[int, _Child]:
-    # It must outlive this function: the fork writes to it.
-    output = tempfile.TemporaryFile()  # noqa: SIM115 - closed when the fork has ended
+def _passes(item: pytest.Item, following: pytest.Item | None) -> bool:
+    """Run a test, and return whether it passes or is skipped."""
+    from _pytest.runner import runtestprotocol
+
+    return not any(one.failed for one in runtestprotocol(item, log=False, nextitem=following))
+
+
+def _fork(work: Callable[[], object]) -> tuple[int, IO[bytes]]:
+    """Do some work in a fork of this process; what it returns is the answer in the file."""
+    # The fork writes to it, and `_answer` closes it.
+    output = tempfile.TemporaryFile()  # noqa: SIM115 - it outlives this function
     pid = os.fork()
-    if not pid:
-        _be_the_fork(work, output.fileno())
-    return {pid: _Child(work, output, time.monotonic())}
-
-
-def _be_the_fork(work: Work, output: int) -> None:
-    """Run the tests, and end."""
-    status = 70
+    if pid:
+        return pid, output
     try:
         os.setpgid(0, 0)
-        os.dup2(output, 1)
-        os.dup2(output, 2)
-        os.chdir(ROOT)
-        if work.mutant is not None:
-            sys.meta_path.insert(0, _MutantFinder(work.mutant))
-        main: Callable[[list[str]], int] = importlib.import_module("pytest").main
-        status = int(main([*_FLAGS, *work.tests]))
-    except BaseException:  # noqa: BLE001 - whatever it is, the parent reads it
-        traceback.print_exc()
+        silence = os.open(os.devnull, os.O_RDWR)
+        for descriptor in (0, 1, 2):
+            os.dup2(silence, descriptor)
+        try:
+            answer: object = work()
+        except BaseException:  # noqa: BLE001 - whatever it is, the parent reads it
+            answer = traceback.format_exc()
+        output.write(pickle.dumps(answer))
+        output.flush()
     finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        # Nothing of the parent's own may run here.
-        os._exit(status)
+        # Nothing that the parent's session does at its end may be done here.
+        os._exit(0)
+
+
+def _answer(output: IO[bytes]) -> Any:
+    """The answer of a fork that has ended; a text: it failed."""
+    with output:
+        output.seek(0)
+        found = output.read()
+    return pickle.loads(found) if found else "the fork ended without an answer"
 
 
 def _kill(pid: int) -> None:
@@ -163,35 +239,3 @@ def _kill(pid: int) -> None:
         os.killpg(pid, signal.SIGKILL)
     except ProcessLookupError:
         os.kill(pid, signal.SIGKILL)
-
-
-class _MutantFinder(MetaPathFinder):
-    """Finds the mutant in place of its file."""
-
-    def __init__(self, mutant: Mutant) -> None:
-        self._name = mutant.module
-        self._file = str(ROOT / mutant.path)
-        self._code = compile(source_of(mutant), self._file, "exec", dont_inherit=True)
-
-    @override
-    def find_spec(
-        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
-    ) -> ModuleSpec | None:
-        if fullname != self._name:
-            return None
-        loader = _CodeLoader(fullname, self._file, self._code)
-        return importlib.util.spec_from_file_location(fullname, self._file, loader=loader)
-
-
-class _CodeLoader(SourceFileLoader):
-    """Loads code that is compiled already."""
-
-    def __init__(self, name: str, path: str, code: CodeType) -> None:
-        super().__init__(name, path)
-        self._code = code
-
-    @override
-    def get_code(self, fullname: str) -> CodeType:
-        return self._code
-
-

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from tests.mutation.coverage import tests_of
+from tests.mutation.coverage import TESTS, Called, callers_of, files_of
+from tests.mutation.patching import NotPatchable, changes_of
 from tests.mutation.table import AREAS, ROOT, InvalidList, Mutant, parse, read_lists, source_of
 
 CANARIES = Path(__file__).parent / "canaries"
@@ -25,8 +26,8 @@ def test_every_mutant_can_be_made() -> None:
     problems: list[str] = []
     for mutant in read_lists():
         try:
-            source_of(mutant)
-        except InvalidList as invalid:
+            changes_of(mutant)
+        except (InvalidList, NotPatchable) as invalid:
             problems.append(f"{mutant.promise}: {invalid}")
     assert not problems, "\n".join(problems)
 
@@ -36,8 +37,9 @@ def test_every_area_has_mutants_each_once_and_every_file_has_tests() -> None:
     assert {one.area for one in mutants} == set(AREAS)
     changes = [(one.path, one.anchor, one.replacement) for one in mutants]
     assert len(set(changes)) == len(changes)
-    for path in {one.path for one in mutants}:
-        assert tests_of(path, wide=False), path
+    assert set(TESTS) == set(AREAS)
+    for mutant in mutants:
+        assert all((ROOT / one).exists() for one in files_of(mutant.area, [mutant.path]))
 
 
 @pytest.mark.parametrize(
@@ -66,17 +68,49 @@ def test_an_entry_without_its_parts_is_refused(text: str) -> None:
 def test_a_text_may_have_several_lines_and_its_reason_too() -> None:
     text = "## a.py\n* One.\n- if a:\n    b()\n+ pass\n= because\n of it\n* Two.\n- c\n+\n"
     one, two = parse(text, "binder")
-    assert (one.anchor, one.replacement, one.equivalent) == ("if a:\n    b()", "pass", "because\n of it")
+    assert (one.anchor, one.replacement, one.equivalent) == (
+        "if a:\n    b()",
+        "pass",
+        "because\n of it",
+    )
     assert (two.path, two.anchor, two.replacement, two.equivalent) == ("a.py", "c", "", "")
+
+
+@pytest.mark.parametrize(
+    ("anchor", "replacement", "functions"),
+    [
+        (WINDOW.anchor, WINDOW.replacement, ("Window.overrun",)),
+        ("return int(self._size)", "return 1", ("Window.width",)),
+    ],
+)
+def test_the_functions_that_a_mutant_changes_are_known(
+    anchor: str, replacement: str, functions: tuple[str, ...]
+) -> None:
+    changes = changes_of(replace(WINDOW, anchor=anchor, replacement=replacement))
+    assert changes.functions == functions
+    assert not changes.values
+
+
+def test_a_mutant_meets_the_tests_that_call_what_it_changes_the_shortest_first() -> None:
+    path = WINDOW.path
+    overrun, width = (path, "Window.overrun"), (path, "Window.width")
+    calls = [
+        Called("long", 3.0, frozenset({overrun, width})),
+        Called("other", 1.0, frozenset({width})),
+        Called("short", 2.0, frozenset({overrun})),
+        Called("elsewhere", 0.1, frozenset({("a.py", "Window.overrun")})),
+    ]
+    assert callers_of(calls, path, ["Window.overrun"], whole_file=False) == ["short", "long"]
+    assert callers_of(calls, path, [], whole_file=True) == ["other", "short", "long"]
 
 
 @pytest.mark.slow
 def test_the_canary_dies_and_a_mutant_that_changes_nothing_is_reported() -> None:
-    command = (sys.executable, "-m", "tests.mutation", "--lists", str(CANARIES), "--close")
+    command = (sys.executable, "-m", "tests.mutation", "--lists", str(CANARIES))
     ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=50)
     assert ran.returncode == 1, ran.stderr
     dead, survives, equivalent, *_ = sorted(
-        line for line in ran.stdout.splitlines() if " s  services/" in line
+        line for line in ran.stdout.splitlines() if " tests  services/" in line
     )
     assert dead.startswith("dead"), ran.stdout
     assert "test_window.py::" in dead

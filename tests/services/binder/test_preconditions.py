@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from services.binder.api import KubePods
-from services.binder.core.answers import Answer
+from services.binder.core.answers import Answer, PodView
 from services.binder.core.claim_preparation import (
     DONE,
     FINALIZER,
@@ -19,8 +19,10 @@ from services.binder.core.claim_preparation import (
     POD_IS_GONE,
     Preparation,
 )
+from services.binder.core.extended_claim import GATE_IS_OFF
 from shared.contracts.decisions import Binding, DeviceChoice, ExtendedClaim, Victim
 from shared.kube.resources import DEVICE_CLASSES, PODS, RESOURCE_CLAIMS
+from shared.kube.transport import Reply
 from tests.simulation.kube_api import ApiServer, Request, delete
 from tests.simulation.kube_client import SimKubeClient
 from tests.simulation.kube_server import Etcd, Obj, Write, with_
@@ -37,6 +39,8 @@ class Desk:
         self.etcd = Etcd(self.loop, [PODS, RESOURCE_CLAIMS, DEVICE_CLASSES])
         server = ApiServer(self.etcd, on_fault=lambda _: None)
         self.asked: list[Request] = []
+        #: Statuses of answers in place of the server's own, by method and end of the path.
+        self.refused: dict[tuple[str, str], int] = {}
         #: Called once, before the next write of a claim's status.
         self.before_status: Callable[[], None] | None = None
         carry_out = server.carry_out
@@ -46,6 +50,9 @@ class Desk:
             if request.path.endswith("/gpus/status") and self.before_status is not None:
                 act, self.before_status = self.before_status, None
                 act()
+            for (method, end), status in self.refused.items():
+                if request.method == method and request.path.endswith(end):
+                    return Reply(status, b"{}", {})
             return carry_out(request)
 
         server.carry_out = recorded  # type: ignore[method-assign]
@@ -59,9 +66,7 @@ class Desk:
         return self._make(PODS, {"metadata": {"name": "w-0"}, "spec": {}, "status": {}})
 
     def make_claim(self) -> Obj:
-        return self._make(
-            RESOURCE_CLAIMS, {"metadata": {"name": "gpus"}, "spec": {}, "status": {}}
-        )
+        return self._make(RESOURCE_CLAIMS, {"metadata": {"name": "gpus"}, "spec": {}, "status": {}})
 
     def _make(self, kind: Any, manifest: Obj) -> Obj:
         manifest["metadata"]["namespace"] = "team"
@@ -101,7 +106,9 @@ class Desk:
             devices=(("r", "gpu.example.com", "n-0", "gpu-0"),),
         )
         if extended:
-            made = ExtendedClaim(requests=(("r", "gpu", 1),), mappings=(("main", "e.com/gpu", "r"),))
+            made = ExtendedClaim(
+                requests=(("r", "gpu", 1),), mappings=(("main", "e.com/gpu", "r"),)
+            )
             choice = msgspec.structs.replace(choice, claim_uid="", claim="made", extended=made)
         return Preparation(choice, "w-0")
 
@@ -152,6 +159,29 @@ def test_a_read_shows_the_pod_that_is_there_now() -> None:
     view = desk.run(desk.pods.read(desk.victim))
     assert view.uid == desk.now(PODS)["metadata"]["uid"] != desk.uid
     assert (view.gated, view.node, view.deleting) == (True, "n-1", False)
+
+
+def test_a_read_shows_that_the_pod_is_leaving() -> None:
+    desk = Desk()
+    leaving(desk)
+    assert desk.run(desk.pods.read(desk.victim)) == PodView(desk.uid, deleting=True)
+
+
+def test_only_a_missing_pod_is_read_as_gone() -> None:
+    desk = Desk()
+    desk.refused["GET", "/w-0"] = 403
+    assert desk.run(desk.pods.read(desk.victim)) == Answer(403, message="{}")
+    desk.refused.clear()
+    gone(desk)
+    assert desk.run(desk.pods.read(desk.victim)) is None
+
+
+@pytest.mark.parametrize("phase", ["Running", "Succeeded"])
+def test_the_answer_to_a_mark_shows_whether_the_pod_has_succeeded(phase: str) -> None:
+    desk = Desk()
+    desk.etcd.change(PODS, desk.pod, lambda now: with_(now, status={"phase": phase}), by="kubelet")
+    answer = desk.run(desk.pods.mark(desk.victim, CONDITION))
+    assert answer.succeeded == (phase == "Succeeded")
 
 
 def test_devices_are_allocated_for_a_pod_that_waits() -> None:
@@ -223,6 +253,53 @@ def test_the_pod_is_read_after_the_claim_and_before_its_devices_are_written() ->
     asked = [(one.method, one.path.rpartition("team/")[2]) for one in desk.asked]
     status = asked.index(("PATCH", "resourceclaims/gpus/status"))
     assert asked[status - 1] == ("GET", "pods/w-0")
+
+
+def test_finalizers_of_others_stay_in_a_claim() -> None:
+    desk = Desk()
+    theirs = {"finalizers": ["example.com/theirs"]}
+    desk.etcd.change(
+        RESOURCE_CLAIMS, desk.claim, lambda now: with_(now, metadata=theirs), by="user"
+    )
+    assert desk.run(desk.pods.prepare(desk.preparation(), again=False)) == DONE
+    found = desk.now(RESOURCE_CLAIMS)["metadata"]["finalizers"]
+    assert set(found) == {FINALIZER, "example.com/theirs"}
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_nothing_is_written_to_a_claim_that_was_created_again_under_the_name(again: bool) -> None:
+    desk = Desk()
+    preparation = desk.preparation()
+    delete(desk.etcd, RESOURCE_CLAIMS, desk.claim, by="user", force=True)
+    made = desk.make_claim()
+    progress = desk.run(desk.pods.prepare(preparation, again=again))
+    assert (progress.state, "is gone" in progress.message) == ("failed", True)
+    assert desk.run(desk.pods.undo(preparation))
+    assert desk.now(RESOURCE_CLAIMS) == made
+
+
+@pytest.mark.parametrize(("status", "in_doubt"), [(500, True), (408, True), (409, False)])
+def test_devices_whose_write_was_not_answered_are_in_doubt(status: int, in_doubt: bool) -> None:
+    desk = Desk()
+    desk.refused["PATCH", "/gpus/status"] = status
+    progress = desk.run(desk.pods.prepare(desk.preparation(), again=False))
+    assert (progress.state, progress.in_doubt) == ("again", in_doubt)
+
+
+def test_a_release_whose_claim_cannot_be_read_is_tried_again() -> None:
+    desk = Desk()
+    preparation = desk.preparation()
+    desk.refused["GET", "/gpus"] = 500
+    assert not desk.run(desk.pods.undo(preparation))
+
+
+def test_a_server_that_does_not_store_the_name_of_the_claim_fails_the_preparation() -> None:
+    """Its feature gate is off: the kubelet would never find the claim."""
+    desk = Desk()
+    desk.refused["PATCH", "/w-0/status"] = 200
+    progress = desk.run(desk.pods.prepare(desk.preparation(extended=True), again=False))
+    assert progress.state == "failed"
+    assert progress.message == GATE_IS_OFF
 
 
 OTHER = {"resource": "pods", "name": "w-1", "uid": "u-1"}
