@@ -1,7 +1,7 @@
 """Runs the tests of an area against its mutants.
 
 One session of pytest imports the product and collects the tests. A fork of it runs each test once,
-and tells which functions it calls. Then a fork for each mutant patches the loaded module and runs
+and records which functions it calls. Then a fork for each mutant patches the loaded module and runs
 the tests that call what was changed, the shortest first, until one fails. A fork takes
 milliseconds, so most mutants take as long as the one test that notices them.
 """
@@ -192,7 +192,8 @@ def _with_next(
 ) -> Iterator[tuple[pytest.Item, pytest.Item | None]]:
     """Each test with the one that follows it: pytest keeps the fixtures that both need."""
     listed = [*items]
-    yield from zip(listed, [*listed[1:], None], strict=True)
+    following: list[pytest.Item | None] = [*listed[1:], None]
+    yield from zip(listed, following, strict=False)
 
 
 def _passes(item: pytest.Item, following: pytest.Item | None) -> bool:

@@ -70,7 +70,7 @@ async def test_a_review_names_the_whole_user_and_the_whole_action() -> None:
 @pytest.mark.parametrize(
     "field", [{"name": "eve"}, {"uid": "u-2"}, {"groups": ("one",)}, {"extra": ()}], ids=str
 )
-async def test_an_answer_is_kept_for_its_user_with_all_groups_and_nobody_elses(
+async def test_an_answer_is_kept_for_its_user_with_all_groups_and_no_other_user(
     field: dict[str, Any],
 ) -> None:
     other = msgspec.structs.replace(ADA, **field)

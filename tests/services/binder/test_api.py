@@ -55,7 +55,7 @@ async def test_an_outage_ends_when_the_api_server_answers_and_not_with_the_next_
 
 
 class Silent:
-    """In place of a client: answers some requests, and none of the others."""
+    """In place of a client: answers some requests, and not the rest."""
 
     def __init__(self, *answered: bool) -> None:
         self._answered = list(answered)
