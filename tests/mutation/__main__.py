@@ -5,13 +5,15 @@ Exits with 1 if a mutant survives, or if one that is listed as equivalent dies.
 
 import argparse
 import os
+import signal
 import sys
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from tests.mutation.running import TestsFail, Verdict, run_area
+from tests.mutation.coverage import TESTS
+from tests.mutation.running import TestsFail, Verdict, run_mutants
 from tests.mutation.table import AREAS, LISTS, InvalidList, Mutant, read_lists, source_of
 
 #: For the tests of one mutant: most need less than a second.
@@ -27,6 +29,8 @@ def main() -> int:
     parser.add_argument("--lists", type=Path, default=LISTS, help="folder of the lists")
     parser.add_argument("--marks", default=_FAST, help="marks of the tests to run")
     asked = parser.parse_args()
+    # So that its forks end with it.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     verdicts: list[Verdict] = []
 
     def take(verdict: Verdict) -> None:
@@ -37,10 +41,13 @@ def main() -> int:
         mutants = [one for one in read_lists(asked.lists) if _is_chosen(one, asked.only)]
         for mutant in mutants:
             source_of(mutant)
-        for area in AREAS:
-            chosen = [one for one in mutants if one.area == area]
+        for tests in dict.fromkeys(TESTS.values()):
+            # Areas with the same tests are one session.
+            chosen = [one for one in mutants if TESTS[one.area] == tests]
             if chosen:
-                run_area(area, chosen, take, jobs=asked.jobs, limit_s=_LIMIT_S, marks=asked.marks)
+                run_mutants(
+                    chosen, tests, take, jobs=asked.jobs, limit_s=_LIMIT_S, marks=asked.marks
+                )
     except (InvalidList, TestsFail) as failure:
         sys.stderr.write(f"{failure}\n")
         return 1
@@ -54,7 +61,7 @@ def _say(line: str) -> None:
 
 def _is_chosen(mutant: Mutant, only: Sequence[str]) -> bool:
     words = f"{mutant.path} {mutant.promise}"
-    return not only or any(one == mutant.area or one in words for one in only)
+    return not only or any(one == mutant.area if one in AREAS else one in words for one in only)
 
 
 def _line(verdict: Verdict) -> str:

@@ -36,9 +36,9 @@ class Called(NamedTuple):
     functions: frozenset[tuple[str, str]]
 
 
-def files_of(area: str, paths: Iterable[str]) -> list[str]:
-    """Files of tests, and folders of them, for the mutants of some files of an area."""
-    found = dict.fromkeys(TESTS[area])
+def files_of(tests: Iterable[str], paths: Iterable[str]) -> list[str]:
+    """These files and folders of tests, and the tests that mirror the files at `paths`."""
+    found = dict.fromkeys(tests)
     for path in paths:
         file = Path(path)
         folder = ROOT / "tests" / file.parent

@@ -24,6 +24,8 @@ from tests.mutation.table import Mutant
 
 _FLAGS: Final = ("-q", "-n0", "-p", "no:cacheprovider", "--tb=short", "--no-header", "--no-summary")
 _POLL_S: Final = 0.01
+#: For all tests of an area without a mutant, while it is recorded what they call.
+_RECORDING_S: Final = 3_600
 
 Fate = Literal["dead", "too slow", "survives", "broken"]
 """dead: a test failed. too slow: the tests did not end in time, so a mutant that loops is noticed.
@@ -55,22 +57,23 @@ class _Fork(NamedTuple):
     tests: int
 
 
-def run_area(
-    area: str,
+def run_mutants(
     mutants: Sequence[Mutant],
+    tests: Sequence[str],
     report: Callable[[Verdict], None],
     *,
     jobs: int,
     limit_s: float,
     marks: str,
 ) -> None:
-    """Run the tests of an area against its mutants, `jobs` at a time, and report each verdict.
+    """Run tests, and those that mirror the mutants' files, against mutants, `jobs` at a time, and
+    report each verdict.
 
     Raises:
         TestsFail: They fail without a mutant, or cannot be collected.
     """
     session = _Session(mutants, report, jobs=jobs, limit_s=limit_s)
-    files = files_of(area, dict.fromkeys(one.path for one in mutants))
+    files = files_of(tests, dict.fromkeys(one.path for one in mutants))
     status = pytest.main([*_FLAGS, "-m", marks, *files], plugins=[session])
     if session.failing or status:
         raise TestsFail("\n".join(session.failing) or f"pytest ended with {status}")
@@ -120,7 +123,7 @@ class _Session:
                     failed.append(item.nodeid)
             return found, failed
 
-        pid, output = _fork(work)
+        pid, output = _fork(work, _RECORDING_S)
         os.waitpid(pid, 0)
         answered = _answer(output)
         if not isinstance(answered, tuple):
@@ -167,7 +170,7 @@ class _Session:
             return "survives", ""
 
         began_s = time.monotonic()
-        pid, output = _fork(work)
+        pid, output = _fork(work, 2 * self._limit_s)
         return {pid: (mutant, _Fork(output, began_s, len(tests)))}
 
     def _ended(self, pid: int, mutant: Mutant, fork: _Fork) -> Verdict | None:
@@ -203,8 +206,10 @@ def _passes(item: pytest.Item, following: pytest.Item | None) -> bool:
     return not any(one.failed for one in runtestprotocol(item, log=False, nextitem=following))
 
 
-def _fork(work: Callable[[], object]) -> tuple[int, IO[bytes]]:
-    """Do some work in a fork of this process; what it returns is the answer in the file."""
+def _fork(work: Callable[[], object], limit_s: float) -> tuple[int, IO[bytes]]:
+    """Do some work in a fork of this process; what it returns is the answer in the file. The fork
+    ends by itself after `limit_s`, also if this process was killed.
+    """
     # The fork writes to it, and `_answer` closes it.
     output = tempfile.TemporaryFile()  # noqa: SIM115 - it outlives this function
     pid = os.fork()
@@ -212,6 +217,8 @@ def _fork(work: Callable[[], object]) -> tuple[int, IO[bytes]]:
         return pid, output
     try:
         os.setpgid(0, 0)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        signal.alarm(int(limit_s))
         silence = os.open(os.devnull, os.O_RDWR)
         for descriptor in (0, 1, 2):
             os.dup2(silence, descriptor)

@@ -39,7 +39,7 @@ def test_every_area_has_mutants_each_once_and_every_file_has_tests() -> None:
     assert len(set(changes)) == len(changes)
     assert set(TESTS) == set(AREAS)
     for mutant in mutants:
-        assert all((ROOT / one).exists() for one in files_of(mutant.area, [mutant.path]))
+        assert all((ROOT / one).exists() for one in files_of(TESTS[mutant.area], [mutant.path]))
 
 
 @pytest.mark.parametrize(

@@ -49,7 +49,7 @@ async def status_of(asking: Any) -> int:
 
 async def test_a_review_names_the_whole_user_and_the_whole_action() -> None:
     reviews = Reviews(lambda _: True)
-    await authorizer(reviews).require(ADA, "get", "gangs", namespace="team", name="job")
+    await authorizer(reviews).require(ADA, "watch", "gangs", namespace="team", name="job")
     (spec,) = reviews.specs
     assert spec == {
         "user": "ada",
@@ -57,7 +57,7 @@ async def test_a_review_names_the_whole_user_and_the_whole_action() -> None:
         "groups": ["one", "two"],
         "extra": {"example.com/key": ["a", "b"]},
         "resourceAttributes": {
-            "verb": "get",
+            "verb": "watch",
             "group": "visibility.tutti.dev",
             "version": "v1alpha1",
             "resource": "gangs",
