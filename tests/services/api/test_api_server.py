@@ -74,6 +74,25 @@ async def test_a_user_gets_gangs_of_the_namespaces_whose_pods_the_user_may_list(
     await client.get("/gangs", user="", status=401)
 
 
+@pytest.mark.parametrize(
+    ("path", "verb"),
+    [
+        ("/gangs", "list"),
+        ("/gangs?watch=1", "watch"),
+        ("/namespaces/a/gangs/x", "get"),
+        ("/queues", "list"),
+        ("/nodes", "list"),
+        ("/decisions", "list"),
+    ],
+)
+async def test_the_right_to_pods_is_none_to_the_services_own_resources(
+    path: str, verb: str, client: Client, serving: Serving
+) -> None:
+    serving.rights.strangers.add("admin")
+    refused = await client.get(path, status=403)
+    assert refused["message"].startswith(f"user admin cannot {verb} ")
+
+
 async def test_a_refused_token_and_a_missing_one_have_different_challenges(client: Client) -> None:
     """By which the console behind a proxy that adds a token knows that a form is of no use."""
     challenges = {}
