@@ -129,8 +129,9 @@ class _Session:
         if not isinstance(answered, tuple):
             self.failing = [str(answered)]
             return []
-        found, self.failing = answered
-        return found
+        calls: list[Called]
+        calls, self.failing = answered
+        return calls
 
     def _verdicts(
         self, items: dict[str, pytest.Item], calls: Sequence[Called]

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 from aiohttp import web
 
-from services.api import api_server
+from services.api import api_server, authorization
 from services.api.api_server import ApiServer
 from shared.contracts.cluster import Gone, NodeChanges, PodChanges
 from shared.contracts.decisions import Cycle, EvictionDecision, Victim
@@ -129,6 +129,7 @@ async def test_pages_continue_after_what_the_user_has_seen(client: Client) -> No
     seen, token = [], ""
     while True:
         page = await client.get(f"/gangs?limit=1&continue={token}", user="of-b")
+        assert len(page["items"]) == 1
         seen += [one["metadata"]["name"] for one in page["items"]]
         token = page["metadata"].get("continue", "")
         if not token:
@@ -165,6 +166,31 @@ async def test_decisions_have_pods_of_namespaces_that_the_user_sees_only(
     assert [pod["namespace"] for pod in one["status"]["pods"]] == ["a"]
     await client.get("/namespaces/a/decisions/000000000002", user="of-a", status=404)
     await client.get("/namespaces/a/decisions/000000000001", user="of-b", status=403)
+
+
+@pytest.mark.parametrize(
+    "path", ["/nodes", "/nodes/n", "/podshapes", "/podshapes/p", "/namespaces/b/decisions"]
+)
+async def test_what_needs_a_right_that_the_user_lacks_is_refused_whether_it_exists_or_not(
+    path: str, client: Client
+) -> None:
+    await client.get(path, user="of-a", status=403)
+
+
+async def test_a_watch_ends_when_its_user_may_see_all_gangs_or_no_longer(
+    client: Client, serving: Serving, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its events have been made for the rights that the user had."""
+    monkeypatch.setattr(authorization, "KEEP_S", 0.0)
+    headers = {"Authorization": "Bearer of-b"}
+    async with client.session.get(f"{client.url}/gangs?watch=1", headers=headers) as watch:
+        for name in ("first", "second"):
+            line = json.loads(await watch.content.readline())
+            assert line["object"]["metadata"]["name"] == name
+        serving.rights.namespaces["of-b"] = {""}
+        serving.watching.changed(serving.state.take_verdict(9, verdict("b", "third")))
+        line = json.loads(await watch.content.readline())
+        assert (line["type"], line["object"]["code"]) == ("ERROR", 410)
 
 
 async def test_queues_name_gangs_of_namespaces_that_the_user_sees_only(
