@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from tests.mutation.coverage import TESTS
+from tests.mutation.coverage import TESTS, files_of
 from tests.mutation.running import TestsFail, Verdict, run_mutants
 from tests.mutation.table import AREAS, LISTS, InvalidList, Mutant, read_lists, source_of
 
@@ -27,6 +27,7 @@ def main() -> int:
     parser.add_argument("only", nargs="*", help="areas, or words of paths and promises")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="forks at a time")
     parser.add_argument("--lists", type=Path, default=LISTS, help="folder of the lists")
+    parser.add_argument("--tests", nargs="+", help="the tests to run, in place of the areas' own")
     parser.add_argument("--marks", default=_FAST, help="marks of the tests to run")
     asked = parser.parse_args()
     # So that its forks end with it.
@@ -45,8 +46,9 @@ def main() -> int:
             # Areas with the same tests are one session.
             chosen = [one for one in mutants if TESTS[one.area] == tests]
             if chosen:
+                files = asked.tests or files_of(tests, (one.path for one in chosen))
                 run_mutants(
-                    chosen, tests, take, jobs=asked.jobs, limit_s=_LIMIT_S, marks=asked.marks
+                    chosen, files, take, jobs=asked.jobs, limit_s=_LIMIT_S, marks=asked.marks
                 )
     except (InvalidList, TestsFail) as failure:
         sys.stderr.write(f"{failure}\n")

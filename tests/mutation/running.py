@@ -18,7 +18,7 @@ from typing import IO, Any, Final, Literal, NamedTuple
 
 import pytest
 
-from tests.mutation.coverage import Called, Recorder, callers_of, files_of
+from tests.mutation.coverage import Called, Recorder, callers_of
 from tests.mutation.patching import NotPatchable, changes_of, patch
 from tests.mutation.table import Mutant
 
@@ -66,15 +66,13 @@ def run_mutants(
     limit_s: float,
     marks: str,
 ) -> None:
-    """Run tests, and those that mirror the mutants' files, against mutants, `jobs` at a time, and
-    report each verdict.
+    """Run files of tests against mutants, `jobs` at a time, and report each verdict.
 
     Raises:
         TestsFail: They fail without a mutant, or cannot be collected.
     """
     session = _Session(mutants, report, jobs=jobs, limit_s=limit_s)
-    files = files_of(tests, dict.fromkeys(one.path for one in mutants))
-    status = pytest.main([*_FLAGS, "-m", marks, *files], plugins=[session])
+    status = pytest.main([*_FLAGS, "-m", marks, *tests], plugins=[session])
     if session.failing or status:
         raise TestsFail("\n".join(session.failing) or f"pytest ended with {status}")
 
