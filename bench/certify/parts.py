@@ -9,6 +9,8 @@ ROOT: Final = Path(__file__).parents[2]
 #: A file of tests marked `certify` may build an API server of another minor before it starts.
 _TESTS_MINUTES: Final = 120.0
 _COLLECTION_S: Final = 300.0
+#: Some hundred mutants, a few seconds each.
+_MUTATION_MINUTES: Final = 180.0
 #: The part whose session has the figures of the page.
 DRAINS: Final = "drains"
 #: Tests that hold a figure to a target: other parts beside them would be measured, too.
@@ -73,6 +75,8 @@ def programs(extent: Extent, session_file: Path) -> list[Part]:
         Part("simulation", "tests.simulation", ("--minutes", sixth), extent.minutes / 6 + 15),
         Part("chaos", "tests.chaos", ("--minutes", sixth), extent.minutes / 6 + 20),
         Part("fuzz", "tests.fuzz", ("--minutes", sixth), extent.minutes / 6 + 15),
+        # Its last line is the share of mutants that the fast tests notice.
+        Part("mutation", "tests.mutation", (), _MUTATION_MINUTES),
         _measuring(DRAINS, "bench", ("all", "--each-run", *runs, *session), 60 * extent.runs),
         _measuring("dialects", "bench.dialects", ("--rounds", str(max(3, extent.runs))), 60),
         _measuring("claims", "bench.claims", ("--rounds", str(max(2, extent.runs))), 40),

@@ -252,3 +252,9 @@ def test_a_word_chooses_the_part_of_that_name_or_all_that_have_it() -> None:
         "recovery",
     ]
     assert chosen_of(parts, []) == parts
+
+
+def test_the_share_of_mutants_that_die_is_a_part() -> None:
+    (part,) = [one for one in programs(Extent(), ROOT / "x.json") if one.name == "mutation"]
+    assert part.typed == "python -m tests.mutation"
+    assert not part.alone

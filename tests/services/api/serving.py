@@ -77,6 +77,8 @@ class Rights:
     def __init__(self) -> None:
         #: Namespaces whose pods each user may list; "": of all.
         self.namespaces: dict[str, set[str]] = {"admin": {""}}
+        #: Users without rights to the API service's own resources.
+        self.strangers: set[str] = set()
         self.asked = 0
 
     async def create(self, _resource: object, manifest: dict[str, Any]) -> Any:
@@ -84,7 +86,10 @@ class Rights:
         spec = manifest["spec"]
         action = spec["resourceAttributes"]
         seen = self.namespaces.get(spec["user"], set())
-        allowed = action["group"] != "" or "" in seen or action["namespace"] in seen
+        if action["group"]:
+            allowed = spec["user"] not in self.strangers
+        else:
+            allowed = "" in seen or action["namespace"] in seen
         body = b'{"status":{"allowed":true}}' if allowed else b"{}"
         return type("Reply", (), {"body": body})
 

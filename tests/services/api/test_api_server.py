@@ -9,8 +9,10 @@ from typing import Any
 import aiohttp
 import msgspec
 import pytest
+from aiohttp import web
 
-from services.api import api_server
+from services.api import api_server, authorization
+from services.api.api_server import ApiServer
 from shared.contracts.cluster import Gone, NodeChanges, PodChanges
 from shared.contracts.decisions import Cycle, EvictionDecision, Victim
 from shared.contracts.questions import (
@@ -74,6 +76,25 @@ async def test_a_user_gets_gangs_of_the_namespaces_whose_pods_the_user_may_list(
     await client.get("/gangs", user="", status=401)
 
 
+@pytest.mark.parametrize(
+    ("path", "verb"),
+    [
+        ("/gangs", "list"),
+        ("/gangs?watch=1", "watch"),
+        ("/namespaces/a/gangs/x", "get"),
+        ("/queues", "list"),
+        ("/nodes", "list"),
+        ("/decisions", "list"),
+    ],
+)
+async def test_the_right_to_pods_is_none_to_the_services_own_resources(
+    path: str, verb: str, client: Client, serving: Serving
+) -> None:
+    serving.rights.strangers.add("admin")
+    refused = await client.get(path, status=403)
+    assert refused["message"].startswith(f"user admin cannot {verb} ")
+
+
 async def test_a_refused_token_and_a_missing_one_have_different_challenges(client: Client) -> None:
     """By which the console behind a proxy that adds a token knows that a form is of no use."""
     challenges = {}
@@ -110,6 +131,7 @@ async def test_pages_continue_after_what_the_user_has_seen(client: Client) -> No
     seen, token = [], ""
     while True:
         page = await client.get(f"/gangs?limit=1&continue={token}", user="of-b")
+        assert len(page["items"]) == 1
         seen += [one["metadata"]["name"] for one in page["items"]]
         token = page["metadata"].get("continue", "")
         if not token:
@@ -146,6 +168,31 @@ async def test_decisions_have_pods_of_namespaces_that_the_user_sees_only(
     assert [pod["namespace"] for pod in one["status"]["pods"]] == ["a"]
     await client.get("/namespaces/a/decisions/000000000002", user="of-a", status=404)
     await client.get("/namespaces/a/decisions/000000000001", user="of-b", status=403)
+
+
+@pytest.mark.parametrize(
+    "path", ["/nodes", "/nodes/n", "/podshapes", "/podshapes/p", "/namespaces/b/decisions"]
+)
+async def test_what_needs_a_right_that_the_user_lacks_is_refused_whether_it_exists_or_not(
+    path: str, client: Client
+) -> None:
+    await client.get(path, user="of-a", status=403)
+
+
+async def test_a_watch_ends_when_its_user_may_see_all_gangs_or_no_longer(
+    client: Client, serving: Serving, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its events have been made for the rights that the user had."""
+    monkeypatch.setattr(authorization, "KEEP_S", 0.0)
+    headers = {"Authorization": "Bearer of-b"}
+    async with client.session.get(f"{client.url}/gangs?watch=1", headers=headers) as watch:
+        for name in ("first", "second"):
+            line = json.loads(await watch.content.readline())
+            assert line["object"]["metadata"]["name"] == name
+        serving.rights.namespaces["of-b"] = {""}
+        serving.watching.changed(serving.state.take_verdict(9, verdict("b", "third")))
+        line = json.loads(await watch.content.readline())
+        assert (line["type"], line["object"]["code"]) == ("ERROR", 410)
 
 
 async def test_queues_name_gangs_of_namespaces_that_the_user_sees_only(
@@ -510,3 +557,13 @@ async def test_the_console_is_served_without_a_token_and_nothing_else_is(client:
             assert response.status == 401, path
     async with client.session.post(f"{address}/console/") as response:
         assert response.status == 401
+
+
+def test_a_warning_is_one_bounded_line_whatever_its_text_has() -> None:
+    server = object.__new__(ApiServer)
+    server._warning = lambda: 'of "é\r\nSet-Cookie: a' + "x" * 10_000
+    response = web.Response()
+    server._warn(response)
+    warning = response.headers["Warning"]
+    assert len(warning) < 1_000
+    assert warning.startswith("299 - \"of '???Set-Cookie: ax")

@@ -12,6 +12,7 @@ from multidict import CIMultiDict
 from services.api import authentication
 from services.api.authentication import Authenticator, User, read_front_proxy
 from services.api.errors import RequestFailed, TokenRefused
+from shared.kube.errors import KubeError
 from shared.runtime.serving_certificate import CertificateProblem
 from tests.support.waiting import eventually
 
@@ -25,6 +26,7 @@ PROXY = {
 }
 HEADERS = [
     ("X-Remote-User", "ada"),
+    ("X-Remote-Uid", "u-1"),
     ("X-Remote-Group", "one"),
     ("X-Remote-Group", "two"),
     ("X-Remote-Extra-Example.com%2fKey", "value"),
@@ -38,6 +40,8 @@ class ApiServer:
         self.data: dict[str, str] = dict(PROXY)
         self.reviews: list[str] = []
         self.error = ""
+        self.failure: Exception | None = None
+        self.accepts = "good"
 
     async def get(self, _resource: object, _name: str, kind: type, *, namespace: str) -> Any:
         assert namespace == "kube-system"
@@ -46,8 +50,14 @@ class ApiServer:
     async def create(self, _resource: object, manifest: Mapping[str, Any]) -> Any:
         token = manifest["spec"]["token"]
         self.reviews.append(token)
+        if self.failure is not None:
+            raise self.failure
         user = {"username": token, "groups": ["g"]}
-        status = {"authenticated": token.startswith("good"), "user": user, "error": self.error}
+        status = {
+            "authenticated": token.startswith(self.accepts),
+            "user": user,
+            "error": self.error,
+        }
         return SimpleNamespace(body=msgspec.json.encode({"status": status}))
 
 
@@ -91,7 +101,7 @@ async def trusting() -> Trusting:
 async def test_headers_name_the_user_behind_a_front_proxy_only(trusting: Trusting) -> None:
     assert trusting.cas == ["CA"]
     assert await trusting.user(*HEADERS, certificate="front-proxy") == User(
-        name="ada", groups=("one", "two"), extra=(("example.com/key", ("value",)),)
+        name="ada", uid="u-1", groups=("one", "two"), extra=(("example.com/key", ("value",)),)
     )
     assert await trusting.user(*HEADERS) == 401
     assert await trusting.user(*HEADERS, certificate="a-node") == 401
@@ -117,19 +127,83 @@ async def test_answers_about_tokens_are_kept_and_tokens_that_are_none_are_not_as
     assert trusting.api.reviews == ["good", "bad"]
 
 
-async def test_tokens_that_begin_alike_are_of_their_own_users(trusting: Trusting) -> None:
-    begin = "good." + "x" * 2_000
-    for end in ("a", "b", "a"):
-        found = await trusting.user(("Authorization", f"Bearer {begin}{end}"))
-        assert found == User(name=f"{begin}{end}", groups=("g",))
-    assert trusting.api.reviews == [f"{begin}a", f"{begin}b"]
-
-
 async def test_a_user_with_more_than_its_bytes_is_refused(trusting: Trusting) -> None:
     groups = [("X-Remote-Group", "g" * 1_000)] * 200
     headers = [("X-Remote-User", "ada"), *groups]
     assert await trusting.user(*headers, certificate="front-proxy") == 431
     assert await trusting.user(*headers[:50], certificate="front-proxy") != 431
+
+
+async def test_tokens_that_differ_anywhere_have_users_of_their_own(trusting: Trusting) -> None:
+    """The tokens of an issuer begin alike: with its header, its own name and the audience."""
+    token = "good" + "aB" * 1_000
+    others = [token[:place] + "-" + token[place + 1 :] for place in (4, 15, 16, 63, 255, 1_023)]
+    others += [token[:-1], token + "a", token[:-1] + "-", token[:4] + token[4:].lower()]
+    for one in (token, *others, token):
+        found = await trusting.user(("Authorization", f"Bearer {one}"))
+        assert found == User(name=one, groups=("g",))
+    assert trusting.api.reviews == [token, *others]
+
+
+async def test_no_token_is_kept_only_its_hash(trusting: Trusting) -> None:
+    await trusting.user(("Authorization", "Bearer good-token"))
+    (kept,) = trusting.users._tokens._kept
+    assert b"good" not in kept
+
+
+async def test_a_token_that_cannot_be_checked_has_no_user_and_is_asked_about_again(
+    trusting: Trusting,
+) -> None:
+    bearer = ("Authorization", "Bearer good")
+    trusting.api.failure = KubeError("it is down")
+    assert await trusting.user(bearer) == 503
+    trusting.api.failure = None
+    assert await trusting.user(bearer) == User(name="good", groups=("g",))
+
+
+async def test_a_refusal_is_kept_for_ten_seconds_and_a_user_for_a_minute(
+    trusting: Trusting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loop = asyncio.get_running_loop()
+    began_s = now_s = loop.time()
+    monkeypatch.setattr(loop, "time", lambda: now_s)
+    for token in ("good", "bad"):
+        await trusting.user(("Authorization", f"Bearer {token}"))
+    # From now on the first token is withdrawn, and the second one accepted.
+    trusting.api.accepts = "bad"
+    now_s = began_s + 9.0
+    assert await trusting.user(("Authorization", "Bearer bad")) == 401
+    now_s = began_s + 20.0
+    assert await trusting.user(("Authorization", "Bearer bad")) != 401
+    assert await trusting.user(("Authorization", "Bearer good")) != 401
+    now_s = began_s + 60.1
+    assert await trusting.user(("Authorization", "Bearer good")) == 401
+
+
+async def test_headers_without_a_user_name_none(trusting: Trusting) -> None:
+    for headers in (HEADERS[1:], [("X-Remote-User", ""), *HEADERS[1:]]):
+        assert await trusting.user(*headers, certificate="front-proxy") == 401
+
+
+async def test_a_front_proxy_is_known_by_its_common_name_alone(trusting: Trusting) -> None:
+    subject = {"subject": ((("organizationName", "front-proxy"),), (("commonName", "eve"),))}
+    request = SimpleNamespace(headers=CIMultiDict(HEADERS), get_extra_info=lambda _name: subject)
+    with pytest.raises(RequestFailed):
+        await trusting.users.authenticate(request)  # type: ignore[arg-type]
+    trusting.api.data["requestheader-allowed-names"] = "[]"
+    await trusting.read()
+    user = await trusting.users.authenticate(request)  # type: ignore[arg-type]
+    assert user.name == "ada"
+
+
+async def test_a_ca_is_trusted_before_any_front_proxy_is(trusting: Trusting) -> None:
+    trusting.api.data |= {
+        "requestheader-client-ca-file": "no certificate",
+        "requestheader-allowed-names": '["eve"]',
+    }
+    with pytest.raises(CertificateProblem):
+        await trusting.read()
+    assert await trusting.user(*HEADERS, certificate="eve") == 401
 
 
 async def test_a_refused_token_is_an_error_of_its_own_and_the_first_reason_is_logged(

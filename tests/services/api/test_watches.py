@@ -5,6 +5,7 @@ import json
 from collections.abc import AsyncIterator, Callable, Container
 from typing import Any
 
+import msgspec
 import pytest
 
 from services.api.core import gang_book
@@ -17,7 +18,7 @@ from services.api.errors import RequestFailed
 from services.api.watches import GangWatch, Watching
 from shared.contracts.verdicts import Verdict
 from shared.contracts.visibility_resources import GANGS
-from tests.services.api.scene import FIRST_SEEN_MS, verdict
+from tests.services.api.scene import FIRST_SEEN_MS, verdict, waiting
 
 _ALL = Target(resource=GANGS, namespace="", name="")
 
@@ -25,13 +26,20 @@ _ALL = Target(resource=GANGS, namespace="", name="")
 class Watched:
     """A book, and one watch of it by a user who may see some namespaces."""
 
-    def __init__(self, book: GangBook, options: ReadOptions, target: Target = _ALL) -> None:
+    def __init__(
+        self,
+        book: GangBook,
+        options: ReadOptions,
+        target: Target = _ALL,
+        *,
+        sees_all: bool = True,
+    ) -> None:
         self.book = book
         self.watching = Watching(lambda: self.book)
         self.visible: Container[str] = {"a", "b"}
         #: Called once, while rights are checked.
         self.during_check: Callable[[], object] = int
-        self.watch = GangWatch(lambda: self.book, target, options, sees_all=True)
+        self.watch = GangWatch(lambda: self.book, target, options, sees_all=sees_all)
         self.watching.open(self.watch)
         made = WatchEvents(options, lambda: FIRST_SEEN_MS + 90_000)
         self._lines = self.watch.events(made, self._sees, self.watching.take_turn)
@@ -77,6 +85,26 @@ async def test_a_watch_without_a_version_begins_with_all_gangs_and_collects_chan
     assert await watched.names() == ["MODIFIED x Running", "ADDED z Inqueue"]
     watched.publish(7, verdict("b", "z", phase="Gone"))
     assert await watched.names() == ["DELETED z Inqueue"]
+
+
+async def test_a_watch_of_a_namespace_has_no_gangs_of_others_that_its_user_may_see() -> None:
+    target = msgspec.structs.replace(_ALL, namespace="a")
+    watched = Watched(a_book("x"), ReadOptions(), target)
+    assert await watched.names() == ["ADDED x Inqueue"]
+    watched.publish(2, verdict("b", "z"))
+    watched.publish(3, verdict("a", "y"))
+    assert await watched.names() == ["ADDED y Inqueue"]
+
+
+async def test_a_gang_that_is_deleted_names_no_gangs_that_the_user_may_not_see() -> None:
+    watched = Watched(a_book(), ReadOptions(), sees_all=False)
+    watched.publish(1, verdict("a", "x", why=waiting("a/own", "c/secret")))
+    watched.publish(2, verdict("a", "y"))
+    await watched.events()
+    watched.publish(3, verdict("a", "x", phase="Gone"))
+    ((kind, gang),) = await watched.events()
+    assert kind == "DELETED"
+    assert gang["status"]["pending"]["ahead"] == {"count": 2, "names": ["a/own"]}
 
 
 async def test_a_watch_from_a_version_sends_what_has_changed_and_gone_since() -> None:

@@ -2,10 +2,13 @@
 
 import asyncio
 from pathlib import Path
+from typing import cast
 
 from services.binder.api import KubePods
 from shared.kube.client import KubeClient
 from shared.kube.credentials import load
+from shared.kube.errors import RequestTimeout
+from shared.kube.transport import Reply
 from shared.pacing import Backoff
 from tests.services.binder.core.samples import make_decision
 from tests.support.scripted_apiserver import ScriptedApiServer, answer, scripted_apiserver
@@ -49,3 +52,24 @@ async def test_an_outage_ends_when_the_api_server_answers_and_not_with_the_next_
             while await health.get():
                 pass  # "" is health
         asking.cancel()
+
+
+class Silent:
+    """In place of a client: answers some requests, and not the rest."""
+
+    def __init__(self, *answered: bool) -> None:
+        self._answered = list(answered)
+
+    async def bind(self, *_: object, **_options: object) -> Reply:
+        if not self._answered.pop(0):
+            raise RequestTimeout("no answer")
+        return Reply(201, b"", {})
+
+
+async def test_an_answer_ends_a_series_of_requests_without_one() -> None:
+    health: list[str] = []
+    client = cast("KubeClient", Silent(False, False, True, False, False))
+    pods = KubePods(client, timeout_s=1.0, on_health=health.append)
+    for _ in range(5):
+        await pods.bind(make_decision(1).bindings[0], {}, dry_run=False)
+    assert not health

@@ -8,6 +8,7 @@ from services.binder.core.answers import (
     conflict_text,
     meaning_of_post,
     meaning_of_read,
+    meaning_of_removal,
 )
 from shared.contracts.decisions import Binding
 
@@ -69,3 +70,9 @@ def test_what_a_read_of_the_pod_means(
     assert meaning_of_read(view, BINDING) == meaning
     if view is not None and meaning == "conflict":
         assert text in conflict_text(view, BINDING)
+
+
+def test_an_invalid_deletion_is_refused_and_only_an_invalid_mark_is_read() -> None:
+    invalid = Answer(422, "Invalid", "metadata.uid: field is immutable")
+    assert meaning_of_removal(invalid, patch=True) == "read"
+    assert meaning_of_removal(invalid, patch=False) == "refused"

@@ -5,6 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from services.binder.core.answers import Answer
 from services.binder.core.claim_preparation import (
     BIND_COMPLETED,
     BOUND_BY_US,
@@ -16,14 +17,15 @@ from services.binder.core.claim_preparation import (
     Write,
     device_step,
     device_undo,
+    protect,
     volume_step,
     volume_undo,
 )
-from services.binder.core.commands import Finish, Limits, Post, Prepare, Undo
+from services.binder.core.commands import Finish, Limits, Post, Prepare, Read, Undo
 from services.binder.core.machine import Machine
 from services.binder.core.outcome import Sender
 from shared.contracts.decisions import DeviceChoice, VolumeChoice
-from tests.services.binder.core.samples import BOUND, make_decision
+from tests.services.binder.core.samples import BOUND, SILENT, make_decision
 
 LOCAL = VolumeChoice(
     pod_uid="u-0",
@@ -137,6 +139,48 @@ def test_only_claims_that_no_provisioner_completed_are_undone() -> None:
     assert volume_undo(claim(), bound, LOCAL) is None
     assert volume_undo(claim(), pv(owner(uid="c")), LOCAL) is None
     assert volume_undo(claim("pv"), None, LOCAL) is None
+
+
+@pytest.mark.parametrize(
+    "volume",
+    [
+        pv(owner(uid="other"), **{BOUND_BY_US: "yes"}),
+        pv(owner(uid="c"), **{"example.com/note": "of its user"}),
+        msgspec.json.decode(
+            msgspec.json.encode(pv(owner(uid="c"), **{BOUND_BY_US: "yes"})).replace(b'"v"', b'"x"')
+        ),
+    ],
+    ids=["another claim's", "bound by its user", "created again under the name"],
+)
+def test_a_volume_that_is_not_the_decisions_is_not_undone(volume: Any) -> None:
+    assert volume_undo(claim(), volume, LOCAL) is None
+
+
+def test_a_volume_that_was_created_again_under_the_name_is_not_taken() -> None:
+    other = pv()
+    other["metadata"]["uid"] = "x"
+    step = volume_step(claim(), other, LOCAL, again=False)
+    assert isinstance(step, Progress)
+    assert step.state == "failed"
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [{"uid": "other"}, {"deletionTimestamp": "2026-01-01T00:00:00Z"}],
+    ids=["created again", "leaving"],
+)
+def test_a_device_claim_that_is_not_the_decisions_gets_no_devices(metadata: Any) -> None:
+    found = devices()
+    found["metadata"] |= metadata
+    step = device_step(found, DEVICES, "w-0")
+    assert isinstance(step, Progress)
+    assert (step.state, step.message) == ("failed", 'resourceclaim "gpus" is gone')
+
+
+def test_the_finalizer_is_written_under_the_claims_uid() -> None:
+    step = protect(DEVICES)
+    assert step is not None
+    assert step.patch["metadata"]["uid"] == "c"
 
 
 def test_a_node_that_was_given_to_a_provisioner_stays_until_the_provisioner_removes_it() -> None:
@@ -294,6 +338,26 @@ class TestInTheProtocol:
         assert isinstance(finish, Finish)
         found = [(one.uid, one.late) for one in finish.outcome.members]
         assert found == [("u-0", True), ("u-1", False)]
+
+    def test_claims_of_a_member_that_may_be_bound_are_not_undone(self) -> None:
+        """No answer to its POSTs, nor to its reads: it may be running with its volume."""
+        machine = self.machine()
+        machine.start(0)
+        machine.prepared(0, DONE, 10)
+        machine.prepared(1, DONE, 10)
+        machine.answered(1, Answer(403, "Forbidden"), 20)
+        commands, now_ms = machine.answered(0, SILENT, 20), 20
+        while commands and not isinstance(commands[0], Finish):
+            (command,) = commands
+            assert not isinstance(command, Undo)
+            now_ms += getattr(command, "delay_ms", 0)
+            if isinstance(command, Read):
+                commands = machine.read_back(0, SILENT, now_ms)
+            else:
+                commands = machine.answered(0, SILENT, now_ms)
+        (finish,) = commands
+        assert isinstance(finish, Finish)
+        assert [one.result for one in finish.outcome.members] == ["unknown", "refused"]
 
     def test_waiting_has_an_end(self) -> None:
         machine = self.machine()

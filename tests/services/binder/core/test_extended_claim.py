@@ -74,6 +74,14 @@ def test_a_claim_that_exists_is_allocated_and_one_of_another_pod_is_not() -> Non
     assert step.state == "failed"
 
 
+def test_an_owner_that_is_not_the_controller_does_not_make_the_claim_the_pods() -> None:
+    theirs = claim()
+    del theirs["metadata"]["ownerReferences"][0]["controller"]
+    step = device_step(theirs, CHOICE, "w-0")
+    assert isinstance(step, Progress)
+    assert step.state == "failed"
+
+
 def test_an_undo_releases_the_devices_and_leaves_the_claim() -> None:
     reserved = claim(reservedFor=[{"uid": "u-0"}], allocation={})
     write = device_undo(reserved, CHOICE)

@@ -309,3 +309,11 @@ def test_an_answer_to_no_request_is_a_bug_and_loud() -> None:
     machine.answered(0, BOUND, 1)
     with pytest.raises(InvariantViolation, match="answer to no request"):
         machine.answered(0, BOUND, 2)
+
+
+def test_a_second_answer_to_one_request_is_a_bug_while_others_are_in_flight() -> None:
+    machine = make_machine(2)
+    machine.start(0)
+    machine.answered(0, BOUND, 1)
+    with pytest.raises(InvariantViolation, match="answer to no request"):
+        machine.answered(0, BOUND, 2)

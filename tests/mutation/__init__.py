@@ -1,0 +1,14 @@
+"""Mutants of the product that the fast tests must notice.
+
+`mutants/*.txt` lists them: one change of one file, and the promise that it breaks. `python -m
+tests.mutation` (or `make certify`) runs the tests of each file against its mutants, and states
+which mutants no test notices. An entry is
+
+    ## services/binder/api.py
+    * The promise that the mutant breaks, as a sentence.
+    - text that occurs in the file exactly once, over one or several lines
+    + what replaces it
+    = why no test can notice it (only of an equivalent mutant)
+
+`test_mutation.py` checks with every run of the tests that each text still occurs exactly once.
+"""
