@@ -322,8 +322,8 @@ class SubGroupSet(Struct, frozen=True, kw_only=True):
 class PodGroup(Struct, frozen=True, kw_only=True):
     """A gang as its dialect declares it.
 
-    `by_owner` groups (a PodDisruptionBudget) claim the pods whose controller has the UID
-    `owner.uid`; all others claim the pods in their namespace that name them.
+    `by_owner` groups (a PodDisruptionBudget) claim the pods in their namespace whose controller has
+    the UID `owner.uid`; all others claim the pods in their namespace that name them.
     """
 
     uid: str

@@ -60,6 +60,7 @@ def apply_record(state: State, seq: int, record: DecisionRecord) -> None:
             _close(state, record)
         case EpochOpened():
             state.epoch = record.epoch
+            state.gangs.derive_ids(namespaced=record.namespaced_ids)
             state.holds.recall_epoch(state, record.snapshot_seq)
             return
         case Checkpoint() | StreamOpened():
@@ -71,7 +72,7 @@ def apply_record(state: State, seq: int, record: DecisionRecord) -> None:
         state.in_flight_max = record.cycle.in_flight_max
         state.view.consumed_seq = max(state.view.consumed_seq, record.cycle.outcomes_seq)
     note_record(state, seq, record)
-    gang = state.gangs.by_id.get(record.gang_id)
+    gang = state.gangs.find(record.gang_id)
     if gang is not None:
         state.gangs.touch(gang)
 
@@ -114,6 +115,7 @@ def restore(state: State, pages: Sequence[Checkpoint]) -> None:
         state.view.consumed_seq = max(state.view.consumed_seq, pages[0].consumed_seq)
     for page in pages:
         state.epoch = max(state.epoch, page.epoch)
+        state.gangs.derive_ids(namespaced=page.namespaced_ids)
         for gang in page.gangs:
             history = state.gangs.history(gang.gang_id)
             history.attempt = max(history.attempt, gang.attempt)
@@ -176,6 +178,7 @@ def checkpoint(state: State, outcomes_seq: int, at_ms: int) -> list[Checkpoint]:
             outcomes_seq=outcomes_seq,
             consumed_seq=state.view.consumed_seq,
             at_ms=at_ms,
+            namespaced_ids=state.gangs.namespaced_ids,
             page=number,
             pages=len(pages),
             decisions=tuple(decisions),
@@ -239,7 +242,7 @@ def _close(state: State, note: NoteClosed) -> None:
     if note.kind == "preemption":
         tracking.recall(state, note)
         return
-    gang = state.gangs.by_id.get(note.gang_id)
+    gang = state.gangs.find(note.gang_id)
     history = gang.history if gang is not None else state.gangs.remembered.get(note.gang_id)
     if history is None:
         return

@@ -355,7 +355,7 @@ class HoldTable:
             self.by_uid[uid] = hold
             if note.node:
                 self.reserve(tables, hold, tables.nodes.slot(note.node), adopted=False)
-            gang = tables.gangs.by_id.get(note.gang_id)
+            gang = tables.gangs.find(note.gang_id)
             if gang is not None:
                 self.attach(hold, gang)
 

@@ -243,7 +243,7 @@ def _take_removal(state: State, outcome_seq: int, outcome: Outcome) -> None:
     eviction = state.evictions.get(outcome.decision_seq)
     if eviction is not None:
         eviction.outcome, eviction.outcome_seq = outcome, outcome_seq
-        gang = state.gangs.by_id.get(eviction.act.gang_id)
+        gang = state.gangs.find(eviction.act.gang_id)
     else:
         preemption = state.preemptions.logged[outcome.decision_seq]
         preemption.outcome, preemption.outcome_seq = outcome, outcome_seq
