@@ -30,6 +30,7 @@ from shared.bus.errors import (
     ApiRefused,
     BusClosed,
     BusUnavailable,
+    InvalidSubject,
     MessageTooLarge,
     NoAnswer,
     NoResponder,
@@ -50,6 +51,7 @@ from shared.bus.jetstream_api import (
     instant_ms,
 )
 from shared.bus.security import Security
+from shared.contracts.subjects import is_valid
 from shared.model.invariants import required
 
 
@@ -245,9 +247,12 @@ class Bus:
         """Send without an acknowledgement.
 
         Raises:
+            InvalidSubject: NATS would refuse it, or understand another one.
             MessageTooLarge: It exceeds `payload_bytes_max`.
             BusUnavailable: Not connected, and the buffer is full.
         """
+        if not is_valid(subject):
+            raise InvalidSubject(f"subject {subject!r}", "is visible ASCII without wildcards")
         if len(payload) > self.payload_bytes_max:
             raise MessageTooLarge(
                 f"{subject}: {len(payload)} bytes, at most {self.payload_bytes_max} can be sent"

@@ -4,6 +4,8 @@ package.
 
 import ssl
 
+from shared.model.invariants import InvariantViolation
+
 
 class BusError(Exception):
     """The base of all errors below."""
@@ -25,6 +27,10 @@ class BusClosed(BusError):
     """This connection was closed finally, by us or by the server (bad credentials), and does not
     reconnect.
     """
+
+
+class InvalidSubject(InvariantViolation):
+    """A message has a subject that NATS does not accept: a bug in Tutti, which no retry cures."""
 
 
 class MessageTooLarge(BusError):

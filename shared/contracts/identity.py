@@ -24,6 +24,13 @@ def gang_trace_id(root: str, attempt: int) -> str:
     return hashlib.sha256(f"gang:{root}:{attempt}".encode()).hexdigest()[:32]
 
 
+def job_trace_root(namespace: str, uid: str) -> str:
+    """The root of the trace that begins with a Job's admission. With the namespace, because a group
+    of another one may name the Job's UID as its owner.
+    """
+    return f"{namespace}/{uid}"
+
+
 def root_span_id(trace_id: str) -> str:
     """Id of the root span of a gang's trace, 16 hexadecimal digits."""
     return span_id(trace_id, "gang")

@@ -371,7 +371,7 @@ class PodGroup(Struct, frozen=True, kw_only=True):
     #: `shared.contracts.annotations`.
     settings: Labels = ()
     traceparent: str = ""
-    #: UID of the Job whose trace the group continues; "": the group has its own trace.
+    #: The root of the Job's trace that the group continues; "": the group has its own trace.
     trace_root: str = ""
     #: Violations. A group with any is never planned, and its verdict lists them.
     errors: tuple[str, ...] = ()

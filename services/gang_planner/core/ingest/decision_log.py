@@ -47,6 +47,7 @@ def apply_record(state: State, seq: int, record: DecisionRecord) -> None:
     state.view.decisions_seq = seq
     match record:
         case GangDecision() | EvictionDecision():
+            _give_id(state, record.gang_id, record.gang)
             _recall_act(state, seq, record)
         case GangStarted():
             history = state.gangs.history(record.gang_id)
@@ -84,6 +85,12 @@ def note_record(state: State, seq: int, record: Act | Note) -> None:
     state.gangs.history(record.gang_id).noted_at = seq
 
 
+def _give_id(state: State, gang_id: str, full_name: str) -> None:
+    """Let the gang with this name have the id; "": the record names none."""
+    if full_name:
+        state.gangs.give_id(gang_id, full_name.partition("/")[0])
+
+
 def _recall_act(state: State, seq: int, record: Act) -> None:
     if isinstance(record, GangDecision):
         if record.fills:
@@ -117,6 +124,7 @@ def restore(state: State, pages: Sequence[Checkpoint]) -> None:
         state.epoch = max(state.epoch, page.epoch)
         state.gangs.derive_ids(namespaced=page.namespaced_ids)
         for gang in page.gangs:
+            _give_id(state, gang.gang_id, gang.gang)
             history = state.gangs.history(gang.gang_id)
             history.attempt = max(history.attempt, gang.attempt)
             history.failures = gang.failures
@@ -139,6 +147,7 @@ def restore(state: State, pages: Sequence[Checkpoint]) -> None:
                     history.notes[note.kind] = note
             restore_state(history, started=gang.started)
         for decision in page.decisions:
+            _give_id(state, decision.decision.gang_id, decision.decision.gang)
             if isinstance(decision.decision, GangDecision):
                 in_flight.recall(state, decision.seq, decision.decision)
             else:

@@ -309,6 +309,21 @@ class GangTable:
                 self._former[before] = gang
             self.touch(gang)
 
+    def give_id(self, gang_id: str, namespace: str) -> None:
+        """Give an owner's UID, which is the id of a gang in this namespace in a record of an older
+        version, to that gang: without the record, the first gang of such an owner has it.
+        """
+        if self.namespaced_ids:
+            return
+        holder = self.by_id.get(gang_id)
+        if holder is not None and holder.key[0] == "owner" and holder.namespace != namespace:
+            self._identify(holder, id_of_key(holder.key), holder.history.first_seen_ms)
+            self.touch(holder)
+        gang = self.gangs.get(("owner", namespace, gang_id))
+        if gang is not None and gang_id not in self.by_id:
+            self._identify(gang, gang_id, gang.history.first_seen_ms)
+            self.touch(gang)
+
     def history(self, gang_id: str) -> History:
         """The history of a gang, which may not be in the cluster state yet."""
         gang = self.find(gang_id)
@@ -342,6 +357,7 @@ class GangTable:
         if other is not None and other is not gang and other.key[0] == "owner":
             # An owner's UID is a user's text; it may be the UID of another user's object.
             self._identify(other, id_of_key(other.key), at_ms)
+            self.touch(other)
         before = gang.gang_id
         if self.by_id.get(before) is gang and before != gang_id:
             del self.by_id[before]
