@@ -30,10 +30,10 @@ from shared.bus.errors import (
     ApiRefused,
     BusClosed,
     BusUnavailable,
-    InvalidSubject,
     MessageTooLarge,
     NoAnswer,
     NoResponder,
+    check_subject,
     describe,
 )
 from shared.bus.jetstream_api import (
@@ -51,7 +51,6 @@ from shared.bus.jetstream_api import (
     instant_ms,
 )
 from shared.bus.security import Security
-from shared.contracts.subjects import is_valid
 from shared.model.invariants import required
 
 
@@ -251,8 +250,7 @@ class Bus:
             MessageTooLarge: It exceeds `payload_bytes_max`.
             BusUnavailable: Not connected, and the buffer is full.
         """
-        if not is_valid(subject):
-            raise InvalidSubject(f"subject {subject!r}", "is visible ASCII without wildcards")
+        check_subject(subject)
         if len(payload) > self.payload_bytes_max:
             raise MessageTooLarge(
                 f"{subject}: {len(payload)} bytes, at most {self.payload_bytes_max} can be sent"

@@ -4,6 +4,7 @@ package.
 
 import ssl
 
+from shared.contracts.subjects import is_valid
 from shared.model.invariants import InvariantViolation
 
 
@@ -102,6 +103,16 @@ class ApiRefused(BusError):
         super().__init__(f"{api}: {text} (code {code}, err_code {err_code})")
         self.code = code
         self.err_code = err_code
+
+
+def check_subject(subject: str) -> None:
+    """Check the subject of a message before it is sent.
+
+    Raises:
+        InvalidSubject: NATS would refuse it, or understand another one.
+    """
+    if not is_valid(subject):
+        raise InvalidSubject(f"subject {subject!r}", "is visible ASCII without wildcards")
 
 
 def describe(error: Exception) -> str:

@@ -63,8 +63,8 @@ MESSAGE_BYTES_MAX: Final = 1024 * 1024
 PAGE_BYTES_MAX: Final = 512 * 1024
 #: The server closes the connection of a client whose line exceeds 4 KiB; ours take 100 bytes.
 SUBJECT_CHARACTERS_MAX: Final = 512
-_TOKEN: Final = r"[!-)+,\-/-=?-~]+"
-_SUBJECT: Final = re.compile(rf"{_TOKEN}(?:\.{_TOKEN})*")
+_WORD: Final = r"[!-)+,\-/-=?-~]+"
+_SUBJECT: Final = re.compile(rf"{_WORD}(?:\.{_WORD})*")
 
 
 def is_valid(subject: str) -> bool:

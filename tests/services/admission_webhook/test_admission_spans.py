@@ -57,7 +57,7 @@ def test_a_job_is_in_the_trace_of_its_gang() -> None:
 @pytest.mark.parametrize(
     ("notes", "owners", "root"),
     [
-        pytest.param({"tutti.dev/trace-root": "u-job"}, [OWNER], "team/u-job", id="the first of a job"),
+        pytest.param({"tutti.dev/trace-root": "u-job"}, [OWNER], "team/u-job", id="first of a job"),
         pytest.param({"tutti.dev/trace-root": "u-job"}, [], "u-1", id="a claim without an owner"),
         pytest.param({"tutti.dev/trace-root": "u-2"}, [OWNER], "u-1", id="another's job"),
         pytest.param({}, [OWNER], "u-1", id="a later one of a job"),

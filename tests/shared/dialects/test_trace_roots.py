@@ -14,7 +14,13 @@ FLOW = msgspec.structs.replace(JOB, kind="JobFlow")
 
 @pytest.mark.parametrize(
     ("claimed", "owner", "root"),
-    [("u-1", JOB, "team/u-1"), ("u-2", JOB, ""), ("", JOB, ""), ("u-1", BATCH, ""), ("u-1", None, "")],
+    [
+        ("u-1", JOB, "team/u-1"),
+        ("u-2", JOB, ""),
+        ("", JOB, ""),
+        ("u-1", BATCH, ""),
+        ("u-1", None, ""),
+    ],
 )
 def test_a_claim_is_believed_of_the_own_job_only(
     claimed: str, owner: Owner | None, root: str
