@@ -73,7 +73,7 @@ async def test_an_invalid_subject_is_a_bug_that_nothing_retries(
     with pytest.raises(InvalidSubject):
         await bus.publish(subject, b"")
     with pytest.raises(InvalidSubject):
-        await asyncio.wait_for(Publisher(bus).publish(subject, b""), 1.0)
+        _ = await asyncio.wait_for(Publisher(bus).publish(subject, b""), 1.0)
     log = FencedLog(bus, CLUSTER, last_applied=0)
     with pytest.raises(InvalidSubject):
         await asyncio.wait_for(log.append(subject, b""), 1.0)

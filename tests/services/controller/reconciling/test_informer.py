@@ -59,7 +59,7 @@ async def test_objects_are_found_by_key_and_by_owner_and_handlers_hear_of_each_c
     async with running(informer) as reported:
         assert [key_of(one) for one in informer.owned_by(uid, namespace="default")] == ["default/a"]
         assert informer.owned_by(uid, namespace="evil") == [], "an owner is in its namespace"
-        assert informer.owned_by(uid, namespace="defaul") == []
+        assert informer.owned_by(uid, namespace="def") == []
         await client.patch(MAPS, "a", {"data": {"x": "1"}}, namespace="default")
         await eventually(lambda: ("a", "changed") in reported)
         found = informer.get("default/a")

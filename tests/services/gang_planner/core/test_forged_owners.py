@@ -119,11 +119,11 @@ def test_a_deadline_of_another_namespace_deletes_nothing(
     declare: Declare, namespaced: bool
 ) -> None:
     scene = a_scene(namespaced=namespaced)
-    scene.put(*declare("prod", 4, 4))
+    scene.put(*by_budget("evil", 1, 5, settings=DEADLINE), *declare("prod", 4, 4))
     scene.settle()
-    scene.carry_out(phase="Running")
-    scene.settle()
-    scene.put(*by_budget("evil", 1, 5, settings=DEADLINE))
+    scene.carry_out()
+    for pod in [one for one in scene.pods.values() if one.namespace == "prod"]:
+        scene.change(pod.uid, phase="Running")
     for _ in range(10):
         scene.step(after_ms=2_000)
         scene.carry_out()
