@@ -12,7 +12,7 @@ from services.admission_webhook.core.admission import Subject
 from services.admission_webhook.core.parts import as_list, is_object, member, text_at
 from services.admission_webhook.core.review import AdmissionRequest, Verdict
 from shared.contracts.annotations import TRACE_ROOT
-from shared.contracts.identity import gang_trace_id
+from shared.contracts.identity import gang_trace_id, job_trace_root
 from shared.dialects.protocol import JsonObject
 from shared.dialects.trace_roots import trace_root
 from shared.kube.resources import JOBS_VOLCANO, PODGROUPS_VOLCANO
@@ -41,7 +41,11 @@ class AdmissionSpans:
         uid = text_at(candidate, "metadata", "uid")
         if resource not in _TRACED or not uid:
             return
-        root = uid if resource is JOBS_VOLCANO else _root_of(candidate) or uid
+        namespace = subject.case.namespace
+        if resource is JOBS_VOLCANO:
+            root = job_trace_root(namespace, uid)
+        else:
+            root = _root_of(candidate, namespace) or uid
         trace_id = gang_trace_id(root, 1)
         if not self._tracer.keeps(trace_id):
             return
@@ -63,8 +67,8 @@ class AdmissionSpans:
         )
 
 
-def _root_of(group: JsonObject) -> str:
-    """UID of the Job whose trace the group continues; "" for a group with a trace of its own."""
+def _root_of(group: JsonObject, namespace: str) -> str:
+    """The root of the Job's trace that the group continues; "" for a group with its own trace."""
     listed = as_list(member(group, "metadata", "ownerReferences"))
     owners = (one for one in listed if is_object(one))
     owner = next((one for one in owners if one.get("controller") is True), None)
@@ -75,4 +79,5 @@ def _root_of(group: JsonObject) -> str:
     return trace_root(
         text_at(group, "metadata", "annotations", TRACE_ROOT),
         Owner(api_version=api_version, kind=kind, name=name, uid=uid),
+        namespace,
     )

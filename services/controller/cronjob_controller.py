@@ -71,7 +71,8 @@ class CronJobReconciler:
             return None
         schedule, zone = clock
         now = self._now()
-        decided = plan(cron, self._jobs.owned_by(cron.metadata.uid), now, schedule, zone)
+        jobs = self._jobs.owned_by(cron.metadata.uid, namespace=cron.metadata.namespace)
+        decided = plan(cron, jobs, now, schedule, zone)
         for event in decided.events:
             self._events.record(CRONJOBS_VOLCANO, cron.metadata, event)
         for job in decided.delete:

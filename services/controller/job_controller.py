@@ -122,11 +122,7 @@ class JobReconciler:
         queue = self._queues.get(queue_name(job))
         observed = Observed(
             job=job,
-            pods=[
-                pod
-                for pod in self._pods.owned_by(job.metadata.uid)
-                if pod.metadata.namespace == job.metadata.namespace
-            ],
+            pods=self._pods.owned_by(job.metadata.uid, namespace=job.metadata.namespace),
             group=self._groups.get(f"{job.metadata.namespace}/{group_name(job)}"),
             memory=known.memory,
             priorities={one.metadata.name: one.value for one in self._classes.all()},

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from services.controller.core.jobs.step import Step
-from shared.contracts.identity import gang_trace_id
+from shared.contracts.identity import gang_trace_id, job_trace_root
 from shared.telemetry.tracing import Tracer, gang_span
 
 #: Jobs whose last failure is remembered.
@@ -65,7 +65,9 @@ class JobSpans:
         """Export a part of the step. One without an end is the last, to which the error belongs."""
         step, job = performed.step, performed.step.job
         # As in `core.jobs.manifests`: only a Job's first group continues the Job's trace.
-        root = performed.group_uid if job.status.version else job.metadata.uid
+        root = performed.group_uid
+        if not job.status.version:
+            root = job_trace_root(job.metadata.namespace, job.metadata.uid)
         if not root:
             return
         trace_id = gang_trace_id(root, 1)

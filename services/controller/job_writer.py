@@ -258,7 +258,8 @@ class JobWriter:
             ) from error
 
     def _group(self) -> PodGroup | None:
-        owned = self._groups.owned_by(self.job.metadata.uid)
+        metadata = self.job.metadata
+        owned = self._groups.owned_by(metadata.uid, namespace=metadata.namespace)
         return owned[0] if owned else None
 
     # Pods.

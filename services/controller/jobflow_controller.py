@@ -59,7 +59,7 @@ class JobFlowReconciler:
         flow = self._flows.get(key)
         if flow is None or flow.metadata.deletion_timestamp is not None:
             return None
-        jobs = {job.metadata.name: job for job in self._jobs.owned_by(flow.metadata.uid)}
+        jobs = {job.metadata.name: job for job in self._jobs_of(flow)}
         decided = plan(flow, jobs)
         refused = await self._start(flow, decided)
         if not self._is_just_started(flow, decided):
@@ -103,8 +103,11 @@ class JobFlowReconciler:
         """
         if flow.status != JobFlowStatus() or decided.status.state.phase != "Pending":
             return False
-        jobs = self._jobs.owned_by(flow.metadata.uid)
+        jobs = self._jobs_of(flow)
         return bool(jobs) and not any(job.status.state.phase for job in jobs)
+
+    def _jobs_of(self, flow: JobFlow) -> list[Job]:
+        return self._jobs.owned_by(flow.metadata.uid, namespace=_namespace(flow))
 
     async def _write_status(self, flow: JobFlow, decided: FlowPlan) -> None:
         if decided.status == flow.status:

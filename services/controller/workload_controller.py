@@ -184,7 +184,8 @@ class WorkloadReconciler:
         """
         del old
         if new is not None:
-            for group in self._groups.owned_by(new.metadata.uid):
+            metadata = new.metadata
+            for group in self._groups.owned_by(metadata.uid, namespace=metadata.namespace):
                 self._wake(group.metadata.key)
 
 

@@ -123,6 +123,7 @@ class DecisionWriter:
             cluster_epoch=self._planner.cluster_epoch,
             cluster_seq=self._planner.cluster_seq,
             snapshot_seq=self._planner.snapshot_seq,
+            namespaced_ids=True,
         )
         try:
             seq = await self._append(fence, [(subjects.DECISIONS_EPOCH, codec.encode(record))])

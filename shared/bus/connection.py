@@ -33,6 +33,7 @@ from shared.bus.errors import (
     MessageTooLarge,
     NoAnswer,
     NoResponder,
+    check_subject,
     describe,
 )
 from shared.bus.jetstream_api import (
@@ -245,9 +246,11 @@ class Bus:
         """Send without an acknowledgement.
 
         Raises:
+            InvalidSubject: NATS would refuse it, or understand another one.
             MessageTooLarge: It exceeds `payload_bytes_max`.
             BusUnavailable: Not connected, and the buffer is full.
         """
+        check_subject(subject)
         if len(payload) > self.payload_bytes_max:
             raise MessageTooLarge(
                 f"{subject}: {len(payload)} bytes, at most {self.payload_bytes_max} can be sent"

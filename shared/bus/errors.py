@@ -4,6 +4,9 @@ package.
 
 import ssl
 
+from shared.contracts.subjects import is_valid
+from shared.model.invariants import InvariantViolation
+
 
 class BusError(Exception):
     """The base of all errors below."""
@@ -25,6 +28,10 @@ class BusClosed(BusError):
     """This connection was closed finally, by us or by the server (bad credentials), and does not
     reconnect.
     """
+
+
+class InvalidSubject(InvariantViolation):
+    """A message has a subject that NATS does not accept: a bug in Tutti, which no retry cures."""
 
 
 class MessageTooLarge(BusError):
@@ -96,6 +103,16 @@ class ApiRefused(BusError):
         super().__init__(f"{api}: {text} (code {code}, err_code {err_code})")
         self.code = code
         self.err_code = err_code
+
+
+def check_subject(subject: str) -> None:
+    """Check the subject of a message before it is sent.
+
+    Raises:
+        InvalidSubject: NATS would refuse it, or understand another one.
+    """
+    if not is_valid(subject):
+        raise InvalidSubject(f"subject {subject!r}", "is visible ASCII without wildcards")
 
 
 def describe(error: Exception) -> str:

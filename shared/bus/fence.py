@@ -19,6 +19,7 @@ from shared.bus.errors import (
     MessageTooLarge,
     NoAnswer,
     Superseded,
+    check_subject,
 )
 from shared.bus.fence_machine import (
     Action,
@@ -125,6 +126,7 @@ class FencedLog:
             AppendRefused: The server refused and stored nothing (its storage may be full); a retry
                 is possible.
             MessageTooLarge: Nothing was sent.
+            InvalidSubject: Likewise; no retry cures it.
             InvariantViolation: Another append to this log is in flight.
         """
         return (await self.append_batch([(subject, payload)]))[0]
@@ -160,6 +162,7 @@ class FencedLog:
             )
         limit = self._bus.payload_bytes_max
         for subject, payload in records:
+            check_subject(subject)
             if len(payload) > limit:
                 raise MessageTooLarge(f"{subject}: {len(payload)} bytes, at most {limit}")
         self._work = _Work(records)

@@ -227,6 +227,9 @@ class EpochOpened(msgspec.Struct, frozen=True, kw_only=True, tag="epoch.opened")
     cluster_seq: int = 0
     #: Sequence in CLUSTER of the snapshot from which it started: it saw no losses before that.
     snapshot_seq: int = 0
+    #: Whether the ids of gangs of one owner contain its namespace from here on. In the records of
+    #: older versions they are the owner's UID alone.
+    namespaced_ids: bool = False
 
 
 class GangStarted(Struct, frozen=True, kw_only=True, tag="gang.started"):
@@ -369,6 +372,8 @@ class Checkpoint(Struct, frozen=True, kw_only=True, tag="checkpoint"):
     consumed_seq: int = 0
     #: The newest cycle's instant when it was written; 0: in a record of an older version.
     at_ms: int = 0
+    #: As in the `EpochOpened` before it.
+    namespaced_ids: bool = False
     page: int
     pages: int
     decisions: tuple[OpenDecision, ...] = ()

@@ -4,7 +4,10 @@ Streams and consumers are made by one setup step with its own rights (`shared.bu
 only bind to them.
 """
 
+import re
 from typing import Final
+
+from shared.contracts.identity import safe_token
 
 CLUSTER: Final = "CLUSTER"
 DECISIONS: Final = "DECISIONS"
@@ -58,6 +61,26 @@ PROVISIONING_CONSUMER: Final = "provisioning-controller"
 MESSAGE_BYTES_MAX: Final = 1024 * 1024
 #: Pages of snapshots and checkpoints stay well below it.
 PAGE_BYTES_MAX: Final = 512 * 1024
+#: The server closes the connection of a client whose line exceeds 4 KiB; ours take 100 bytes.
+SUBJECT_CHARACTERS_MAX: Final = 512
+_WORD: Final = r"[!-)+,\-/-=?-~]+"
+_SUBJECT: Final = re.compile(rf"{_WORD}(?:\.{_WORD})*")
+
+
+def is_valid(subject: str) -> bool:
+    """Whether a message may have this subject: visible ASCII characters, no empty token, and no
+    wildcard.
+    """
+    return len(subject) <= SUBJECT_CHARACTERS_MAX and _SUBJECT.fullmatch(subject) is not None
+
+
+def _of_gang(prefix: str, gang_id: str) -> str:
+    """The subject of a gang, or their prefix, if the id is "". Logs of older versions may have
+    users' texts for ids.
+    """
+    if gang_id and ("." in gang_id or not is_valid(gang_id)):
+        gang_id = safe_token(gang_id)
+    return f"{prefix}.{gang_id}"
 
 
 def lease_holder(key: str, token: str) -> str:
@@ -77,32 +100,32 @@ def lease(key: str) -> str:
 
 def act(gang_id: str) -> str:
     """Subject of a gang's decisions, which binders carry out."""
-    return f"decisions.act.{gang_id}"
+    return _of_gang("decisions.act", gang_id)
 
 
 def note(gang_id: str) -> str:
     """Subject of a gang's notes."""
-    return f"decisions.note.{gang_id}"
+    return _of_gang("decisions.note", gang_id)
 
 
 def outcome(gang_id: str, decision_seq: int) -> str:
     """Subject of the one outcome of one decision."""
-    return f"outcomes.{gang_id}.{decision_seq}"
+    return f"{_of_gang('outcomes', gang_id)}.{decision_seq}"
 
 
 def verdict(gang_id: str) -> str:
     """Subject of a gang's last verdict."""
-    return f"verdicts.{gang_id}"
+    return _of_gang("verdicts", gang_id)
 
 
 def wanted(gang_id: str) -> str:
     """Subject of a gang's last verdict for as long as it requests a PodGroup."""
-    return f"wanted.{gang_id}"
+    return _of_gang("wanted", gang_id)
 
 
 def provisioning(gang_id: str) -> str:
     """Subject of a gang's last verdict for as long as it has ProvisioningRequests to write."""
-    return f"provisioning.{gang_id}"
+    return _of_gang("provisioning", gang_id)
 
 
 def planner_consumer(stream: str, ordinal: int) -> str:

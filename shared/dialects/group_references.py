@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable
 from typing import Final, NamedTuple, TypeAlias
 
 from shared.contracts.annotations import GROUP_NAME
+from shared.contracts.identity import safe_token
 from shared.dialects.protocol import Dialect, GroupReference, Membership
 from shared.kube.objects import ObjectMeta, PodSpec
 
@@ -78,7 +79,7 @@ def implied_group(metadata: ObjectMeta) -> str:
     pods of its owner.
     """
     owner = metadata.controller
-    return f"podgroup-{metadata.uid if owner is None else owner.uid}"
+    return f"podgroup-{safe_token(metadata.uid if owner is None else owner.uid)}"
 
 
 class ReferenceTable:

@@ -122,8 +122,9 @@ def read_pod_group(
         sub_groups = requirements.sub_groups(spec.sub_group_policy, errors)
     of_group, given = group_identity(metadata, dialect=dialect), group_annotations(metadata)
     owner = of_group["owner"]
-    root = trace_root(metadata.annotations.get(annotations.TRACE_ROOT, ""), owner)
-    given["traceparent"] = given["traceparent"] or ("" if root else link_of_job(owner))
+    namespace = metadata.namespace
+    root = trace_root(metadata.annotations.get(annotations.TRACE_ROOT, ""), owner, namespace)
+    given["traceparent"] = given["traceparent"] or ("" if root else link_of_job(owner, namespace))
     return model.PodGroup(
         **of_group,
         **given,

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from shared.contracts import annotations
+from shared.contracts.identity import safe_token
 from shared.dialects.owner_kinds import OWNER_KINDS, OwnerKind, owner_kind
 from shared.dialects.protocol import JsonObject
 from shared.dialects.workload_sizes import ALL
@@ -85,7 +86,7 @@ def group_name(owned: Owned, pod: ObjectMeta) -> str:
     if not owned.kind.part_label:
         return name
     part = pod.labels.get(owned.kind.part_label, "")
-    return f"{name}-{part}" if part else ""
+    return f"{name}-{safe_token(part)}" if part else ""
 
 
 def is_wanted(owned: Owned, name: str) -> bool:

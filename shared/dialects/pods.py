@@ -11,6 +11,7 @@ from typing import Final, get_args
 import msgspec
 
 from shared.contracts import annotations
+from shared.contracts.identity import safe_token
 from shared.dialects.group_references import implied_group
 from shared.dialects.pod_vocabulary import NAME_CHARACTERS_MAX, PodVocabulary, pod_vocabulary
 from shared.dialects.protocol import DEFAULT_SCHEDULER, Membership, ReadingContext
@@ -226,7 +227,11 @@ def _same_owner(api_version: str, kind: str, name: str, uid: str) -> model.Owner
     """One object for all pods of an owner, to save memory: the cluster state keeps all pods."""
     most = NAME_CHARACTERS_MAX
     return model.Owner(
-        api_version=api_version[:most], kind=kind[:most], name=name[:most], uid=uid[:most]
+        api_version=api_version[:most],
+        kind=kind[:most],
+        name=name[:most],
+        # A UID that is too long is hashed, not cut: two of them may begin alike.
+        uid=uid if len(uid) <= most else safe_token(uid),
     )
 
 

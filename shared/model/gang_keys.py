@@ -5,7 +5,11 @@ from typing import Final, TypeAlias
 from shared.model.objects import GROUP_NAME_SCOPE, Pod, PodGroup
 
 GangKey: TypeAlias = tuple[str, str, str]
-"""(scope, namespace, group), ("owner", "", owner UID) or ("pod", "", pod UID)."""
+"""(scope, namespace, group), ("owner", namespace, owner UID) or ("pod", "", pod UID).
+
+A user chooses the UID in an owner reference, and the API server does not check it. It names an
+owner only together with the namespace of the object that refers to it.
+"""
 
 #: First items of the keys of gangs without a name: no scope is called so.
 UNNAMED: Final = frozenset({"owner", "pod"})
@@ -18,14 +22,15 @@ def key_of(pod: Pod) -> GangKey | None:
     if not pod.ours:
         return None
     if pod.owner is not None:
-        return "owner", "", pod.owner.uid
+        return "owner", pod.namespace, pod.owner.uid
     return "pod", "", pod.uid
 
 
 def key_of_group(group: PodGroup) -> GangKey:
     """The gang that a group object declares."""
     if group.by_owner:
-        return "owner", "", group.owner.uid if group.owner is not None else group.uid
+        owner_uid = group.owner.uid if group.owner is not None else group.uid
+        return "owner", group.namespace, owner_uid
     return group.scope, group.namespace, group.name
 
 

@@ -326,8 +326,8 @@ class SubGroupSet(Struct, frozen=True, kw_only=True):
 class PodGroup(Struct, frozen=True, kw_only=True):
     """A gang as its dialect declares it.
 
-    `by_owner` groups (a PodDisruptionBudget) claim the pods whose controller has the UID
-    `owner.uid`; all others claim the pods in their namespace that name them.
+    `by_owner` groups (a PodDisruptionBudget) claim the pods in their namespace whose controller has
+    the UID `owner.uid`; all others claim the pods in their namespace that name them.
     """
 
     uid: str
@@ -375,7 +375,7 @@ class PodGroup(Struct, frozen=True, kw_only=True):
     #: `shared.contracts.annotations`.
     settings: Labels = ()
     traceparent: str = ""
-    #: UID of the Job whose trace the group continues; "": the group has its own trace.
+    #: The root of the Job's trace that the group continues; "": the group has its own trace.
     trace_root: str = ""
     #: Violations. A group with any is never planned, and its verdict lists them.
     errors: tuple[str, ...] = ()

@@ -3,6 +3,10 @@
 A pod refers to its next owner only, and a group to its own. The objects above them are followed in
 what CLUSTER has: pods, and the workloads (Jobs, JobSets, …), each of which has the name of its own
 owner, of whatever kind.
+
+A user chooses the UIDs in owner references, and the API server does not check them. As in
+Kubernetes' garbage collection, an owner is in the namespace of the object that refers to it, or in
+none: an object of another namespace with this UID is no owner.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -43,7 +47,7 @@ class Workloads(Protocol):
 def topmost(workloads: Workloads, workload: Workload) -> Workload:
     """The last known workload above this one, or itself."""
     for _ in range(_DEPTH_MAX):
-        above = workloads.get(workload.owner_uid)
+        above = _workload(workloads, workload.owner_uid, workload.namespace)
         if above is None:
             break
         workload = above
@@ -56,21 +60,27 @@ def workload_of(workloads: Workloads, pod: Pod) -> Workload | None:
         # The owners between them are deleted with the pods.
         named = workloads.by_name.get((pod.namespace, pod.workload))
         return None if named is None else topmost(workloads, named)
-    owner = workloads.get(pod.owner.uid) if pod.owner is not None else None
+    if pod.owner is None:
+        return None
+    owner = _workload(workloads, pod.owner.uid, pod.namespace)
     return None if owner is None else topmost(workloads, owner)
 
 
 def owner_title(
-    workloads: Workloads, pod_of: PodOf, owner: Owner | None, members: Iterable[Pod]
+    workloads: Workloads,
+    pod_of: PodOf,
+    owner: Owner | None,
+    namespace: str,
+    members: Iterable[Pod],
 ) -> str:
     """The object that the user of a gang created, as "jobset/train": kind and name of the topmost
     known owner of its group, whose own `owner` is given, else of its first member that has an
-    owner; "": none has one.
+    owner; "": none has one. `namespace`: of the group.
     """
     pod = next((one for one in members if one.owner is not None), None)
     if owner is None and pod is not None:
         return _of_pod(workloads, pod_of, pod)
-    return _of_owner(workloads, pod_of, owner, pod) if owner is not None else ""
+    return _of_owner(workloads, pod_of, owner, namespace, pod) if owner is not None else ""
 
 
 def _of_pod(workloads: Workloads, pod_of: PodOf, pod: Pod) -> str:
@@ -82,19 +92,31 @@ def _of_pod(workloads: Workloads, pod_of: PodOf, pod: Pod) -> str:
         if pod.owner is None:
             return f"pod/{pod.name}"
         above = pod_of(pod.owner.uid)
-        if above is None:
+        if above is None or above.namespace != pod.namespace:
             return _name(pod.owner, pod)
         pod = above
     return f"pod/{pod.name}"
 
 
-def _of_owner(workloads: Workloads, pod_of: PodOf, owner: Owner, pod: Pod | None) -> str:
+def _of_owner(
+    workloads: Workloads, pod_of: PodOf, owner: Owner, namespace: str, pod: Pod | None
+) -> str:
     """The title of the topmost known object above a group's owner. `pod`: one of its members."""
-    workload = workloads.get(owner.uid)
+    workload = _workload(workloads, owner.uid, namespace)
     if workload is not None:
         return topmost(workloads, workload).title or _name(owner, pod)
     above = pod_of(owner.uid)
-    return _of_pod(workloads, pod_of, above) if above is not None else _name(owner, pod)
+    if above is None or above.namespace != namespace:
+        return _name(owner, pod)
+    return _of_pod(workloads, pod_of, above)
+
+
+def _workload(workloads: Workloads, uid: str, namespace: str) -> Workload | None:
+    """The workload to which an object in this namespace refers as its owner; None: it is not known,
+    or is in another namespace.
+    """
+    found = workloads.get(uid)
+    return found if found is not None and found.namespace in ("", namespace) else None
 
 
 def _name(owner: Owner, pod: Pod | None) -> str:

@@ -13,7 +13,7 @@ import msgspec
 from services.gang_planner.core.state.in_flight import FORGOTTEN_MS
 from shared.contracts import annotations, subjects
 from shared.contracts.decisions import Binding, Cycle, EvictionDecision, GangDecision, GangStarted
-from shared.contracts.identity import nameless_gang_id
+from shared.contracts.identity import id_of_key, nameless_gang_id
 from shared.contracts.outcomes import Outcome
 from shared.kube.resources import NODES, PODS
 from tests.simulation.claim_checkers import ClaimCheckers
@@ -54,7 +54,8 @@ class Watched:
 
     def __init__(self, life: Life) -> None:
         self.life = life
-        self.gang_ids = {life.owner_uid, nameless_gang_id("", NAMESPACE, life.name)}
+        of_owner = id_of_key(("owner", NAMESPACE, life.owner_uid))
+        self.gang_ids = {of_owner, nameless_gang_id("", NAMESPACE, life.name)}
         self.started = False
         #: It had as many members placed as it needs, at some instant.
         self.was_complete = False

@@ -7,7 +7,7 @@ import pytest
 from shared.contracts import annotations, codec, subjects
 from shared.contracts.decisions import GangStarted
 from shared.kube.resources import PODS
-from tests.simulation.checkers import Checkers
+from tests.simulation.checkers import Checkers, Watched
 from tests.simulation.kube_server import Obj, stamp, with_
 from tests.simulation.loop import Dice, SimLoop
 from tests.simulation.truth import Truth
@@ -76,7 +76,8 @@ class Scene:
         """
         if log != FIRST_LOG:
             self.truth.recreated(subjects.DECISIONS, log)
-        record = GangStarted(gang_id=self.life.owner_uid, epoch=0, at_ms=0, attempt=0)
+        gang_id = min(Watched(self.life).gang_ids)
+        record = GangStarted(gang_id=gang_id, epoch=0, at_ms=0, attempt=0)
         subject = subjects.note(record.gang_id)
         payload = codec.encode(record)
         self.truth.appended(subjects.DECISIONS, log, 1, subject, payload)

@@ -1,6 +1,6 @@
 """A Volcano Job whose gang's trace is looked at, on whatever cluster."""
 
-from shared.contracts.identity import gang_trace_id
+from shared.contracts.identity import gang_trace_id, job_trace_root
 from tests.controlplane.client import Object, RawClient
 from tests.support.waiting import eventually
 
@@ -27,7 +27,8 @@ def job(name: str, pods: int, **spec: object) -> Object:
 async def submit(api: RawClient, name: str, pods: int) -> str:
     """Create it; returns the id that its gang's first trace must have."""
     made = await api.create(JOBS, job(name, pods))
-    return gang_trace_id(str(made["metadata"]["uid"]), 1)
+    metadata = made["metadata"]
+    return gang_trace_id(job_trace_root(metadata["namespace"], metadata["uid"]), 1)
 
 
 async def second_trace(api: RawClient, name: str) -> str:

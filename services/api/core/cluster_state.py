@@ -17,8 +17,8 @@ from shared.contracts.cluster import (
     WorkloadChanges,
 )
 from shared.contracts.codec import decode_shape
-from shared.contracts.identity import nameless_gang_id
-from shared.model.gang_keys import UNNAMED, GangKey, key_of, key_of_group, scope_of
+from shared.contracts.identity import id_of_key
+from shared.model.gang_keys import GangKey, key_of, key_of_group
 from shared.model.group_trees import GroupTrees, is_in_tree
 from shared.model.object_table import Table
 from shared.model.objects import Node, Pod, PodGroup
@@ -85,16 +85,20 @@ class ClusterState:
         touched = self._apply(record)
         return {gang_id for key in touched for gang_id in self._ids(key)}
 
-    def members(self, gang_id: str, group_uid: str) -> Iterator[Pod]:
-        """The pods of a gang: of the tree of its group object, or, without one, by its id."""
+    def members(self, gang_id: str, group_uid: str, namespace: str) -> Iterator[Pod]:
+        """The pods of a gang in a namespace: of the tree of its group object, or, without one, by
+        its id.
+        """
         group = self._groups.get(group_uid)
-        key = key_of_group(group) if group is not None else self._key_by_id.get(gang_id)
-        if key is None:
-            return
+        if group is not None:
+            key = key_of_group(group)
+        else:
+            # The ids of planners of older versions are the owner's UID alone.
+            key = self._key_by_id.get(gang_id, ("owner", namespace, gang_id))
         for one in (key, *(key_of_group(part) for part in self._trees.parts(key))):
             yield from self._pods_by_key.get(one, {}).values()
 
-    def owner(self, gang_id: str, group_uid: str) -> str:
+    def owner(self, gang_id: str, group_uid: str, namespace: str) -> str:
         """The object that the gang's user created, as the planner names it in sentences: kind and
         name, as "jobset/train"; "": none is known.
 
@@ -102,14 +106,16 @@ class ClusterState:
         """
         group = self._groups.get(group_uid)
         owner = group.owner if group is not None else None
-        members = self.members(gang_id, group_uid)
-        return owner_title(self._workloads, self._pods.get, owner, members)
+        members = self.members(gang_id, group_uid, namespace)
+        return owner_title(self._workloads, self._pods.get, owner, namespace, members)
 
     def _ids(self, key: GangKey) -> Iterator[str]:
         """Ids that a gang of this key may have."""
         gang = self._trees.gang_of(key)
         yield from self._uids_by_key.get(gang, ())
-        yield _id_without_object(gang)
+        yield id_of_key(gang)
+        if gang[0] == "owner":
+            yield gang[2]
 
     def _apply(self, record: ClusterRecord) -> set[GangKey]:
         match record:
@@ -184,7 +190,7 @@ class ClusterState:
         key = key_of(pod)
         if key is not None:
             self._pods_by_key.setdefault(key, {})[pod.uid] = pod
-            self._key_by_id[_id_without_object(key)] = key
+            self._key_by_id[id_of_key(key)] = key
             yield key
 
     def _remove_pod(self, uid: str) -> Iterator[GangKey]:
@@ -198,7 +204,7 @@ class ClusterState:
             del of_key[uid]
             if not of_key:
                 del self._pods_by_key[key]
-                self._key_by_id.pop(_id_without_object(key), None)
+                self._key_by_id.pop(id_of_key(key), None)
             yield key
 
     # Groups.
@@ -225,10 +231,3 @@ class ClusterState:
         yield key
         for moved in self._trees.remove(group):
             yield from (moved.before, moved.key)
-
-
-def _id_without_object(key: GangKey) -> str:
-    """The id of a gang that has no group object, as the planner derives it."""
-    if key[0] in UNNAMED:
-        return key[2]
-    return nameless_gang_id(scope_of(key), key[1], key[2])

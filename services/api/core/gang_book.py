@@ -162,11 +162,12 @@ class GangBook:
         found = entry.forms.get(sees_all)
         if found is None:
             verdict = entry.verdict
-            members = self.cluster.members(verdict.gang_id, verdict.uid) if verdict.members else ()
+            gang = verdict.gang_id, verdict.uid, verdict.namespace
+            members = self.cluster.members(*gang) if verdict.members else ()
             made = build_gang(
                 verdict,
                 entry.place[1],
-                self.cluster.owner(verdict.gang_id, verdict.uid),
+                self.cluster.owner(*gang),
                 members,
                 entry.version,
                 self._trace_url,

@@ -13,6 +13,7 @@ from typing import Any, Final, Literal, TypeAlias
 import msgspec
 
 from shared.contracts import annotations
+from shared.contracts.identity import safe_token
 from shared.contracts.verdicts import Verdict
 from shared.dialects.numbers import natural
 from shared.dialects.owned_gangs import PREFIX
@@ -67,7 +68,7 @@ def owner_of(group: PodGroup) -> OwnerReference | None:
     """The workload for which the group was created; None for a user's group, or another kind."""
     for owner in group.metadata.owner_references:
         if owner.controller and (owner.api_version, owner.kind) in FOLLOWED:
-            return owner if group.metadata.name == f"{PREFIX}{owner.uid}" else None
+            return owner if group.metadata.name == f"{PREFIX}{safe_token(owner.uid)}" else None
     return None
 
 

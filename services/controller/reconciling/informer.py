@@ -100,9 +100,12 @@ class Informer(Generic[T]):
         """All keys, in no particular order."""
         return self._objects.keys()
 
-    def owned_by(self, uid: str) -> list[T]:
-        """Objects with an owner of this UID, ordered by key."""
-        return [self._objects[key] for key in sorted(self._by_owner.get(uid, ()))]
+    def owned_by(self, uid: str, *, namespace: str) -> list[T]:
+        """Objects of an owner in its namespace, ordered by key. A user chooses the UIDs in owner
+        references: those of objects in other namespaces do not count, as in Kubernetes.
+        """
+        keys = sorted(self._by_owner.get(uid, ()))
+        return [self._objects[key] for key in keys if key.startswith(f"{namespace}/")]
 
     async def run(self) -> None:
         await self._watch.run(self._take)

@@ -48,7 +48,7 @@ def made(candidate: Object, **metadata: Any) -> Object:
 
 def test_a_job_is_in_the_trace_of_its_gang() -> None:
     (span,) = spans_of(made(a_job(a_task(), minAvailable=1, queue="default")))
-    trace_id = gang_trace_id("u-1", 1)
+    trace_id = gang_trace_id("team/u-1", 1)
     assert (span.name, span.trace_id, span.parent) == ("admit", trace_id, gang_span(trace_id))
     assert (span.start_ms, span.end_ms, span.error) == (4_970, 5_000, "")
     assert span.attributes == {"kind": "Job", "object": "team/trial", "result": "allowed"}
@@ -57,7 +57,7 @@ def test_a_job_is_in_the_trace_of_its_gang() -> None:
 @pytest.mark.parametrize(
     ("notes", "owners", "root"),
     [
-        pytest.param({"tutti.dev/trace-root": "u-job"}, [OWNER], "u-job", id="the first of a job"),
+        pytest.param({"tutti.dev/trace-root": "u-job"}, [OWNER], "team/u-job", id="first of a job"),
         pytest.param({"tutti.dev/trace-root": "u-job"}, [], "u-1", id="a claim without an owner"),
         pytest.param({"tutti.dev/trace-root": "u-2"}, [OWNER], "u-1", id="another's job"),
         pytest.param({}, [OWNER], "u-1", id="a later one of a job"),

@@ -46,7 +46,7 @@ def test_a_first_group_and_its_pods_are_in_the_jobs_trace(
     spans.performed(PerformedStep(making_group(), 1_000, 1_020, "g-1"))
     spans.performed(PerformedStep(making_pods(), 2_000, 0, "g-1"))
     group, pods = tracer.spans
-    trace_id = gang_trace_id("u-1", 1)
+    trace_id = gang_trace_id("ns/u-1", 1)
     assert {span.trace_id for span in tracer.spans} == {trace_id}
     assert {span.parent for span in tracer.spans} == {gang_span(trace_id)}
     assert (group.name, group.start_ms, group.end_ms) == ("make group", 1_000, 1_020)

@@ -1,7 +1,10 @@
 """The JobFlow controller on both API servers; Jobs get their phases from the test."""
 
+import contextlib
+
 from services.controller.jobflow_controller import JobFlowReconciler
 from shared.kube.client import KubeClient
+from shared.kube.errors import NotFound
 from shared.kube.resources import JOBFLOWS, JOBS_VOLCANO, JOBTEMPLATES
 from tests.services.controller.playing import (
     Object,
@@ -110,6 +113,34 @@ async def test_a_step_without_template_is_reported_and_made_when_the_template_co
         await becomes(reported, [("Warning", "FailedCreate", "no JobTemplate is named late")])
         await make(either, JOBTEMPLATES, template("late"), place)
         await becomes(owner, ["f"])
+
+
+async def test_a_job_of_another_namespace_that_names_the_flow_is_no_step_of_it(
+    either: KubeClient, place: str
+) -> None:
+    """With the flow's UID and the step's name, it would be what the flow waits for. Where a garbage
+    collector runs, it is deleted soon.
+    """
+
+    async def jobs() -> list[str]:
+        return await names_of(either, JOBS_VOLCANO, place)
+
+    await make(either, JOBTEMPLATES, template("one"), place)
+    flow = await make(
+        either,
+        JOBFLOWS,
+        {"metadata": {"name": "f"}, "spec": {"flows": [{"name": "one"}]}},
+        place,
+    )
+    owner = {"apiVersion": "flow.volcano.sh/v1alpha1", "kind": "JobFlow", "controller": True}
+    owner |= {key: flow["metadata"][key] for key in ("name", "uid")}
+    forged = {"name": "f-one", "ownerReferences": [owner]}
+    job = {"apiVersion": JOBS_VOLCANO.api_version, "kind": "Job", "metadata": forged}
+    await either.create(JOBS_VOLCANO, {**job, "spec": template("one")["spec"]}, namespace="default")
+    async with running(either, JobFlowReconciler):
+        await becomes(jobs, ["f-one"])
+    with contextlib.suppress(NotFound):
+        await either.delete(JOBS_VOLCANO, "f-one", namespace="default")
 
 
 async def test_a_step_whose_name_is_taken_is_made_when_the_other_job_goes(

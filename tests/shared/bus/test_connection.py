@@ -9,7 +9,17 @@ from nkeys import PREFIX_BYTE_USER, encode_seed, from_seed
 
 from shared.bus import connection
 from shared.bus.connection import Bus, Message
-from shared.bus.errors import ApiRefused, BusClosed, BusUnavailable, MessageTooLarge, NoAnswer
+from shared.bus.errors import (
+    ApiRefused,
+    BusClosed,
+    BusError,
+    BusUnavailable,
+    InvalidSubject,
+    MessageTooLarge,
+    NoAnswer,
+)
+from shared.bus.fence import FencedLog
+from shared.bus.publisher import Publisher
 from shared.contracts.subjects import CLUSTER
 from tests.shared.bus.conftest import ConnectBus, LossyBus
 from tests.support.nats_server import running_nats_server
@@ -49,6 +59,25 @@ async def test_what_jetstream_refuses_carries_its_codes(connect: ConnectBus) -> 
     with pytest.raises(ApiRefused) as refused:
         await bus.stream_info("NOWHERE")
     assert (refused.value.code, refused.value.err_code) == (404, 10059)
+
+
+@pytest.mark.parametrize(
+    "subject", ["decisions.act.a b", "decisions.act...", "decisions.act.*", ""]
+)
+async def test_an_invalid_subject_is_a_bug_that_nothing_retries(
+    connect: ConnectBus, subject: str
+) -> None:
+    """It was BusUnavailable, and the append was repeated for ever."""
+    bus = await connect()
+    assert not issubclass(InvalidSubject, BusError)
+    with pytest.raises(InvalidSubject):
+        await bus.publish(subject, b"")
+    with pytest.raises(InvalidSubject):
+        _ = await asyncio.wait_for(Publisher(bus).publish(subject, b""), 1.0)
+    log = FencedLog(bus, CLUSTER, last_applied=0)
+    with pytest.raises(InvalidSubject):
+        await asyncio.wait_for(log.append(subject, b""), 1.0)
+    assert bus.connected
 
 
 async def test_a_payload_beyond_the_limit_never_reaches_the_server(connect: ConnectBus) -> None:

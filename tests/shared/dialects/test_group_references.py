@@ -1,12 +1,13 @@
 """References by which pods declare a gang: each is read by a dialect, or keeps its pod unbound."""
 
+import re
 from typing import Any
 
 import pytest
 
 from shared.contracts import annotations
 from shared.dialects.discovery import by_precedence, dialect
-from shared.dialects.group_references import ReferenceTable
+from shared.dialects.group_references import ReferenceTable, implied_group
 from shared.dialects.native import DIALECT as NATIVE
 from shared.dialects.pod_vocabulary import pod_vocabulary
 from shared.dialects.protocol import Dialect, GroupReference, Membership, PodKeys
@@ -73,6 +74,15 @@ def test_a_group_that_was_made_for_a_bare_pod_gives_way_to_the_pods_own() -> Non
     joined, (refused,) = before.read(found.metadata, found.spec, None)
     assert joined == Membership(group_name="podgroup-u")
     assert "which is not read here" in refused
+
+
+@pytest.mark.parametrize("uid", ["a b", "..", "A", "x" * 5_000, "ü", "5f0e8d5e-9d0b-4c8b-8f5e"])
+def test_the_group_of_an_owners_bare_pods_has_a_valid_name_whatever_the_owners_uid(
+    uid: str,
+) -> None:
+    owner = kube.OwnerReference(api_version="v1", kind="Job", name="j", uid=uid, controller=True)
+    name = implied_group(kube.ObjectMeta(name="p", owner_references=(owner,)))
+    assert re.fullmatch(r"podgroup-[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", name)
 
 
 def test_pods_of_other_schedulers_are_not_looked_at() -> None:

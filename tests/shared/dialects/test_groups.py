@@ -147,13 +147,15 @@ JOB = {
     "controller": True,
 }
 LINK = f"00-{'a' * 32}-{'b' * 16}-01"
-FIRST = traceparent_of(gang_trace_id("uid-job", 1))
+FIRST = traceparent_of(gang_trace_id("team/uid-job", 1))
 
 
 @pytest.mark.parametrize(
     ("notes", "owner", "root", "link"),
     [
-        pytest.param({"tutti.dev/trace-root": "uid-job"}, JOB, "uid-job", "", id="first of a job"),
+        pytest.param(
+            {"tutti.dev/trace-root": "uid-job"}, JOB, "team/uid-job", "", id="first of a job"
+        ),
         pytest.param({}, JOB, "", FIRST, id="a later one, or made by Volcano's controllers"),
         pytest.param(
             {"tutti.dev/traceparent": LINK}, JOB, "", LINK, id="what the submitter says counts more"

@@ -1,5 +1,6 @@
 """The gang of an operator's object: how many pods of each role, as the operator creates them."""
 
+import re
 from typing import Any
 
 import msgspec
@@ -150,6 +151,9 @@ def test_each_group_of_a_leader_worker_set_is_a_gang() -> None:
     labels = {"leaderworkerset.sigs.k8s.io/group-index": "1"}
     assert group_name(found, ObjectMeta(labels=labels)) == "podgroup-uid-train-1"
     assert group_name(found, ObjectMeta()) == ""
+    forged = {"leaderworkerset.sigs.k8s.io/group-index": "A_b."}
+    name = group_name(found, ObjectMeta(labels=forged))
+    assert re.fullmatch(r"podgroup-uid-train-[0-9a-f]{32}", name)
     assert is_wanted(found, "podgroup-uid-train-1")
     assert not is_wanted(found, "podgroup-uid-train-2"), "it was scaled down"
 

@@ -269,7 +269,11 @@ def _apply_provisioning_requests(
     for one in record.changed:
         known.put(one, from_snapshot=from_snapshot)
         gang = state.gangs.by_id.get(one.gang_id)
-        if gang is not None and gang.request is not None and one.name == str(gang.request.name):
+        if (
+            gang is not None
+            and gang.request is not None
+            and (one.namespace, one.name) == (gang.namespace, str(gang.request.name))
+        ):
             # It may be deleted again before the next cycle.
             gang.request.seen = True
     for gone in record.removed:

@@ -50,6 +50,7 @@ def apply_record(state: State, seq: int, record: DecisionRecord) -> None:
     state.view.decisions_seq = seq
     match record:
         case GangDecision() | EvictionDecision():
+            _give_id(state, record.gang_id, record.gang)
             _recall_act(state, seq, record)
         case GangStarted():
             history = state.gangs.history(record.gang_id)
@@ -63,6 +64,7 @@ def apply_record(state: State, seq: int, record: DecisionRecord) -> None:
             _close(state, record)
         case EpochOpened():
             state.epoch = record.epoch
+            state.gangs.derive_ids(namespaced=record.namespaced_ids)
             state.holds.recall_epoch(state, record.snapshot_seq)
             return
         case Checkpoint() | StreamOpened():
@@ -74,7 +76,7 @@ def apply_record(state: State, seq: int, record: DecisionRecord) -> None:
         state.in_flight_max = record.cycle.in_flight_max
         state.view.consumed_seq = max(state.view.consumed_seq, record.cycle.outcomes_seq)
     note_record(state, seq, record)
-    gang = state.gangs.by_id.get(record.gang_id)
+    gang = state.gangs.find(record.gang_id)
     if gang is not None:
         state.gangs.touch(gang)
 
@@ -84,6 +86,12 @@ def note_record(state: State, seq: int, record: Act | Note) -> None:
     if isinstance(record, NoteClosed) or (isinstance(record, NoteOpened) and record.kind == "hold"):
         return
     state.gangs.history(record.gang_id).noted_at = seq
+
+
+def _give_id(state: State, gang_id: str, full_name: str) -> None:
+    """Let the gang with this name have the id; "": the record names none."""
+    if full_name:
+        state.gangs.give_id(gang_id, full_name.partition("/")[0])
 
 
 def _recall_act(state: State, seq: int, record: Act) -> None:
@@ -117,9 +125,11 @@ def restore(state: State, pages: Sequence[Checkpoint]) -> None:
         state.view.consumed_seq = max(state.view.consumed_seq, pages[0].consumed_seq)
     for page in pages:
         state.epoch = max(state.epoch, page.epoch)
+        state.gangs.derive_ids(namespaced=page.namespaced_ids)
         for gang in page.gangs:
             _restore_gang(state, gang, page.up_to)
         for decision in page.decisions:
+            _give_id(state, decision.decision.gang_id, decision.decision.gang)
             if isinstance(decision.decision, GangDecision):
                 in_flight.recall(state, decision.seq, decision.decision)
             else:
@@ -134,6 +144,7 @@ def restore(state: State, pages: Sequence[Checkpoint]) -> None:
 
 def _restore_gang(state: State, gang: OpenGang, up_to: int) -> None:
     """Restore a gang's state, or the part of it that this entry has."""
+    _give_id(state, gang.gang_id, gang.gang)
     history = state.gangs.history(gang.gang_id)
     history.attempt = max(history.attempt, gang.attempt)
     history.failures = gang.failures
@@ -190,6 +201,7 @@ def checkpoint(state: State, outcomes_seq: int, at_ms: int) -> list[Checkpoint]:
             outcomes_seq=outcomes_seq,
             consumed_seq=state.view.consumed_seq,
             at_ms=at_ms,
+            namespaced_ids=state.gangs.namespaced_ids,
             page=number,
             pages=len(pages),
             decisions=tuple(page.decisions),
@@ -306,7 +318,7 @@ def _close(state: State, note: NoteClosed) -> None:
     if note.kind == "preemption":
         tracking.recall(state, note)
         return
-    gang = state.gangs.by_id.get(note.gang_id)
+    gang = state.gangs.find(note.gang_id)
     history = gang.history if gang is not None else state.gangs.remembered.get(note.gang_id)
     if history is None:
         return

@@ -240,7 +240,7 @@ def _pass_on(state: State) -> None:
 
 def _gang_of(state: State, hold: Hold) -> Gang | None:
     """The gang of a hold read from the log; None: the cluster state does not have it yet."""
-    gang = state.gangs.by_id.get(hold.gang_id)
+    gang = state.gangs.find(hold.gang_id)
     if gang is not None or hold.gang_key is None or not _is_shown(state, hold):
         return gang
     if not successors.is_living(state, hold.workload, hold.part):

@@ -44,6 +44,6 @@ def _touch_unanswered_releases(work: "CycleContext") -> None:
     for one in state.evictions.values():
         if not is_old(one.act, work.now_ms):
             return
-        gang = state.gangs.by_id.get(one.act.gang_id)
+        gang = state.gangs.find(one.act.gang_id)
         if one.outcome is None and gang is not None:
             state.gangs.touch(gang)

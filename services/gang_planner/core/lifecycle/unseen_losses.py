@@ -86,7 +86,7 @@ def _covered(state: State) -> dict[GangKey, Counter[str]]:
 def _key_of(state: State, hold: Hold) -> GangKey | None:
     """The key of a hold's gang; None: the gang is not in the cluster state."""
     # A hold that was read from the log before the snapshot is attached to its gang in a cycle.
-    gang = hold.gang or state.gangs.by_id.get(hold.gang_id)
+    gang = hold.gang or state.gangs.find(hold.gang_id)
     return gang.key if gang is not None else hold.gang_key
 
 

@@ -246,7 +246,7 @@ def _count_failure(
 def taken_over(state: State, one: Preemption) -> None:
     """End a preemption whose capacity a decision takes over, and its gang's backoff."""
     state.preemptions.end(state, one)
-    gang = one.gang or state.gangs.by_id.get(one.act.gang_id)
+    gang = one.gang or state.gangs.find(one.act.gang_id)
     if gang is not None:
         history = gang.history
         history.preemptions_failed = history.preempt_after_ms = 0
@@ -260,6 +260,6 @@ def recall(state: State, closed: NoteClosed) -> None:
     if one is None:
         return
     state.preemptions.end(state, one)
-    gang = one.gang or state.gangs.by_id.get(closed.gang_id)
+    gang = one.gang or state.gangs.find(closed.gang_id)
     history = gang.history if gang is not None else state.gangs.history(closed.gang_id)
     _count_failure(history, closed.reason, closed.at_ms, closed.pod_uids, closed.message)

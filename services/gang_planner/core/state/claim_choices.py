@@ -262,7 +262,7 @@ def _extended(
     """The choice for extended resources; None: the node's device plugins have all of them."""
     state = context.state
     need = state.node_capacity.devices.classes.need_of(devices.containers)
-    made = state.reference_objects.resource_claims.of_pod(devices.pod_uid)
+    made = state.reference_objects.resource_claims.of_pod(key[0], devices.pod_uid)
     claim = next((one for one in made if one.is_allocated), None)
     grant = None if claim is not None else state.node_capacity.devices.grant(key)
     if claim is not None:

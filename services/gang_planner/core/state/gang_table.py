@@ -17,7 +17,7 @@ from services.gang_planner.core.state.gang_history import History, Kept
 from services.gang_planner.core.state.gangs import Gang
 from services.gang_planner.core.state.pod_shapes import ShapeTable
 from services.gang_planner.core.state.queues import QueueTable
-from shared.contracts.identity import nameless_gang_id
+from shared.contracts.identity import id_of_key, safe_token
 from shared.dialects.discovery import precedence_of, preferred_dialects
 from shared.model.gang_keys import UNNAMED, GangKey, is_of_pods, key_of_group, scope_of
 from shared.model.group_trees import GroupTrees, Moved, is_in_tree
@@ -44,6 +44,11 @@ class GangTable:
         #: Groups of groups, and their groups.
         self.trees = GroupTrees()
         self._declared: dict[GangKey, dict[str, PodGroup]] = {}
+        #: Whether the ids of gangs of one owner contain its namespace: as the newest epoch or
+        #: checkpoint of DECISIONS says.
+        self.namespaced_ids = False
+        #: Gangs by the id that they had before that changed: records in the log have it.
+        self._former: dict[str, Gang] = {}
         #: The scopes of gangs' names that were seen.
         self._scopes: set[str] = set()
         #: Gangs to be assessed in the next cycle, in the order in which they changed.
@@ -108,7 +113,7 @@ class GangTable:
             self.gangs[key] = gang
             if key[0] not in UNNAMED:
                 self._scopes.add(key[0])
-            self._identify(gang, group_uid or gang.gang_id, at_ms)
+            self._identify(gang, group_uid, at_ms)
         self.changed[key] = gang
         return gang
 
@@ -277,6 +282,7 @@ class GangTable:
         self.admission_queue.take(gang)
         self.count_phase(gang, "")
         self.by_id.pop(gang.gang_id, None)
+        self._forget_former(gang)
         self.retired[gang.gang_id] = None
         gang.queue.promise(gang.gang_id, {})
 
@@ -284,15 +290,51 @@ class GangTable:
         """Return or create the gang of a hold in the log that is not in the cluster state yet."""
         gang = self.gangs.get(key)
         if gang is None:
-            namespace, name = (key[1], key[2]) if key[0] not in UNNAMED else ("", "")
-            gang = self.gang(key, namespace, name, at_ms, group_uid=gang_id)
+            name = key[2] if key[0] not in UNNAMED else ""
+            gang = self.gang(key, key[1], name, at_ms, group_uid=gang_id)
             gang.kept = kept
             self._settle(gang)
         return gang
 
+    def find(self, gang_id: str) -> Gang | None:
+        """The gang with this id in a record of DECISIONS; None: the cluster state does not have
+        it.
+        """
+        return self.by_id.get(gang_id) or self._former.get(gang_id)
+
+    def derive_ids(self, *, namespaced: bool) -> None:
+        """Derive the ids of owners' gangs by the rule of the log from here on (ADR 0100). What is
+        known of a gang stays its own.
+        """
+        if namespaced == self.namespaced_ids:
+            return
+        self.namespaced_ids = namespaced
+        for gang in [one for one in self.gangs.values() if one.key[0] == "owner"]:
+            before = gang.gang_id
+            self._identify(gang, "", gang.history.first_seen_ms)
+            if gang.gang_id != before:
+                self._forget_former(gang)
+                self._former[before] = gang
+            self.touch(gang)
+
+    def give_id(self, gang_id: str, namespace: str) -> None:
+        """Give an owner's UID, which is the id of a gang in this namespace in a record of an older
+        version, to that gang: without the record, the first gang of such an owner has it.
+        """
+        if self.namespaced_ids:
+            return
+        holder = self.by_id.get(gang_id)
+        if holder is not None and holder.key[0] == "owner" and holder.namespace != namespace:
+            self._identify(holder, id_of_key(holder.key), holder.history.first_seen_ms)
+            self.touch(holder)
+        gang = self.gangs.get(("owner", namespace, gang_id))
+        if gang is not None and gang_id not in self.by_id:
+            self._identify(gang, gang_id, gang.history.first_seen_ms)
+            self.touch(gang)
+
     def history(self, gang_id: str) -> History:
         """The history of a gang, which may not be in the cluster state yet."""
-        gang = self.by_id.get(gang_id)
+        gang = self.find(gang_id)
         if gang is not None:
             return gang.history
         return self.remembered.setdefault(gang_id, History())
@@ -317,8 +359,13 @@ class GangTable:
         return max(defaults, default=0)
 
     def _identify(self, gang: Gang, gang_id: str, at_ms: int) -> None:
-        """Set the gang's id; "": it has no object, and gets an id by its name."""
-        gang_id = gang_id or _nameless(gang)
+        """Set the gang's id; "": it has no object, and gets an id by its key."""
+        gang_id = gang_id or self._id_by_key(gang)
+        other = self.by_id.get(gang_id)
+        if other is not None and other is not gang and other.key[0] == "owner":
+            # An owner's UID is a user's text; it may be the UID of another user's object.
+            self._identify(other, id_of_key(other.key), at_ms)
+            self.touch(other)
         before = gang.gang_id
         if self.by_id.get(before) is gang and before != gang_id:
             del self.by_id[before]
@@ -330,6 +377,31 @@ class GangTable:
         self.retired.pop(gang_id, None)
         if gang_id in self.remembered:
             self._remember(gang, gang_id, at_ms)
+
+    def _id_by_key(self, gang: Gang) -> str:
+        key = gang.key
+        if key[0] == "owner" and not self.namespaced_ids:
+            plain = safe_token(key[2])
+            if self._is_free(plain, gang):
+                return plain
+        if key[0] in UNNAMED:
+            return id_of_key(key)
+        return id_of_key((scope_of(key), gang.namespace, gang.name))
+
+    def _is_free(self, plain: str, gang: Gang) -> bool:
+        """Whether an owner's UID alone may be the gang's id, as in the logs of older versions: no
+        other gang has the id, and what the log has under it is not of another namespace.
+        """
+        if self.by_id.get(plain, gang) is not gang or plain in self.groups:
+            return False
+        logged = self.remembered.get(plain)
+        if logged is None or logged.full_name is None:
+            return True
+        return logged.full_name.startswith(f"{gang.namespace}/")
+
+    def _forget_former(self, gang: Gang) -> None:
+        for gang_id in [one for one, known in self._former.items() if known is gang]:
+            del self._former[gang_id]
 
     def _remember(self, gang: Gang, gang_id: str, at_ms: int) -> None:
         """Choose between the gang's own history and the log's history for its new id: the one with
@@ -404,7 +476,3 @@ def _keep_standing(gang: Gang, chosen: PodGroup | None) -> None:
         gang.kept = None
     elif gang.group is not None and gang.key[0] not in UNNAMED:
         gang.kept = Kept(gang.queue.name, gang.priority, gang.group.settings)
-
-
-def _nameless(gang: Gang) -> str:
-    return nameless_gang_id(scope_of(gang.key), gang.namespace, gang.name)

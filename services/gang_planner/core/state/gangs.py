@@ -146,7 +146,7 @@ class Gang(msgspec.Struct, eq=False):
     namespace: str
     name: str
     queue: QueueEntry
-    #: UID of its group, owner or only pod; "" until the table knows whether it has a group.
+    #: UID of its group or only pod, or a hash; "" until the table knows whether it has a group.
     gang_id: str = ""
     group: PodGroup | None = None
     #: Values of its deleted group object; None: it has an object, or never had one.
@@ -216,10 +216,6 @@ class Gang(msgspec.Struct, eq=False):
     shown_ms: int = 0
     #: `NodeCapacity.freed` when its verdict was last built; None: never.
     shown_at: int | None = None
-
-    def __post_init__(self) -> None:
-        if self.key[0] in UNNAMED:
-            self.gang_id = self.key[2]
 
     @property
     def trace_root(self) -> str:

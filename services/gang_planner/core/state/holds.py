@@ -343,7 +343,7 @@ class HoldTable:
                 labels=note.labels,
                 workload=note.workload,
                 part=note.part,
-                gang_key=note.gang_key,
+                gang_key=_key_in(note.namespace, note.gang_key),
                 queue=note.queue,
                 priority=note.priority,
                 at_ms=note.at_ms,
@@ -355,7 +355,7 @@ class HoldTable:
             self.by_uid[uid] = hold
             if note.node:
                 self.reserve(tables, hold, tables.nodes.slot(note.node), adopted=False)
-            gang = tables.gangs.by_id.get(note.gang_id)
+            gang = tables.gangs.find(note.gang_id)
             if gang is not None:
                 self.attach(hold, gang)
 
@@ -490,6 +490,11 @@ def _opened(hold: Hold, epoch: int, cycle: Cycle | None) -> NoteOpened:
         queue=hold.queue if hold.workload else "",
         priority=hold.priority if hold.workload else 0,
     )
+
+
+def _key_in(namespace: str, key: GangKey | None) -> GangKey | None:
+    """The key of a gang in a note; older versions left the namespace of an owner out."""
+    return (key[0], namespace, key[2]) if key is not None and key[0] == "owner" else key
 
 
 def _by_deadline(hold: Hold) -> tuple[int, str]:

@@ -156,10 +156,11 @@ def recall_eviction(state: State, seq: int, decision: EvictionDecision) -> None:
 
 def forget_evictions(state: State, gang_id: str) -> None:
     """Drop the eviction decisions of this gang, whose release has ended, and of gangs now gone."""
+    released = state.gangs.find(gang_id)
     for seq, one in list(state.evictions.items()):
-        if one.act.gang_id == gang_id or not (
-            one.act.gang_id in state.gangs.by_id or one.act.gang_id in state.gangs.remembered
-        ):
+        gang = state.gangs.find(one.act.gang_id)
+        is_gone = gang is None and one.act.gang_id not in state.gangs.remembered
+        if one.act.gang_id == gang_id or is_gone or (gang is not None and gang is released):
             del state.evictions[seq]
 
 
@@ -243,7 +244,7 @@ def _take_removal(state: State, outcome_seq: int, outcome: Outcome) -> None:
     eviction = state.evictions.get(outcome.decision_seq)
     if eviction is not None:
         eviction.outcome, eviction.outcome_seq = outcome, outcome_seq
-        gang = state.gangs.by_id.get(eviction.act.gang_id)
+        gang = state.gangs.find(eviction.act.gang_id)
     else:
         preemption = state.preemptions.logged[outcome.decision_seq]
         preemption.outcome, preemption.outcome_seq = outcome, outcome_seq

@@ -306,7 +306,7 @@ def _uids(named: Iterable[Binding | Victim]) -> frozenset[str]:
 
 def _gang_of(tables: "Tables", one: Preemption) -> Gang | None:
     """The preemptor, by its id; if its object was recreated, by its pods."""
-    gang = tables.gangs.by_id.get(one.act.gang_id)
+    gang = tables.gangs.find(one.act.gang_id)
     if gang is not None:
         return gang
     for binding in one.act.bindings:

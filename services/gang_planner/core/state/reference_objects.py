@@ -87,10 +87,14 @@ class ResourceClaims(Table[ResourceClaim]):
             self._note(one)
         return super().remove(uid)
 
-    def of_pod(self, pod_uid: str) -> list[ResourceClaim]:
-        """The claims for extended resources of a pod, by name."""
+    def of_pod(self, namespace: str, pod_uid: str) -> list[ResourceClaim]:
+        """The claims for extended resources of a pod in a namespace, by name. A claim in another
+        one that names the pod as its owner is not the pod's.
+        """
         found = (self[uid] for uid in self._of_pods.get(pod_uid, ()))
-        return sorted(found, key=lambda one: one.name)
+        return sorted(
+            (one for one in found if one.namespace == namespace), key=lambda one: one.name
+        )
 
     def _note(self, one: ResourceClaim) -> None:
         self._log.append(one)

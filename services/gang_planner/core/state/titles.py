@@ -18,7 +18,8 @@ def title_of(state: State, gang: Gang) -> str:
 
     owner = gang.group.owner if gang.group is not None else None
     members = (member.pod for member in gang.members.values())
-    known = owner_title(state.reference_objects.workloads, pod_of, owner, members)
+    workloads = state.reference_objects.workloads
+    known = owner_title(workloads, pod_of, owner, gang.namespace, members)
     distinction = state.gangs.distinction(gang)
     title = f"{gang.namespace}/{known or gang.name}"
     return f"{title} ({distinction})" if distinction else title

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+import pytest
 from msgspec.structs import replace
 
 from services.api.core import gang_book
@@ -9,6 +10,7 @@ from services.api.core.cluster_state import ClusterState
 from services.api.core.gang_book import GangBook
 from services.api.core.versions import Version, read_version
 from shared.contracts.cluster import Gone, PodChanges, PodGroupChanges, WorkloadChanges
+from shared.contracts.identity import id_of_key
 from shared.model.objects import Owner, Pod, PodGroup
 from shared.model.reference_objects import Workload
 from tests.services.api.scene import FIRST_SEEN_MS, verdict
@@ -112,6 +114,19 @@ def test_a_group_that_comes_after_its_pods_finds_them() -> None:
     record = PodGroupChanges(epoch=EPOCH, at_ms=1, changed=(group("train"),))
     assert found.put_cluster(8, found.cluster.apply(8, record)) == {("team", "train")}
     assert len(found.forms(entry, sees_all=True).gang.status.placement) == 1
+
+
+@pytest.mark.parametrize("gang_id", ["job", id_of_key(("owner", "team", "job"))])
+def test_pods_of_another_namespace_with_the_same_owner_are_not_a_gangs(gang_id: str) -> None:
+    """Under the ids of this version, and of planners of the version before."""
+    ours = replace(pod("train-0", "", on="ours"), owner=JOB)
+    theirs = replace(pod("evil-0", "", on="theirs"), owner=JOB, namespace="evil")
+    found = book(pods=[theirs, ours])
+    found.put_verdict(1, verdict("team", "train", gang_id=gang_id, uid=""))
+    entry = found.get(("team", "train"))
+    assert entry is not None
+    placement = found.forms(entry, sees_all=True).gang.status.placement
+    assert [(one.node, one.members) for one in placement] == [("ours", 1)]
 
 
 def test_deletions_are_bounded_and_it_is_known_from_where_on_they_are_complete() -> None:

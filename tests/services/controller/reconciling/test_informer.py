@@ -57,7 +57,9 @@ async def test_objects_are_found_by_key_and_by_owner_and_handlers_hear_of_each_c
     await client.create(MAPS, config_map("a", owner=uid), namespace="default")
     informer = Informer(client, MAPS, ConfigMap)
     async with running(informer) as reported:
-        assert [key_of(one) for one in informer.owned_by(uid)] == ["default/a"]
+        assert [key_of(one) for one in informer.owned_by(uid, namespace="default")] == ["default/a"]
+        assert informer.owned_by(uid, namespace="evil") == [], "an owner is in its namespace"
+        assert informer.owned_by(uid, namespace="def") == []
         await client.patch(MAPS, "a", {"data": {"x": "1"}}, namespace="default")
         await eventually(lambda: ("a", "changed") in reported)
         found = informer.get("default/a")
@@ -65,7 +67,7 @@ async def test_objects_are_found_by_key_and_by_owner_and_handlers_hear_of_each_c
         assert found.data == {"x": "1"}
         await client.delete(MAPS, "a", namespace="default")
         await eventually(lambda: reported[-1] == ("a", "went"))
-        assert informer.owned_by(uid) == []
+        assert informer.owned_by(uid, namespace="default") == []
         assert [what for name, what in reported if name == "a"] == ["appeared", "changed", "went"]
 
 

@@ -40,6 +40,8 @@ class LoggedScene(Scene):
         self.done: set[int] = set()
         #: The epochs that planners opened after the first one, by sequence.
         self.epochs: list[tuple[int, EpochOpened]] = []
+        #: Whether planners that take over derive the ids of owners' gangs by the present rule.
+        self.namespaced_ids = False
         #: Refuses a binding, by a policy.
         self.refuses: Callable[[Binding], bool] = lambda _: False
         nodes = list(nodes)
@@ -130,6 +132,7 @@ class LoggedScene(Scene):
             cluster_epoch=1,
             cluster_seq=planner.cluster_seq,
             snapshot_seq=planner.snapshot_seq,
+            namespaced_ids=self.namespaced_ids,
         )
         self.epochs.append((self.decision_seq, epoch))
         planner.apply_decision(self.decision_seq, epoch)

@@ -313,6 +313,15 @@ class TestChanges:
         assert devices(placed(scene, "g")) == {"g-worker-0": ["gpu-1"]}
         assert submit(scene, "h") is None
 
+    def test_a_claim_in_another_namespace_that_names_a_pod_is_not_the_pods(self) -> None:
+        scene = Scene([plain("n0")])
+        scene.put(gpu_class(), make_slice("n0", 2))
+        forged = make_device_claim(
+            "x", allocated=((DRIVER, "n0", "gpu-0"),), extended=True, owner_uid="g-worker-0"
+        )
+        scene.put(msgspec.structs.replace(forged, namespace="evil"))
+        assert devices(placed(scene, "g")) == {"g-worker-0": ["gpu-1"]}
+
 
 class TestLife:
     def test_devices_stay_taken_until_the_claim_shows_them_and_then_with_it(self) -> None:

@@ -3,7 +3,7 @@
 import msgspec
 
 from services.observer.core.recount import Recount
-from shared.model.objects import Pod
+from shared.model.objects import Owner, Pod
 from tests.services.observer.scene import Scene, group, node, pod
 
 PROVED = Recount("proved")
@@ -70,6 +70,16 @@ def test_a_gang_made_again_under_its_name_is_another_row() -> None:
     assert (here.ended_ms, here.whole_ms) == (0, 0)
     assert (gone.ended_ms, gone.members) == (ended, 0)
     assert gone.whole_ms
+
+
+def test_pods_of_two_namespaces_with_one_owner_are_two_rows() -> None:
+    owner = Owner(api_version="batch/v1", kind="Job", name="train", uid="job")
+    scene = Scene()
+    scene.begins(node("n0"))
+    ours = msgspec.structs.replace(pod("a", "", on="n0"), owner=owner)
+    scene.pods(ours, msgspec.structs.replace(pod("b", ""), owner=owner, namespace="evil"))
+    assert [scene.row(f"{one}/train").members for one in ("team", "evil")] == [1, 1]
+    assert not scene.row("team/train").partial_since_ms
 
 
 def test_gangs_that_have_gone_leave_the_report_oldest_first_and_are_counted() -> None:

@@ -147,7 +147,7 @@ def demand_of(
     for one, key in zip(shape.device_claims, keys, strict=True):
         name = key[1]
         if isinstance(one, PodDevices):
-            claims = tables.resource_claims.of_pod(one.pod_uid)
+            claims = tables.resource_claims.of_pod(shape.namespace, one.pod_uid)
             made = [claim for claim in claims if claim.is_allocated]
             if made and made[0].deleting:
                 return DeviceDemand(refusal=f'resourceclaim "{made[0].name}" is being deleted')

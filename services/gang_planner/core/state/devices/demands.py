@@ -79,5 +79,5 @@ class Demands:
         claims = self._tables.resource_claims
         named: Claims = list(map(claims.by_name.get, shape.device_keys))
         for pod_uid in shape.device_pods:
-            named += claims.of_pod(pod_uid)
+            named += claims.of_pod(shape.shape.namespace, pod_uid)
         return named

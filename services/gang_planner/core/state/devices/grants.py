@@ -78,7 +78,7 @@ def usable_on(grant: Grant, nodes: NodeTable) -> Bools:
 def allocations(claims: ResourceClaims, key: Key, claim_uid: str) -> int:
     """How often the claim was seen with devices."""
     pod_uid = pod_uid_of(key[1])
-    uids = [claim_uid] if pod_uid is None else [one.uid for one in claims.of_pod(pod_uid)]
+    uids = [claim_uid] if pod_uid is None else [one.uid for one in claims.of_pod(key[0], pod_uid)]
     return sum(claims.allocations.get(uid, 0) for uid in uids)
 
 
@@ -98,6 +98,6 @@ def has_devices(claims: ResourceClaims, key: Key) -> bool:
 def _claims_of(claims: ResourceClaims, key: Key) -> "list[ResourceClaim]":
     pod_uid = pod_uid_of(key[1])
     if pod_uid is not None:
-        return claims.of_pod(pod_uid)
+        return claims.of_pod(key[0], pod_uid)
     claim = claims.by_name.get(key)
     return [] if claim is None else [claim]
