@@ -5,7 +5,7 @@ namespace has a ResourceQuota, as docs/security.md asks of an operator.
 """
 
 import itertools
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from typing import Final
 
@@ -304,7 +304,7 @@ async def change_everything(tenant: Tenant, targets: list[Object]) -> None:
             tenant.refused.append(str(error)[:300])
 
 
-Attempt = Callable[[Tenant, list[Object]], object]
+Attempt = Callable[[Tenant, list[Object]], Awaitable[None]]
 ATTEMPTS: Final = (
     forge_owners,
     write_any_uid,

@@ -44,7 +44,9 @@ def explore(*faults: str, members: int = 3, **rules: Any) -> Result:
         Rules(
             faults=frozenset(faults),
             faults_max=len(faults),
-            **({"gangs": (members,), "nodes": members + 1} | rules),
+            gangs=(members,),
+            nodes=members + 1,
+            **rules,
         )
     )
     assert binders.machines.steps_taken, "no step of the real binder was taken"

@@ -84,7 +84,7 @@ def cooldown_ms(pod: Pod, defaults: Defaults) -> int:
     return min(pod.cooldown_ms, 1_000 * defaults.ceilings.minimum_run_s)
 
 
-def shortened(gang: Gang, defaults: Defaults) -> list[str]:
+def shortened_durations(gang: Gang, defaults: Defaults) -> list[str]:
     """A sentence for each duration of the gang's group that is longer than what applies."""
     found: list[str] = []
     for key, value in gang.group.settings if gang.group is not None else ():

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from services.gang_planner.core.lifecycle import release
 from services.gang_planner.core.lifecycle.assessment import growing
 from services.gang_planner.core.state.existing_requests import requests_of
-from services.gang_planner.core.state.gang_settings import Defaults, shortened
+from services.gang_planner.core.state.gang_settings import Defaults, shortened_durations
 from services.gang_planner.core.state.gangs import Gang
 from services.gang_planner.core.state.holds import Hold
 from services.gang_planner.core.state.member_states import PLACED, RUNNING, WAITING
@@ -188,7 +188,7 @@ def _provisioning_failed(state: State, gang: Gang) -> _Claim:
 
 
 def _duration_shortened(gang: Gang, defaults: Defaults) -> _Claim:
-    found = shortened(gang, defaults)
+    found = shortened_durations(gang, defaults)
     if not found:
         return _Claim("DurationShortened", holds=False)
     return _Claim("DurationShortened", True, "AboveCeiling", "; ".join(found))
