@@ -44,6 +44,8 @@ class GangTable:
         #: Groups of groups, and their groups.
         self.trees = GroupTrees()
         self._declared: dict[GangKey, dict[str, PodGroup]] = {}
+        #: The groups of gangs that trees declare. A group outside any tree may have the same key.
+        self._tree_groups: dict[GangKey, PodGroup] = {}
         #: Whether the ids of gangs of one owner contain its namespace: as the newest epoch or
         #: checkpoint of DECISIONS says.
         self.namespaced_ids = False
@@ -209,9 +211,9 @@ class GangTable:
         for key in dict.fromkeys(keys):
             group = self.trees.group_of_gang(key)
             if group is None:
-                self._declared.pop(key, None)
+                self._tree_groups.pop(key, None)
             else:
-                self._declared[key] = {group.uid: group}
+                self._tree_groups[key] = group
             gang = self.gangs.get(key)
             if gang is None and group is not None and at_ms is not None:
                 named = group.uid if not self.remembered else ""
@@ -224,7 +226,7 @@ class GangTable:
         """Set the gang's group to its preferred object; without an object to the group that its
         members declare, or to None.
         """
-        declared = self._declared.get(gang.key, {})
+        declared = self._objects_of(gang.key)
         chosen = _preferred(gang, declared.values()) or _of_members(gang)
         _keep_standing(gang, chosen)
         for uid, group in declared.items():
@@ -255,9 +257,14 @@ class GangTable:
         if chosen is not None and chosen.phase == "Inqueue" and not gang.have():
             gang.queue.promise(gang.gang_id, gang.queue.amounts(chosen.min_resources or ()))
 
+    def _objects_of(self, key: GangKey) -> dict[str, PodGroup]:
+        """The objects that declare a gang, by UID; a tree is one."""
+        declared, of_tree = self._declared.get(key, {}), self._tree_groups.get(key)
+        return declared if of_tree is None else {**declared, of_tree.uid: of_tree}
+
     def drop_if_empty(self, gang: Gang) -> None:
         """Remove a gang without objects, members, open notes and holds."""
-        if not gang.vacant or gang.key in self._declared or self.gangs.get(gang.key) is not gang:
+        if not gang.vacant or self._objects_of(gang.key) or self.gangs.get(gang.key) is not gang:
             return
         # Not left to the next cycle: a replay leaves out cycles that wrote nothing.
         self.leave_backlog(gang)

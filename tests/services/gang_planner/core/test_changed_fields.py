@@ -16,16 +16,17 @@ import msgspec
 import pytest
 
 from services.gang_planner.core.state.columns import AMOUNT_MAX
-from shared.model.objects import Node, Pod
-from tests.services.gang_planner.core.scene import Scene, make_node, make_shape
+from shared.model.objects import GROUP_NAME_SCOPE, Node, Pod
+from tests.services.gang_planner.core.scene import Scene, make_group, make_node, make_shape
 from tests.support.snapshots import CHANGES
 
-_UIDS: Final = tuple(f"uid-{number}" for number in range(5))
+_UIDS: Final = tuple(f"uid-{number}" for number in range(6))
 _WORDS: Final = ("", "a", "b", "default", "cpu", "example.com/x", *_UIDS)
 _NAMESPACES: Final = ("prod", "evil")
 _NUMBERS: Final = (0, 1, 2, 5, 1000, AMOUNT_MAX)
 _SHAPES: Final = (b"", make_shape({"cpu": 100}), make_shape({"cpu": 9000, "example.com/x": 1}))
 _KINDS: Final = tuple(CHANGES)
+_SCOPES: Final = (GROUP_NAME_SCOPE, "sigs")
 
 
 def value_of(kind: Any, random: Random, depth: int = 0) -> Any:
@@ -70,14 +71,17 @@ def struct_of(kind: type[msgspec.Struct], random: Random, depth: int = 0) -> Any
 
 def an_object(kind: type, random: Random, version: int) -> Any:
     """An object of the kind as the watcher could read it: the API server chose its UID, and of one
-    UID neither name nor namespace ever changes.
+    UID neither name nor namespace ever changes. Scopes are the dialects' own.
     """
     made = struct_of(kind, random)
     number = random.randrange(len(_UIDS))
     fixed: dict[str, Any] = {"uid": f"{kind.__name__}-{number}", "resource_version": version}
-    fixed["name"] = f"name-{number % 3}"
+    fixed["name"] = f"name-{number % 2}"
     if hasattr(made, "namespace"):
-        fixed["namespace"] = _NAMESPACES[number % 2]
+        fixed["namespace"] = _NAMESPACES[number // 3]
+    for scope in ("scope", "parent_scope", "group_scope"):
+        if hasattr(made, scope):
+            fixed[scope] = random.choice(_SCOPES)
     if kind is Pod:
         # The planner trusts the watcher in what it derives.
         fixed |= {"ours": random.random() < 0.9, "declared_group": None}
@@ -96,7 +100,7 @@ def lived(seed: int, rounds: int) -> tuple[Scene, dict[str, Any]]:
             one = left.pop(random.choice(sorted(left)))
             scene.remove(one)
         else:
-            one = an_object(kind, random, number + 2)
+            one = as_it_can_be(an_object(kind, random, number + 2), left, number)
             # Another object of this name was deleted before this one was made.
             for other in [each for each in left.values() if is_same(each, one)]:
                 scene.remove(left.pop(other.uid))
@@ -105,6 +109,18 @@ def lived(seed: int, rounds: int) -> tuple[Scene, dict[str, Any]]:
         if random.random() < 0.3:
             scene.step(after_ms=random.choice((0, 10, 1500)))
     return scene, left
+
+
+def as_it_can_be(one: Any, left: dict[str, Any], number: int) -> Any:
+    """The object under the UID that one of its name has, or under a UID that none has had; a pod
+    stays on its node.
+    """
+    known = next((each for each in left.values() if each.uid.startswith(f"{one.uid}/")), None)
+    uid = known.uid if known is not None else f"{one.uid}/{number}"
+    one = msgspec.structs.replace(one, uid=uid)
+    if isinstance(one, Pod) and known is not None and known.node:
+        one = msgspec.structs.replace(one, node=known.node)
+    return one
 
 
 def is_same(one: Any, other: Any) -> bool:
@@ -166,3 +182,24 @@ def test_an_object_that_changed_and_went_leaves_no_entry_in_any_index(kind: type
         scene.remove(one)
     scene.step()
     assert entries() == before
+
+
+def test_a_tree_and_a_plain_group_of_one_name_come_and_go_in_any_order() -> None:
+    """A CompositePodGroup and a PodGroup of Kubernetes' API may have one name: neither object's end
+    takes the other's from the planner.
+    """
+    root = make_group("g", 1, uid="root", scope="kubernetes", dialect="composite", min_groups=1)
+    plain = make_group("g", 1, uid="plain", scope="kubernetes", dialect="kubernetes")
+    for objects in ((root, plain), (plain, root)):
+        for gone in (objects, objects[::-1]):
+            scene = Scene([make_node("node-0")])
+            scene.put(*objects)
+            scene.step()
+            scene.remove(gone[0])
+            scene.step()
+            (gang,) = scene.planner._state.gangs.gangs.values()
+            assert gang.group is not None
+            assert gang.group.uid == gone[1].uid
+            scene.remove(gone[1])
+            scene.step()
+            assert not scene.planner._state.gangs.gangs
