@@ -9,7 +9,7 @@ from typing import TypeVar
 import msgspec
 
 from shared.bus.connection import Bus, Message, Subscription
-from shared.bus.errors import NoAnswer
+from shared.bus.errors import MessageTooLarge, NoAnswer
 from shared.contracts import codec
 
 Question = TypeVar("Question")
@@ -27,8 +27,9 @@ async def serve(
     """Answer requests on `subject`, one after the other, until the subscription is closed.
 
     A request that `decode` (of `shared.contracts.codec`) does not decode is logged and gets no
-    answer. `answer` may return None for no answer, and must be quick, because the next request
-    waits; an exception of it is a bug, and fails the bus.
+    answer; likewise if the answer, into which users' objects enter, is larger than a message.
+    `answer` may return None for no answer, and must be quick, because the next request waits; an
+    exception of it is a bug, and fails the bus.
     """
 
     async def handle(message: Message) -> None:
@@ -39,7 +40,10 @@ async def serve(
             return
         reply = await answer(question)
         if reply is not None and message.reply:
-            await bus.publish(message.reply, codec.encode(reply))
+            try:
+                await bus.publish(message.reply, codec.encode(reply))
+            except MessageTooLarge as error:
+                _log.error("the answer to a question on %s is not sent: %s", subject, error)
 
     return await bus.subscribe(subject, handle)
 

@@ -71,3 +71,19 @@ async def test_an_answer_that_does_not_decode_is_no_answer(connect: ConnectBus) 
     with pytest.raises(NoAnswer, match="does not decode"):
         await ask(bus, ASK_STATUS, StatusRequest(), codec.decode_status, timeout_s=1.0)
     assert await ask_all(bus, ASK_STATUS, StatusRequest(), codec.decode_status, wait_s=0.05) == []
+
+
+async def test_an_answer_larger_than_a_message_is_not_sent_and_the_next_one_is(
+    connect: ConnectBus,
+) -> None:
+    bus = await connect()
+    instances = iter(("x" * (bus.payload_bytes_max + 1), "y"))
+
+    async def answer(_: StatusRequest) -> ServiceStatus:
+        return status(next(instances))
+
+    await serve(bus, ASK_STATUS, codec.decode_status_request, answer)
+    with pytest.raises(NoAnswer):
+        await bus.request(ASK_STATUS, codec.encode(StatusRequest()), timeout_s=0.1)
+    got = await ask(bus, ASK_STATUS, StatusRequest(), codec.decode_status, timeout_s=1.0)
+    assert got == status("y")

@@ -4,6 +4,9 @@ It is computed from the gangs, so that a standby, which runs no cycles and has n
 answer.
 """
 
+from collections.abc import Iterable
+from typing import Final
+
 from services.gang_planner.core.placement.session import Session
 from services.gang_planner.core.queueing import fair_share
 from services.gang_planner.core.state.amounts import in_words, listed
@@ -12,16 +15,23 @@ from services.gang_planner.core.state.planner_state import State
 from services.gang_planner.core.state.queued_demand import QueuedDemand
 from services.gang_planner.core.state.queues import QueueEntry
 from services.gang_planner.core.verdicts.quota_messages import fault_in_words
+from shared.contracts import codec
 from shared.contracts.questions import LedgerAmount, LedgerAnswer, LedgerQueue, LedgerTotal
+from shared.contracts.subjects import PAGE_BYTES_MAX
 
 #: Maximum number of resources listed for one queue; clusters have fewer.
 _RESOURCES_MAX = 32
 #: Maximum number of gangs listed with the most pods of a queue.
 _HOLDERS_MAX = 5
+#: Bytes of the queues of a page, less the last one: the totals of their resources are smaller, so
+#: both are a page.
+_QUEUES_BYTES_MAX: Final = PAGE_BYTES_MAX // 2
 
 
-def ledger(state: State, session: Session) -> LedgerAnswer:
-    """The amounts of all queues that exist or that gangs name, sorted by name."""
+def ledger(state: State, session: Session, after: str = "") -> LedgerAnswer:
+    """A page of the amounts of queues that exist or that gangs name, sorted by name: those with
+    names greater than `after`.
+    """
     session.begin()
     state.queues.limit(state.nodes.changes.position, lambda: session.totals)
     demand = QueuedDemand()
@@ -32,14 +42,25 @@ def ledger(state: State, session: Session) -> LedgerAnswer:
             line.count(state, gang, demand)
     fair_share.share_out(state, session, demand)
     waits = _waiting(state, demand)
-    queues = tuple(
-        line.summary(state, session, waits.get(name, {})) for name, line in sorted(lines.items())
-    )
+    names = sorted(name for name in lines if name > after)
+    queues = _page(lines[name].summary(state, session, waits.get(name, {})) for name in names)
     return LedgerAnswer(
         queues=queues,
         shared=session.policies.deserve is not None,
         totals=_totals(state, session, demand, queues),
+        more=len(queues) < len(names),
     )
+
+
+def _page(queues: Iterable[LedgerQueue]) -> tuple[LedgerQueue, ...]:
+    page: list[LedgerQueue] = []
+    size = 0
+    for queue in queues:
+        page.append(queue)
+        size += len(codec.encode(queue))
+        if size >= _QUEUES_BYTES_MAX:
+            break
+    return tuple(page)
 
 
 def _totals(

@@ -16,7 +16,7 @@ from services.gang_planner.core.state.admission_queue import AdmissionQueue
 from services.gang_planner.core.state.gang_history import History, Kept
 from services.gang_planner.core.state.gangs import Gang
 from services.gang_planner.core.state.pod_shapes import ShapeTable
-from services.gang_planner.core.state.queues import QueueTable
+from services.gang_planner.core.state.queues import DEFAULT, QueueTable
 from shared.contracts.identity import id_of_key, safe_token
 from shared.dialects.discovery import precedence_of, preferred_dialects
 from shared.model.gang_keys import UNNAMED, GangKey, is_of_pods, key_of_group, scope_of
@@ -110,7 +110,7 @@ class GangTable:
         """Return the gang of a key, or create it, with the id of its group if there is one."""
         gang = self.gangs.get(key)
         if gang is None:
-            gang = Gang(key, namespace, name, self._queues.entry("default"))
+            gang = Gang(key, namespace, name, self._queues.join(DEFAULT))
             gang.history.first_seen_ms = at_ms
             self.gangs[key] = gang
             if key[0] not in UNNAMED:
@@ -284,6 +284,7 @@ class GangTable:
         self._forget_former(gang)
         self.retired[gang.gang_id] = None
         gang.queue.promise(gang.gang_id, {})
+        self._queues.leave(gang.queue)
 
     def keep_vacant(self, key: GangKey, gang_id: str, kept: Kept, at_ms: int) -> Gang:
         """Return or create the gang of a hold in the log that is not in the cluster state yet."""
@@ -423,8 +424,8 @@ class GangTable:
     def _settle(self, gang: Gang) -> None:
         """Update the gang's queue and priority from the current objects."""
         named = self.queue_of_namespace(gang.group) or gang.queue_name
-        entry = self._queues.entry(named)
-        if entry is not gang.queue:
+        if named != gang.queue.name:
+            entry = self._queues.join(named)
             gang.queue.promise(gang.gang_id, {})
             for shape_id, count in gang.held.items():
                 shape = self._shapes.entries[shape_id]
@@ -433,7 +434,8 @@ class GangTable:
             if gang.held:
                 del gang.queue.holders[gang]
                 entry.holders[gang] = None
-            gang.queue = entry
+            before, gang.queue = gang.queue, entry
+            self._queues.leave(before)
         gang.priority = self.priority_of(gang)
         self.changed[gang.key] = gang
 

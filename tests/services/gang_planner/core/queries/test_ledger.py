@@ -2,7 +2,9 @@
 
 import pytest
 
+from shared.contracts import codec
 from shared.contracts.questions import LedgerQueue
+from shared.contracts.subjects import MESSAGE_BYTES_MAX
 from shared.model.objects import Queue
 from tests.services.gang_planner.core.scene import (
     Scene,
@@ -143,3 +145,18 @@ def test_a_parent_queue_reports_what_its_children_wait_for_together() -> None:
     found = {name: one.amounts[0] for name, one in lines(scene).items() if one.amounts}
     published = {name: (one.used, one.wanted) for name, one in found.items()}
     assert published == {"left": (5_000, 20_000), "right": (0, 7_000), "top": (5_000, 27_000)}
+
+
+def test_a_ledger_of_more_queues_than_a_message_holds_is_answered_in_pages() -> None:
+    scene = Scene([make_node("n0")], leading=False)
+    names = [f"{number:04}-{'x' * 240}" for number in range(3000)]
+    for name in names:
+        scene.put(Queue(uid=name, dialect="volcano", name=name, resource_version=1))
+    found: list[str] = []
+    more = True
+    while more:
+        page = scene.planner.ledger(found[-1] if found else "")
+        assert len(codec.encode(page)) < MESSAGE_BYTES_MAX
+        found += [one.name for one in page.queues]
+        more = page.more
+    assert found == names
