@@ -209,6 +209,8 @@ class QueueReconciler:
         if was != now:
             if was is not None:
                 self._groups[was] -= 1
+                if not self._groups[was]:
+                    del self._groups[was]
             if now is not None:
                 self._groups[now] += 1
         if was != now or self._pauses_s != _PAUSES_S:
