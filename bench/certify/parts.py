@@ -82,6 +82,7 @@ def programs(extent: Extent, session_file: Path) -> list[Part]:
         _measuring("claims", "bench.claims", ("--rounds", str(max(2, extent.runs))), 40),
         _measuring("planner", "bench.planner", ("--strict",), 30),
         _measuring("queues", "bench.queues", ("--strict",), 20),
+        _measuring("churn", "bench.churn", ("--strict",), 20),
         *(
             _measuring(
                 f"controller {jobs}x{pods}", "bench.controller", (*_of(jobs, pods), *runs), 40

@@ -10,6 +10,7 @@ from services.api.core.fit_objects import GangQuestion
 from services.api.errors import RequestFailed
 from shared.bus.connection import Bus
 from shared.bus.errors import BusError, MessageTooLarge
+from shared.bus.ledger import ask_ledger
 from shared.bus.questions import ask
 from shared.contracts import codec, subjects
 from shared.contracts.questions import (
@@ -17,7 +18,6 @@ from shared.contracts.questions import (
     FragmentationAnswer,
     FragmentationRequest,
     LedgerAnswer,
-    LedgerRequest,
 )
 from shared.runtime.user_turns import UserTurns
 
@@ -115,10 +115,4 @@ class PlannerQuestions:
         )
 
     async def _ask_ledger(self) -> LedgerAnswer:
-        return await ask(
-            self._bus,
-            subjects.ASK_LEDGER,
-            LedgerRequest(),
-            codec.decode_ledger_answer,
-            timeout_s=_TIMEOUT_S,
-        )
+        return await ask_ledger(self._bus, timeout_s=_TIMEOUT_S)

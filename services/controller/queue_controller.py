@@ -17,9 +17,7 @@ from services.controller.reconciling.controller import Runtime, Wake
 from services.controller.reconciling.informer import Informer
 from shared.bus.connection import Bus
 from shared.bus.errors import BusError
-from shared.bus.questions import ask
-from shared.contracts import codec, subjects
-from shared.contracts.questions import LedgerRequest
+from shared.bus.ledger import ask_ledger
 from shared.kinds.command import Command
 from shared.kinds.metadata import Metadata
 from shared.kinds.podgroup import PodGroup
@@ -51,13 +49,7 @@ ReadAllocated = Callable[[], Awaitable[Allocated | None]]
 def from_ledger(bus: Bus) -> ReadAllocated:
     async def allocated() -> Allocated | None:
         try:
-            ledger = await ask(
-                bus,
-                subjects.ASK_LEDGER,
-                LedgerRequest(),
-                codec.decode_ledger_answer,
-                timeout_s=_REQUEST_TIMEOUT_S,
-            )
+            ledger = await ask_ledger(bus, timeout_s=_REQUEST_TIMEOUT_S)
         except BusError:
             return None
         return {
@@ -217,6 +209,8 @@ class QueueReconciler:
         if was != now:
             if was is not None:
                 self._groups[was] -= 1
+                if not self._groups[was]:
+                    del self._groups[was]
             if now is not None:
                 self._groups[now] += 1
         if was != now or self._pauses_s != _PAUSES_S:

@@ -91,8 +91,8 @@ class Standby:
             said = f"an internal error of the planner: {type(error).__name__}; its log says more"
             return FitAnswer(fits=False, ever=True, sentence=said, failure="internal")
 
-    async def _answer_ledger(self, _: LedgerRequest) -> LedgerAnswer | None:
-        return self._planner.ledger() if self._answers else None
+    async def _answer_ledger(self, question: LedgerRequest) -> LedgerAnswer | None:
+        return self._planner.ledger(question.after) if self._answers else None
 
     async def _answer_fragmentation(self, _: FragmentationRequest) -> FragmentationAnswer | None:
         return self._planner.fragmentation() if self._answers else None

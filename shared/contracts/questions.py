@@ -128,7 +128,11 @@ class FragmentationAnswer(Struct, frozen=True, kw_only=True, tag="fragmentation.
 
 
 class LedgerRequest(msgspec.Struct, frozen=True, kw_only=True, tag="ledger.ask"):
-    """Requests the queue ledger, on `ask.planner.ledger`."""
+    """Requests the queue ledger, on `ask.planner.ledger`. `shared.bus.ledger` reads all pages."""
+
+    #: The page begins with the first queue whose name is greater. Planners of older versions do not
+    #: know it, and answer with all queues.
+    after: str = ""
 
 
 class LedgerAmount(Struct, frozen=True, kw_only=True):
@@ -198,12 +202,14 @@ class LedgerQueue(Struct, frozen=True, kw_only=True):
 
 
 class LedgerAnswer(Struct, frozen=True, kw_only=True, tag="ledger.answer"):
-    """All queues by name. `shared`: whether a policy computes fair shares."""
+    """A page of the queues, by name. `shared`: whether a policy computes fair shares."""
 
     queues: tuple[LedgerQueue, ...]
     shared: bool = True
-    #: One for each resource that a queue names.
+    #: One for each resource that a queue of the page names.
     totals: tuple[LedgerTotal, ...] = ()
+    #: Whether there are queues after the last one of this page.
+    more: bool = False
 
 
 class RequestRefused(Struct, frozen=True, kw_only=True, tag="request.refused"):

@@ -27,6 +27,8 @@ class Table(dict[str, _Kind]):
             and one.resource_version < before.resource_version
         ):
             return False
+        if before is not None and _name_of(before) != _name_of(one):
+            self._leave_name(before)
         self[one.uid] = one
         self.by_name[_name_of(one)] = one
         self.changes += 1
@@ -37,12 +39,15 @@ class Table(dict[str, _Kind]):
         one = self.pop(uid, None)
         if one is None:
             return False
-        name = _name_of(one)
-        # A new object of the same name may have arrived before this deletion.
-        if self.by_name[name].uid == uid:
-            del self.by_name[name]
+        self._leave_name(one)
         self.changes += 1
         return True
+
+    def _leave_name(self, one: _Kind) -> None:
+        name = _name_of(one)
+        # A new object of the same name may have arrived before this one's deletion.
+        if name in self.by_name and self.by_name[name].uid == one.uid:
+            del self.by_name[name]
 
     def keep_only(self, named: Collection[str]) -> None:
         """Remove all objects except those with these UIDs."""

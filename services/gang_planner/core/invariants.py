@@ -277,7 +277,17 @@ def _check_starts(state: State, now_ms: int) -> _Contradictions:
             yield f"gang {key}", "is under repair without a note"
 
 
+def _check_counts_of_gangs(state: State) -> _Contradictions:
+    gangs = Counter(gang.queue.name for gang in state.gangs.gangs.values())
+    for name in gangs.keys() | state.queues.entries.keys():
+        entry = state.queues.entries.get(name)
+        if entry is None or entry.gangs != gangs[name]:
+            counted = entry.gangs if entry is not None else 0
+            yield f"queue {name}", f"counts {counted} gangs, but has {gangs[name]}"
+
+
 def _check_queues(state: State) -> _Contradictions:
+    yield from _check_counts_of_gangs(state)
     for entry in state.queues.entries.values():
         holders = {one for one in state.gangs.gangs.values() if one.held and one.queue is entry}
         if holders != {one for one in entry.holders if state.gangs.gangs.get(one.key) is one}:

@@ -248,11 +248,13 @@ class Planner:
         asker = questions.Asker(self._state, self._policies, actions, self._cycle.now_ms)
         return asker.would_fit(question)
 
-    def ledger(self) -> LedgerAnswer:
-        """The held, deserved and queued amounts of all queues. Only standby planners are asked."""
+    def ledger(self, after: str = "") -> LedgerAnswer:
+        """The held, deserved and queued amounts of a page of queues, those whose names are greater
+        than `after`. Only standby planners are asked.
+        """
         self._state.extended_resources.count_devices()
         holds.attach_known(self._state)
-        return ledger.ledger(self._state, self._session)
+        return ledger.ledger(self._state, self._session, after)
 
     def fragmentation(self) -> FragmentationAnswer:
         """How many more pods of common shapes fit. Only standby planners are asked."""

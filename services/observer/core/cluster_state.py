@@ -122,4 +122,11 @@ class ClusterState:
     def _remove_load(self, uid: str) -> Load | None:
         """Take the pod off its node."""
         pod = self.pods.get(uid)
-        return None if pod is None else self.loads.get(pod.node, {}).pop(uid, None)
+        if pod is None or pod.node not in self.loads:
+            return None
+        on_node = self.loads[pod.node]
+        load = on_node.pop(uid, None)
+        # A pod may name a node that does not exist.
+        if not on_node:
+            del self.loads[pod.node]
+        return load

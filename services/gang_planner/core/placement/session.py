@@ -136,6 +136,7 @@ class Session:
         self.work_left = WORK_MAX
         self.bindings_left = BINDINGS_MAX
         self.usable = None
+        self.pairs.trim()
         self._in_flight = pods_in_flight
         self._in_flight_max = in_flight_max or _UNBOUNDED
         nodes = self.node_capacity.nodes

@@ -16,6 +16,7 @@ from services.gang_planner.core.state.pod_shapes import ShapeEntry
 from services.gang_planner.core.state.queued_demand import QueuedDemand
 from services.gang_planner.core.state.queues import QueueEntry
 from services.gang_planner.core.verdicts.quota_messages import fault_in_words
+from shared.contracts import codec
 from shared.contracts.questions import (
     LedgerAmount,
     LedgerAnswer,
@@ -23,6 +24,7 @@ from shared.contracts.questions import (
     LedgerReservation,
     LedgerTotal,
 )
+from shared.contracts.subjects import PAGE_BYTES_MAX
 
 #: Maximum number of resources listed for one queue; clusters have fewer.
 _RESOURCES_MAX = 32
@@ -32,10 +34,15 @@ _HOLDERS_MAX = 5
 _RESERVATIONS_MAX: Final = 20
 #: Reason of reservations for pods that wait for their victims to leave.
 _PREEMPTING: Final = "Preempting"
+#: Bytes of the queues of a page, less the last one: the totals of their resources are smaller, so
+#: both are a page.
+_QUEUES_BYTES_MAX: Final = PAGE_BYTES_MAX // 2
 
 
-def ledger(state: State, session: Session) -> LedgerAnswer:
-    """The amounts of all queues that exist or that gangs name, sorted by name."""
+def ledger(state: State, session: Session, after: str = "") -> LedgerAnswer:
+    """A page of the amounts of queues that exist or that gangs name, sorted by name: those with
+    names greater than `after`.
+    """
     session.begin()
     state.queues.limit(state.nodes.changes.position, lambda: session.totals)
     demand = QueuedDemand()
@@ -46,14 +53,25 @@ def ledger(state: State, session: Session) -> LedgerAnswer:
             line.count(state, gang, demand)
     fair_share.share_out(state, session, demand)
     waits = _waiting(state, demand)
-    queues = tuple(
-        line.summary(state, session, waits.get(name, {})) for name, line in sorted(lines.items())
-    )
+    names = sorted(name for name in lines if name > after)
+    queues = _page(lines[name].summary(state, session, waits.get(name, {})) for name in names)
     return LedgerAnswer(
         queues=queues,
         shared=session.policies.deserve is not None,
         totals=_totals(state, session, demand, queues),
+        more=len(queues) < len(names),
     )
+
+
+def _page(queues: Iterable[LedgerQueue]) -> tuple[LedgerQueue, ...]:
+    page: list[LedgerQueue] = []
+    size = 0
+    for queue in queues:
+        page.append(queue)
+        size += len(codec.encode(queue))
+        if size >= _QUEUES_BYTES_MAX:
+            break
+    return tuple(page)
 
 
 def _totals(

@@ -16,7 +16,7 @@ from services.gang_planner.core.state.admission_queue import AdmissionQueue
 from services.gang_planner.core.state.gang_history import History, Kept
 from services.gang_planner.core.state.gangs import Gang
 from services.gang_planner.core.state.pod_shapes import ShapeTable
-from services.gang_planner.core.state.queues import QueueTable
+from services.gang_planner.core.state.queues import DEFAULT, QueueTable
 from shared.contracts.identity import id_of_key, safe_token
 from shared.dialects.discovery import precedence_of, preferred_dialects
 from shared.model.gang_keys import UNNAMED, GangKey, is_of_pods, key_of_group, scope_of
@@ -44,6 +44,8 @@ class GangTable:
         #: Groups of groups, and their groups.
         self.trees = GroupTrees()
         self._declared: dict[GangKey, dict[str, PodGroup]] = {}
+        #: The groups of gangs that trees declare. A group outside any tree may have the same key.
+        self._tree_groups: dict[GangKey, PodGroup] = {}
         #: Whether the ids of gangs of one owner contain its namespace: as the newest epoch or
         #: checkpoint of DECISIONS says.
         self.namespaced_ids = False
@@ -108,7 +110,7 @@ class GangTable:
         """Return the gang of a key, or create it, with the id of its group if there is one."""
         gang = self.gangs.get(key)
         if gang is None:
-            gang = Gang(key, namespace, name, self._queues.entry("default"))
+            gang = Gang(key, namespace, name, self._queues.join(DEFAULT))
             gang.history.first_seen_ms = at_ms
             self.gangs[key] = gang
             if key[0] not in UNNAMED:
@@ -217,9 +219,9 @@ class GangTable:
         for key in dict.fromkeys(keys):
             group = self.trees.group_of_gang(key)
             if group is None:
-                self._declared.pop(key, None)
+                self._tree_groups.pop(key, None)
             else:
-                self._declared[key] = {group.uid: group}
+                self._tree_groups[key] = group
             gang = self.gangs.get(key)
             if gang is None and group is not None and at_ms is not None:
                 named = group.uid if not self.remembered else ""
@@ -232,7 +234,7 @@ class GangTable:
         """Set the gang's group to its preferred object; without an object to the group that its
         members declare, or to None.
         """
-        declared = self._declared.get(gang.key, {})
+        declared = self._objects_of(gang.key)
         chosen = _preferred(gang, declared.values()) or _of_members(gang)
         _keep_standing(gang, chosen)
         for uid, group in declared.items():
@@ -263,9 +265,14 @@ class GangTable:
         if chosen is not None and chosen.phase == "Inqueue" and not gang.have():
             gang.queue.promise(gang.gang_id, gang.queue.amounts(chosen.min_resources or ()))
 
+    def _objects_of(self, key: GangKey) -> dict[str, PodGroup]:
+        """The objects that declare a gang, by UID; a tree is one."""
+        declared, of_tree = self._declared.get(key, {}), self._tree_groups.get(key)
+        return declared if of_tree is None else {**declared, of_tree.uid: of_tree}
+
     def drop_if_empty(self, gang: Gang) -> None:
         """Remove a gang without objects, members, open notes and holds."""
-        if not gang.vacant or gang.key in self._declared or self.gangs.get(gang.key) is not gang:
+        if not gang.vacant or self._objects_of(gang.key) or self.gangs.get(gang.key) is not gang:
             return
         # Not left to the next cycle: a replay leaves out cycles that wrote nothing.
         self.leave_backlog(gang)
@@ -285,6 +292,7 @@ class GangTable:
         self._forget_former(gang)
         self.retired[gang.gang_id] = None
         gang.queue.promise(gang.gang_id, {})
+        self._queues.leave(gang.queue)
 
     def keep_vacant(self, key: GangKey, gang_id: str, kept: Kept, at_ms: int) -> Gang:
         """Return or create the gang of a hold in the log that is not in the cluster state yet."""
@@ -424,8 +432,8 @@ class GangTable:
     def _settle(self, gang: Gang) -> None:
         """Update the gang's queue and priority from the current objects."""
         named = self.queue_of_namespace(gang.group) or gang.queue_name
-        entry = self._queues.entry(named)
-        if entry is not gang.queue:
+        if named != gang.queue.name:
+            entry = self._queues.join(named)
             gang.queue.promise(gang.gang_id, {})
             for shape_id, count in gang.held.items():
                 shape = self._shapes.entries[shape_id]
@@ -434,7 +442,8 @@ class GangTable:
             if gang.held:
                 del gang.queue.holders[gang]
                 entry.holders[gang] = None
-            gang.queue = entry
+            before, gang.queue = gang.queue, entry
+            self._queues.leave(before)
         gang.priority = self.priority_of(gang)
         self.changed[gang.key] = gang
 

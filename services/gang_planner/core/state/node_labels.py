@@ -1,7 +1,8 @@
 """Node labels as columns of interned values, one column per key that any selector has named.
 
 Value id 0 means that the node lacks the label. A column is computed from all nodes once and then
-updated per changed node. Keys that no selector names cost nothing.
+updated per changed node. Keys that no selector names cost nothing. Users choose the keys that
+selectors name, so all columns are dropped when there are too many.
 """
 
 from collections.abc import Sequence
@@ -15,6 +16,8 @@ from shared.model.objects import Node, Requirement
 #: Key of the node's name, for `matchFields`; not a valid label key.
 NAME_FIELD: Final = "\0metadata.name"
 _ABSENT: Final = 0
+#: Columns that are kept: 20 MB with 5,000 nodes. Clusters select nodes by some dozen keys.
+KEYS_MAX: Final = 512
 #: Instead of the id of a value: no node has the value.
 _UNKNOWN: Final = -1
 
@@ -45,6 +48,8 @@ class LabelColumns:
             for slot, node in enumerate(nodes):
                 labels = dict(node.labels) if node is not None else {}
                 column[slot] = self._id(self._value(key, node, labels))
+            if len(self._columns) >= KEYS_MAX:
+                self._columns.clear()
             self._columns[key] = column
         return grown(column, len(nodes))
 

@@ -3,7 +3,8 @@ hold.
 
 Two dialects may declare a queue with the same name; the dialect with the lowest precedence number
 is in effect: Volcano's, because its queues have limits. If a gang names a queue that does not
-exist, the queue has an entry without an object. `default` needs no object.
+exist, the queue has an entry without an object. `default` needs no object. An entry that has
+neither an object nor a gang is removed: users choose the names.
 
 Parents apply only if the configuration enables a hierarchy. A queue's amounts then include its
 whole subtree: amounts charged to it are also charged to all its ancestors. `root` is implicit; it
@@ -85,6 +86,8 @@ class QueueEntry:
         self.deserved: dict[int, int] = {}
         #: Waiting members in its subtree, by shape id. Set by `queueing.fair_share`.
         self.demand: dict[int, int] = {}
+        #: Number of its own gangs. Set by `QueueTable.join` and `leave`.
+        self.gangs = 0
         #: Its own gangs that hold capacity.
         self.holders: dict[Holder, None] = {}
         #: Number of members of its own gangs that hold capacity, by shape id; zeros are not stored.
@@ -110,6 +113,11 @@ class QueueEntry:
             if one.queue is not None and one.queue.state not in _OPEN:
                 return False
         return True
+
+    @property
+    def unused(self) -> bool:
+        """Whether it has neither an object nor a gang; `default` always has one."""
+        return self.queue is None and not self.gangs
 
     @property
     def weight(self) -> int:
@@ -274,6 +282,10 @@ class QueueTable:
         self._hierarchical = False
         #: Number of changes of queues and of the tree so far.
         self.changes = 0
+        #: Withdrawn promises of the entries that were removed.
+        self._withdrawn_before = 0
+        #: Queues that lost their object or last gang while the tree was out of date.
+        self._perhaps_unused: dict[str, None] = {}
         self._limited_at: tuple[int, int] | None = None
         #: Versions of the input of all deserved amounts, if these do not depend on demand; (): they
         #: do, or there are none. Set by `queueing.fair_share`.
@@ -282,7 +294,7 @@ class QueueTable:
     @property
     def withdrawn(self) -> int:
         """Number of withdrawn promises so far, of all queues."""
-        return sum(entry.withdrawn for entry in self.entries.values())
+        return self._withdrawn_before + sum(entry.withdrawn for entry in self.entries.values())
 
     def arrange(self, *, hierarchical: bool) -> None:
         """Enable or disable parents of queues."""
@@ -291,15 +303,50 @@ class QueueTable:
             self._arrange()
 
     def entry(self, name: str) -> QueueEntry:
-        """The entry of a queue; a new name gets a new entry."""
+        """The entry of a queue; one that is not stored if it has neither an object nor a gang."""
+        if name == DEFAULT:
+            return self._stored(name)
+        return self.entries.get(name) or self._made(name)
+
+    def join(self, name: str) -> QueueEntry:
+        """The entry of a queue that has one more gang from now on."""
+        entry = self._stored(name)
+        entry.gangs += 1
+        return entry
+
+    def leave(self, entry: QueueEntry) -> None:
+        """Count one gang less, which holds nothing of the queue and has no promise."""
+        entry.gangs -= 1
+        self._perhaps_unused[entry.name] = None
+        # Until `settle`, other entries may still have one without an object as their ancestor.
+        if not self._moved:
+            self._remove_unused()
+
+    def _made(self, name: str) -> QueueEntry:
+        entry = QueueEntry(name, self._resources)
+        if self._hierarchical:
+            _, ancestors = self._place(entry)
+            entry.chain = (entry, *(self.entries[one] for one in ancestors))
+        return entry
+
+    def _stored(self, name: str) -> QueueEntry:
         entry = self.entries.get(name)
         if entry is None:
-            entry = self.entries[name] = QueueEntry(name, self._resources)
+            entry = self.entries[name] = self._made(name)
             self.changes += 1
-            if self._hierarchical:
-                _, ancestors = self._place(entry)
-                entry.chain = (entry, *(self.entries[one] for one in ancestors))
+            if entry.parent is not None and entry.queue is not None:
+                # `default`, which has no record of its own, is a child of `root`.
+                self._arrange()
         return entry
+
+    def _remove_unused(self) -> None:
+        for name in self._perhaps_unused:
+            entry = self.entries.get(name)
+            if entry is not None and entry.unused:
+                # Not a change: it has no part in any share, limit or tree.
+                del self.entries[name]
+                self._withdrawn_before += entry.withdrawn
+        self._perhaps_unused.clear()
 
     def put(self, queue: Queue) -> None:
         """Store a new or changed queue. The caller calls `settle` afterwards."""
@@ -317,6 +364,9 @@ class QueueTable:
             return
         del self._declared[queue.name][uid]
         self._choose(queue.name)
+        if not self._declared[queue.name]:
+            del self._declared[queue.name]
+        self._perhaps_unused[queue.name] = None
 
     def settle(self) -> None:
         """Update the tree after all queues of a record are stored.
@@ -329,6 +379,7 @@ class QueueTable:
         elif self._unsettled:
             self.changes += 1
             self._unsettled = False
+        self._remove_unused()
 
     def limit(self, nodes_at: int, totals: Callable[[], Sequence[int]]) -> None:
         """Compute the ceilings, so that no queue can use the guarantees of other queues. No-op if
@@ -369,7 +420,7 @@ class QueueTable:
         return list(levels.items())
 
     def _choose(self, name: str) -> None:
-        entry = self.entry(name)
+        entry = self._stored(name)
         before = self._position(entry)
         entry.use(min(self._declared[name].values(), key=_preference, default=None))
         self._unsettled = True
@@ -399,7 +450,8 @@ class QueueTable:
             entry.chain = (entry, *(self.entries[one] for one in ancestors))
             entry.has_children = False
         for entry in self.entries.values():
-            for ancestor in entry.chain[1:]:
+            # A name that gangs have made up takes no right from `root`.
+            for ancestor in entry.chain[1:] if entry.queue is not None else ():
                 ancestor.has_children = True
         for entry in self.entries.values():
             if self._hierarchical and entry.fault is None and entry.has_children:

@@ -16,6 +16,7 @@ from shared.model.devices import (
     ResourceClaim,
     ResourceSlice,
 )
+from shared.model.object_index import ObjectIndex
 from shared.model.object_table import Table
 from shared.model.objects import ReferenceObject
 from shared.model.reference_objects import (
@@ -47,8 +48,8 @@ class ResourceClaims(Table[ResourceClaim]):
 
     def __init__(self) -> None:
         super().__init__(ResourceClaim)
-        #: UID of a pod -> UIDs of the claims for its extended resources.
-        self._of_pods: dict[str, list[str]] = {}
+        #: Claims for extended resources by the namespace and the UID of their pod.
+        self._of_pods: ObjectIndex[tuple[str, str]] = ObjectIndex()
         #: UID -> number of its versions that had allocated devices.
         self.allocations: dict[str, int] = {}
         #: What the newest changes put or removed, the latest last.
@@ -70,20 +71,17 @@ class ResourceClaims(Table[ResourceClaim]):
         self._note(one)
         if one.is_allocated:
             self.allocations[one.uid] = self.allocations.get(one.uid, 0) + 1
-        if one.extended and one.uid not in self._of_pods.setdefault(one.owner_uid, []):
-            self._of_pods[one.owner_uid].append(one.uid)
+        if one.extended:
+            self._of_pods.put(one.uid, (one.namespace, one.owner_uid))
+        else:
+            self._of_pods.remove(one.uid)
         return True
 
     @override
     def remove(self, uid: str) -> bool:
         self.allocations.pop(uid, None)
-        one = self.get(uid)
-        if one is not None and one.extended:
-            uids = self._of_pods[one.owner_uid]
-            uids.remove(uid)
-            if not uids:
-                del self._of_pods[one.owner_uid]
-        if one is not None:
+        self._of_pods.remove(uid)
+        if (one := self.get(uid)) is not None:
             self._note(one)
         return super().remove(uid)
 
@@ -91,10 +89,8 @@ class ResourceClaims(Table[ResourceClaim]):
         """The claims for extended resources of a pod in a namespace, by name. A claim in another
         one that names the pod as its owner is not the pod's.
         """
-        found = (self[uid] for uid in self._of_pods.get(pod_uid, ()))
-        return sorted(
-            (one for one in found if one.namespace == namespace), key=lambda one: one.name
-        )
+        found = (self[uid] for uid in self._of_pods.uids((namespace, pod_uid)))
+        return sorted(found, key=lambda one: one.name)
 
     def _note(self, one: ResourceClaim) -> None:
         self._log.append(one)
@@ -107,7 +103,7 @@ class ProvisioningRequests(Table[ProvisioningRequest]):
 
     def __init__(self) -> None:
         super().__init__(ProvisioningRequest)
-        self._by_gang: dict[str, dict[str, ProvisioningRequest]] = {}
+        self._by_gang: ObjectIndex[str] = ObjectIndex()
 
     @property
     def gang_ids(self) -> Iterable[str]:
@@ -116,31 +112,24 @@ class ProvisioningRequests(Table[ProvisioningRequest]):
 
     def namespace_of(self, gang_id: str) -> str:
         """The first namespace with requests of this gang; "": there is none."""
-        known = self._by_gang.get(gang_id, {}).values()
-        return min((one.namespace for one in known), default="")
+        return min((self[uid].namespace for uid in self._by_gang.uids(gang_id)), default="")
 
     def of_gang(self, gang_id: str, namespace: str) -> list[ProvisioningRequest]:
         """The requests of a gang, which are in its namespace, from the first attempt on."""
-        found = [
-            one for one in self._by_gang.get(gang_id, {}).values() if one.namespace == namespace
-        ]
+        known = (self[uid] for uid in self._by_gang.uids(gang_id))
+        found = [one for one in known if one.namespace == namespace]
         return sorted(found, key=lambda one: (one.attempt, one.name))
 
     @override
     def put(self, one: ProvisioningRequest, *, from_snapshot: bool = False) -> bool:
         if not super().put(one, from_snapshot=from_snapshot):
             return False
-        self._by_gang.setdefault(one.gang_id, {})[one.uid] = one
+        self._by_gang.put(one.uid, one.gang_id)
         return True
 
     @override
     def remove(self, uid: str) -> bool:
-        known = self.get(uid)
-        if known is not None:
-            of_gang = self._by_gang[known.gang_id]
-            del of_gang[uid]
-            if not of_gang:
-                del self._by_gang[known.gang_id]
+        self._by_gang.remove(uid)
         return super().remove(uid)
 
 

@@ -83,3 +83,11 @@ def test_a_node_that_went_or_shrank_since_is_overtaken() -> None:
     assert found == ("overtaken", "node n0 lacks 1000 cpu")
     scene.begins(pods=[pod("a"), pod("b")], groups=[group()])
     assert judged(scene, "a", "b") == ("overtaken", "node n0 is gone")
+
+
+def test_nodes_that_pods_name_and_that_do_not_exist_are_forgotten_with_the_pods() -> None:
+    scene = cluster()
+    before = set(scene.state.cluster_state.loads)
+    for number in range(20):
+        scene.pods(pod("x", "", on=f"nowhere-{number}", ours=False))
+    assert set(scene.state.cluster_state.loads) == before | {"nowhere-19"}

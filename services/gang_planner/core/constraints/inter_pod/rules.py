@@ -31,6 +31,8 @@ SPREAD_LABEL: Final = f"{SPREAD} (missing required label)"
 NO_DOMAIN: Final = 2**31 - 1
 #: Number of cached views. Beyond it the whole cache is dropped.
 _VIEWS_MAX: Final = 4096
+#: Scopes that are kept; each has a flag per node.
+SCOPES_MAX: Final = 4096
 
 
 class Switches(NamedTuple):
@@ -139,6 +141,11 @@ class Scopes:
         self._known: dict[tuple[bytes, tuple[str, ...], bool, bool], _Known] = {}
         self._numbers = 0
 
+    def trim(self) -> None:
+        """Drop all scopes if there are too many; new ones get new numbers."""
+        if len(self._known) > SCOPES_MAX:
+            self._known.clear()
+
     def of(self, shape: ShapeEntry, keys: tuple[str, ...], one: SpreadConstraint) -> Scope:
         """The current nodes on which a constraint of the shape counts pods.
 
@@ -195,6 +202,11 @@ class PairRules:
         self.scopes = Scopes(node_capacity.nodes, self.domains)
         self._views: dict[int, PairView] = {}
         self._ceilings: dict[int, tuple[tuple[int, int, int], Bools]] = {}
+
+    def trim(self) -> None:
+        """Drop caches that have grown too large, between two uses of the rules."""
+        self.scopes.trim()
+        self.domains.trim()
 
     def view(self, shape: ShapeEntry) -> PairView | None:
         """The rules and preferences that apply to the shape; None: none."""

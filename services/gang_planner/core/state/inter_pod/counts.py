@@ -19,6 +19,8 @@ from services.gang_planner.core.state.nodes import NodeTable
 _ARRAYS_MAX: Final = 4096
 #: Maximum number of unused domain numbers; beyond it, domains are numbered again.
 _SPARE_MAX: Final = 1024
+#: Topology keys whose domains are kept, in arrays of all nodes. Clusters have a dozen.
+KEYS_MAX: Final = 512
 
 
 class Domains:
@@ -29,7 +31,7 @@ class Domains:
     compare them.
     """
 
-    def __init__(self, key: str, nodes: NodeTable) -> None:
+    def __init__(self, key: str, nodes: NodeTable, version: int) -> None:
         self.key = key
         self._nodes = nodes
         #: Domain number of each slot.
@@ -37,7 +39,7 @@ class Domains:
         #: Number of assigned domain numbers, including 0.
         self.count = 1
         #: Increases when the domain of any slot changes.
-        self.version = 0
+        self.version = version
         self._by_value: Ints = np.zeros(0, dtype=np.int64)
         self._position: int | None = None
 
@@ -79,11 +81,21 @@ class DomainTable:
     def __init__(self, nodes: NodeTable) -> None:
         self.nodes = nodes
         self._domains: dict[str, Domains] = {}
+        #: Greater than the versions of all domains that were dropped.
+        self._version = 0
+
+    def trim(self) -> None:
+        """Drop all domains if there are too many: users choose topology keys. For a moment at which
+        no caller has any.
+        """
+        if len(self._domains) > KEYS_MAX:
+            self._version = 1 + max(one.version for one in self._domains.values())
+            self._domains.clear()
 
     def of(self, key: str) -> Domains:
         found = self._domains.get(key)
         if found is None:
-            found = self._domains[key] = Domains(key, self.nodes)
+            found = self._domains[key] = Domains(key, self.nodes, self._version)
         found.refresh()
         return found
 

@@ -12,6 +12,8 @@ from shared.model.object_table import Table
 from shared.model.objects import Labels, Pod
 from shared.model.reference_objects import Namespace
 
+#: Label keys by which pods are found: finding one again takes a pass over all pods.
+KEYS_MAX: Final = 512
 _NONE: Final[Mapping[str, str]] = {}
 _DECODER: Final = msgspec.msgpack.Decoder(Labels)
 
@@ -74,6 +76,8 @@ class LabelIndex:
         return self._by_name.get(name, _NONE)
 
     def _track(self, key: str, members: Mapping[str, Member]) -> dict[str, dict[str, None]]:
+        if len(self._by_key) >= KEYS_MAX:
+            self._by_key.clear()
         values = self._by_key[key] = {}
         for uid, member in members.items():
             value = decoded(member.pod.labels).get(key)

@@ -4,7 +4,9 @@ import msgspec
 import pytest
 
 from services.gang_planner.core.planner import Planner
+from shared.contracts import codec
 from shared.contracts.questions import LedgerQueue
+from shared.contracts.subjects import MESSAGE_BYTES_MAX
 from shared.model.objects import Queue
 from tests.services.gang_planner.core.logged_scene import LoggedScene
 from tests.services.gang_planner.core.scene import (
@@ -202,3 +204,18 @@ def test_a_standby_that_read_the_decision_before_the_gang_reports_the_same_reser
     scene.load_present_snapshot()
     assert standby.ledger().queues == before
     standby.validate()
+
+
+def test_a_ledger_of_more_queues_than_a_message_holds_is_answered_in_pages() -> None:
+    scene = Scene([make_node("n0")], leading=False)
+    names = [f"{number:04}-{'x' * 240}" for number in range(3000)]
+    for name in names:
+        scene.put(Queue(uid=name, dialect="volcano", name=name, resource_version=1))
+    found: list[str] = []
+    more = True
+    while more:
+        page = scene.planner.ledger(found[-1] if found else "")
+        assert len(codec.encode(page)) < MESSAGE_BYTES_MAX
+        found += [one.name for one in page.queues]
+        more = page.more
+    assert found == names

@@ -3,6 +3,7 @@
 import random
 from typing import Any
 
+import msgspec
 import pytest
 
 from services.gang_planner.core.framework.arguments import Arguments
@@ -116,8 +117,45 @@ def test_of_two_objects_of_one_name_volcanos_is_in_force_and_the_other_when_it_i
     assert entries(scene)["q"].weight == 2
     scene.remove(new)
     assert entries(scene)["q"].weight == 7
+    scene.put(make_group("g", 1, queue="q"))
     scene.remove(old)
     assert entries(scene)["q"].queue is None
+
+
+@pytest.mark.parametrize("conf", ["", TREE])
+def test_a_queue_that_has_neither_an_object_nor_a_gang_is_forgotten(conf: str) -> None:
+    scene = Scene([make_node("n0")], conf=conf)
+    scene.put(a_queue("root", capability=amounts(cpu=9000)), make_group("stays", 1))
+    cpu = make_shape({"cpu": 1000})
+    scene.settle()
+    table = scene.planner._state.queues
+    before = sorted(table.entries)
+    for number in range(20):
+        name = f"q{number}"
+        pods = make_pods("g", 1, cpu, node="n0" if number % 2 else "", phase="Running")
+        group = make_group("g", 1, queue=name, resource_version=number + 1)
+        scene.put(a_queue(name), group, *pods)
+        scene.settle()
+        assert table.entries[name].gangs == 1
+        # The gang in another queue, an object without gangs, a gang without an object.
+        scene.put(msgspec.structs.replace(group, queue=f"other{number}", resource_version=99))
+        scene.settle()
+        scene.remove(a_queue(name, version=number + 2), *pods, group)
+        scene.settle()
+        assert sorted(table.entries) == before
+        assert not table._declared.keys() - set(before)
+
+
+def test_names_that_gangs_have_made_up_change_nothing_for_root() -> None:
+    scene = Scene([make_node("n0")], conf=TREE)
+    scene.put(a_queue("root", capability=amounts(cpu=9000)))
+    scene.put(make_group("g", 1, queue="made-up"), a_queue("a", parent="b"))
+    assert entries(scene)["made-up"].parent is entries(scene)["root"]
+    with_made_up = entries(scene)["root"].fault
+    other = Scene([make_node("n0")], conf=TREE)
+    other.put(a_queue("root", capability=amounts(cpu=9000)), make_group("g", 1))
+    other.put(a_queue("a", parent="b"))
+    assert entries(other)["root"].fault == with_made_up
 
 
 def test_a_closed_parent_admits_no_gang_below_it() -> None:

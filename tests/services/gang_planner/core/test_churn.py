@@ -1,0 +1,165 @@
+"""Names that users choose come and go, and leave nothing in the planner, or a bounded rest.
+
+The shapes of pods, their terms and the names of resources are not among them: these stay.
+"""
+
+from collections import Counter, deque
+from typing import Any, Final
+
+import msgspec
+import numpy as np
+import pytest
+
+from services.gang_planner.core.constraints.inter_pod import rules
+from services.gang_planner.core.state import node_labels
+from services.gang_planner.core.state.inter_pod import counts, label_index
+from shared.model.objects import PriorityClass, Queue
+from shared.model.reference_objects import Namespace
+from shared.model.terms import PodAffinity, PodTerm, Requirement, Selector, SpreadConstraint
+from tests.services.gang_planner.core.scene import (
+    Scene,
+    make_group,
+    make_node,
+    make_pods,
+    make_shape,
+)
+
+CPU: Final = make_shape({"cpu": 100})
+
+
+def sizes(root: object) -> Counter[str]:
+    """The number of entries of all containers that are reachable from an object, by path."""
+    seen: set[int] = set()
+    found: Counter[str] = Counter()
+    left: list[tuple[str, Any]] = [("", root)]
+    while left:
+        path, value = left.pop()
+        if id(value) in seen or isinstance(value, type | np.ndarray):
+            continue
+        seen.add(id(value))
+        if isinstance(value, dict | list | set | frozenset | tuple | deque):
+            found[path] += len(value)
+            items = [*value.keys(), *value.values()] if isinstance(value, dict) else list(value)
+            left += [(f"{path}[]", one) for one in items]
+        elif type(value).__module__.split(".")[0] in {"services", "shared"}:
+            slots = [getattr(one, "__slots__", ()) for one in type(value).__mro__]
+            names = {name for one in slots for name in ((one,) if isinstance(one, str) else one)}
+            fields = {name: getattr(value, name) for name in names if hasattr(value, name)}
+            fields |= getattr(value, "__dict__", {})
+            left += [(f"{path}.{name}", one) for name, one in fields.items()]
+        elif (owner := getattr(value, "__self__", None)) is not None:
+            left.append((path, owner))
+    return found
+
+
+def selecting(key: str, value: str) -> Selector:
+    return Selector(requirements=(Requirement(key=key, operator="In", values=(value,)),))
+
+
+def come_and_go(scene: Scene, number: int) -> None:
+    """A tenant of one name in everything but its pods' shapes, once waiting and once running."""
+    name = f"x{number}"
+    here: dict[str, Any] = {"namespace": f"ns-{name}"}
+    objects: list[Any] = [
+        Queue(uid=f"queue-{name}", dialect="volcano", name=name, resource_version=1),
+        Namespace(
+            uid=f"uid-{name}", name=f"ns-{name}", resource_version=1, labels=((f"l-{name}", "v"),)
+        ),
+        PriorityClass(uid=f"class-{name}", name=name, resource_version=1, value=number),
+        make_group(f"waits-{name}", 2, queue=name, uid=f"a-{name}", priority_class=name, **here),
+        make_group(f"lost-{name}", 1, queue=f"no-{name}", uid=f"b-{name}", **here),
+        *make_pods(f"waits-{name}", 1, CPU, role=f"role-{name}", **here),
+        *make_pods(f"lost-{name}", 1, CPU, role=f"role-{name}", **here),
+        *make_pods(f"runs-{name}", 1, CPU, node="n0", phase="Running", **here),
+    ]
+    scene.put(*objects)
+    scene.settle()
+    scene.remove(*reversed(objects))
+    # Verdicts of gangs that are gone, and numbers of waiting gangs, are paced.
+    scene.step(after_ms=10_000)
+    scene.settle()
+
+
+#: Bounded logs, in their own way.
+LOGS: Final = ("._slots", "._log")
+
+
+@pytest.mark.parametrize("hierarchical", [False, True])
+def test_names_that_came_and_went_leave_no_entry_in_any_table(*, hierarchical: bool) -> None:
+    tree = "tiers: [{plugins: [{name: gang}, {name: capacity, enableHierarchy: true}]}]"
+    actions = 'actions: "enqueue, allocate, preempt, reclaim"\n'
+    scene = Scene([make_node("n0"), make_node("n1")], conf=actions + tree if hierarchical else "")
+    scene.put(make_group("stays", 1))
+    for number in range(10):
+        come_and_go(scene, number)
+    before = sizes(scene.planner)
+    for number in range(10, 110):
+        come_and_go(scene, number)
+    after = sizes(scene.planner)
+    grown = {
+        path: (before[path], after[path])
+        for path in after
+        if after[path] > before[path] + 5 and not path.endswith(LOGS)
+    }
+    assert not grown
+
+
+def test_keys_that_pods_select_nodes_pods_and_domains_by_are_bounded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for module, name in (
+        (node_labels, "KEYS_MAX"),
+        (counts, "KEYS_MAX"),
+        (label_index, "KEYS_MAX"),
+        (rules, "SCOPES_MAX"),
+    ):
+        monkeypatch.setattr(module, name, 8)
+    nodes = [
+        make_node(f"n{at}", labels=(("zone", f"z{at % 2}"), ("host", str(at)))) for at in range(4)
+    ]
+    scene = Scene(nodes)
+    spread = make_shape(
+        {"cpu": 500},
+        namespace="team",
+        spread=(
+            SpreadConstraint(
+                topology_key="zone",
+                max_skew=1,
+                when_unsatisfiable="DoNotSchedule",
+                selector=selecting("app", "even"),
+            ),
+        ),
+    )
+    for number in range(40):
+        odd = make_shape(
+            {"cpu": 10},
+            namespace="team",
+            node_selector=((f"select-{number}", "v"),),
+            pod_affinity=PodAffinity(
+                affinity=(
+                    PodTerm(
+                        topology_key=f"topology-{number}",
+                        selector=selecting(f"label-{number}", "v"),
+                        namespaces=("team",),
+                    ),
+                )
+            ),
+        )
+        scene.put(make_group(f"odd-{number}", 1), *make_pods(f"odd-{number}", 1, odd))
+        if number % 5 == 0:
+            labels = msgspec.msgpack.encode((("app", "even"),))
+            scene.put(make_group(f"even-{number}", 2))
+            scene.put(*make_pods(f"even-{number}", 2, spread, labels=labels))
+            (decision,) = scene.settle()
+            zones = {int(name[1:]) % 2 for name in scene.where(decision).values()}
+            assert zones == {0, 1}
+            scene.run(decision)
+        scene.step(after_ms=1000)
+    found = sizes(scene.planner)
+    most = {
+        path: count
+        for path, count in found.items()
+        if path.endswith(("labels._columns", "domains._domains", "_known", "labels._by_key"))
+    }
+    assert most
+    assert max(most.values()) <= 9
