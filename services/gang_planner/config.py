@@ -122,6 +122,18 @@ class PlannerSettings(CommonSettings, frozen=True, kw_only=True):
         int, Meta(ge=1 << 20, description="how large the recording may become")
     ] = 256 << 20
 
+    interned_max: Annotated[
+        int,
+        Meta(
+            ge=1,
+            description=(
+                "how many pod shapes and terms, of about 2 KiB each, may stay in memory beside "
+                "twice those it began with, before the planner reads everything again without "
+                "those that no object has any more; a resource's name counts as 20"
+            ),
+        ),
+    ] = 20_000
+
     @property
     def ceilings(self) -> Ceilings:
         """The longest durations that groups and pods may ask for."""

@@ -14,6 +14,7 @@ import asyncio
 import contextlib
 import logging
 from functools import partial
+from typing import NoReturn
 
 from services.gang_planner.applier import Applier
 from services.gang_planner.config import PlannerSettings
@@ -25,6 +26,7 @@ from services.gang_planner.inbox import Arrival, Inbox, RefusalArrival
 from services.gang_planner.log_follower import STANDBY_PAUSE_S, LogFollower
 from services.gang_planner.policy_file import PolicyFile
 from services.gang_planner.readiness import ColdStart, ViewReadiness
+from services.gang_planner.renewal import Renewal
 from services.gang_planner.reporting import Reporting
 from services.gang_planner.standby import Standby
 from services.gang_planner.tracing import GangTraces
@@ -71,6 +73,7 @@ class GangPlanner:
         self._reporting = Reporting(context.metrics, context.now_ms, self._view.age_s)
         self._traces = GangTraces(context.tracer)
         self._cold_start = ColdStart(settings.cold_start_wait_s)
+        self._renewal = Renewal(settings.interned_max)
         self._writer = DecisionWriter(
             context,
             self._planner,
@@ -154,6 +157,8 @@ class GangPlanner:
         if not self._applier.caught_up:
             return None
         self._context.ready.set("caught up")
+        if self._renewal.is_due(self._planner.interned, active=self._writer.active):
+            await self._renew()
         self._context.decisions = self._follower.decisions_generation
         if not self._writer.active:
             self._standby.record(arrivals, self._context.now_ms())
@@ -173,6 +178,15 @@ class GangPlanner:
             self._standby.become_active()
             self._traces.lead(self._context.now_ms())
         return await self._writer.decide()
+
+    async def _renew(self) -> NoReturn:
+        """End this generation between two appends; a standby takes over at once."""
+        await self._lease.release()
+        await self._standby.close()
+        raise StateVoid(
+            f"this planner has {self._planner.interned} shapes, terms and names of resources in "
+            "memory, most of which no object has any more: it reads everything again"
+        )
 
     def _queue_figures(self) -> list[QueueFigures]:
         """For metrics; empty on a standby, whose figures would double every sum over replicas."""

@@ -12,6 +12,7 @@ Contract with the caller (`services.gang_planner`):
 
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from typing import Final
 
 from services.gang_planner.core.configuration.configuration import Configuration
 from services.gang_planner.core.constraints.masks import Masks
@@ -44,6 +45,9 @@ from shared.contracts.questions import (
 )
 from shared.contracts.verdicts import Verdict
 from shared.model.invariants import InvariantViolation
+
+#: A row of all grids with a resource takes as much memory as so many shapes, with 5,000 nodes.
+_SHAPES_PER_RESOURCE: Final = 20
 
 
 class Planner:
@@ -130,6 +134,15 @@ class Planner:
     def configuration(self) -> Configuration:
         """The configuration in force."""
         return self._configuration
+
+    @property
+    def interned(self) -> int:
+        """Number of the shapes, terms and resource names that this planner has ever read, weighed
+        by their memory. They stay when the objects go that had them.
+        """
+        shapes = self._state.shapes
+        rows = _SHAPES_PER_RESOURCE * len(self._state.resources.names)
+        return len(shapes.entries) + shapes.terms.version + rows
 
     @property
     def cluster_epoch(self) -> int:
