@@ -1,6 +1,6 @@
 """A tenant with the role `edit` in one namespace, and everything hostile that it may write with it.
 
-It knows the names and UIDs of another tenant's objects, as anybody may who has seen a log. Its own
+It knows the names and UIDs of another tenant's objects, which logs and dashboards show. Its own
 namespace has a ResourceQuota, as docs/security.md asks of an operator.
 """
 

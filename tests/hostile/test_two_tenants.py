@@ -1,6 +1,6 @@
 """What one tenant sees and gets is the same whether another one is hostile or absent.
 
-The same story is played in one namespace twice on a real API server: alone, and while a tenant with
+The same events are played in one namespace twice on a real API server: alone, and while a tenant with
 `edit` in another namespace does everything that the role lets it. Then everything that the first
 tenant can see of its gangs is compared.
 """
@@ -119,7 +119,7 @@ def _plain(text: str) -> str:
 
 
 async def played(stage: Stage, tenant: Tenant | None, attempts: tuple[Attempt, ...]) -> object:
-    """The story in the stage's namespace, while the tenant attacks."""
+    """The events in the stage's namespace, while the tenant attacks."""
     targets = await prepared(stage)
     if tenant is not None:
         for attempt in attempts:

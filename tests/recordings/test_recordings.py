@@ -16,6 +16,7 @@ claims got one report.
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from tests.recordings.tape import Call, Difference, Tape, play, read_tapes, taping
@@ -40,4 +41,14 @@ def test_a_played_tape_tapes_the_same_calls() -> None:
     (tape, *_) = read_tapes(FILES[0])
     with taping() as tapes:
         play(tape)
-    assert [each.calls for each in tapes] == [tape.calls]
+    # Records are compared as what they contain: a message with a sixteenth field has another header
+    # in msgpack, also where that field has its default and is left out.
+    assert [[_contained(one) for one in each.calls] for each in tapes] == [
+        [_contained(one) for one in tape.calls]
+    ]
+
+
+def _contained(call: Call) -> tuple[list[object], Call]:
+    """The arguments as plain data, and the call without them."""
+    arguments = [msgspec.msgpack.decode(one) for one in call.arguments]
+    return arguments, msgspec.structs.replace(call, arguments=())
