@@ -1,8 +1,8 @@
 """What one tenant sees and gets is the same whether another one is hostile or absent.
 
-The same events are played in one namespace twice on a real API server: alone, and while a tenant with
-`edit` in another namespace does everything that the role lets it. Then everything that the first
-tenant can see of its gangs is compared.
+The same events are played in one namespace twice on a real API server: alone, and while a tenant
+with `edit` in another namespace does everything that the role lets it. Then everything that the
+first tenant can see of its gangs is compared.
 """
 
 import re

@@ -1,8 +1,9 @@
 """A hostile user of another namespace: `edit` there, and nothing elsewhere.
 
-The tenant knows the names and UIDs of the other gangs, which Events and dashboards show. All its objects are ones that the API server accepts: owners by UIDs that are not
-theirs, groups with the names of other groups, names as long as they may be, and more text than
-anything needs. It leaves when the storm ends: nothing of it may then keep a gang waiting.
+The tenant knows the names and UIDs of the other gangs, which Events and dashboards show. All its
+objects are ones that the API server accepts: owners by UIDs that are not theirs, groups with the
+names of other groups, names as long as they may be, and more text than anything needs. It leaves
+when the storm ends: nothing of it may then keep a gang waiting.
 """
 
 from collections.abc import Callable

@@ -52,9 +52,11 @@ async def churn(hall: Hall, rounds: int, first: int) -> None:
         shape = codec.encode(Shape(requests=(("cpu", 100_000 + number), ("pods", 1))))
         one = replace(pod, uid=f"uid-churn-{number}", name=f"churn-{number}", shape=shape)
         subject, gone = subjects.cluster("pod"), Gone(uid=one.uid, resource_version=2)
-        changes = {"epoch": watcher.epoch, "at_ms": now_ms()}
-        await watcher.append(subject, PodChanges(**changes, changed=(one,)))
-        await watcher.append(subject, PodChanges(**changes, removed=(gone,)))
+        for changed, removed in (((one,), ()), ((), (gone,))):
+            record = PodChanges(
+                epoch=watcher.epoch, at_ms=now_ms(), changed=changed, removed=removed
+            )
+            await watcher.append(subject, record)
 
 
 @pytest.mark.integration
