@@ -22,6 +22,8 @@ RBAC: Final = "/apis/rbac.authorization.k8s.io/v1"
 AGGREGATED: Final = ("system:aggregate-to-view", "system:aggregate-to-edit")
 #: What an operator gives a tenant that is not trusted.
 QUOTA: Final = {"requests.cpu": "2", "pods": "400"}
+#: Labels of its nodes, which have a taint.
+POOL: Final = {"pool": "evil"}
 #: UIDs that the API server stores in an ownerReference without looking at them.
 UIDS: Final = ("a b", "..", "*", ">", "a.b", "\N{SNOWMAN}", "x" * 3000, "$KV.LEASES.gang-planner")
 _SECONDS: Final = "999999999"
@@ -53,10 +55,15 @@ class Tenant:
         self.stored += 1
         return stored
 
-    async def pod(self, **given: object) -> Object | None:
-        """Create a pod that asks for next to nothing."""
+    async def pod(self, *, spec: Object | None = None, **given: object) -> Object | None:
+        """Create a pod that asks for next to nothing, on the tenant's own nodes: it takes no
+        capacity that others could have had.
+        """
+        spec = {"nodeSelector": POOL, "tolerations": [{"operator": "Exists"}], **(spec or {})}
         requests = {"cpu": "10m", **given.pop("requests", {})}  # type: ignore[dict-item]  # both are texts
-        manifest = pod_manifest(f"evil-{next(self._numbers)}", requests=requests, **given)  # type: ignore[arg-type]  # as given
+        manifest = pod_manifest(
+            f"evil-{next(self._numbers)}", requests=requests, spec=spec, **given
+        )  # type: ignore[arg-type]  # as given
         return await self.create("v1", "pods", manifest)
 
 
