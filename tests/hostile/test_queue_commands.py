@@ -96,6 +96,17 @@ async def open_queue(stage: Stage, name: str) -> Object:
     return queue
 
 
+async def until_enforced(tenant: RawClient, path: str, queue: Object) -> None:
+    async def refused() -> bool:
+        try:
+            await tenant.request("POST", path, order(queue), params={"dryRun": "All"})
+        except ApiError as error:
+            return "requires the right to update" in str(error)
+        raise AssertionError("the API server accepts the Command")
+
+    await eventually(refused, timeout_s=20, because="the API server reviews Commands")
+
+
 async def queue_is(stage: Stage, name: str, state: str) -> None:
     async def seen() -> bool:
         found = await stage.api.get(f"{_QUEUES}/{name}")
@@ -115,14 +126,7 @@ async def test_only_a_user_who_may_update_a_queue_closes_it_by_a_command(
         await account(stage, control_plane) as tenant,
         await account(stage, control_plane, updates=name) as owner,
     ):
-
-        async def is_enforced() -> bool:
-            # A dry run: until the policy is enforced, the API server would accept it.
-            with pytest.raises(ApiError, match="requires the right to update"):
-                await tenant.create(f"{path}?dryRun=All", order(queue))
-            return True
-
-        await eventually(is_enforced, timeout_s=20, because="the API server reviews Commands")
+        await until_enforced(tenant, path, queue)
         for target in ({}, {"uid": ""}, {"apiVersion": "v1"}, {"name": "default"}):
             with pytest.raises(ApiError, match="requires the right to update"):
                 await tenant.create(path, order(queue, **target))
@@ -165,11 +169,16 @@ async def test_commands_that_came_in_while_the_policy_was_removed_close_nothing(
     path = COMMANDS.path(stage.namespace)
     await stage.api.delete(f"{POLICIES}/tutti-queue-commands")
     async with await account(stage, control_plane) as tenant:
+        made: list[Object] = []
 
-        async def accepted() -> Object:
-            return await tenant.create(path, order(queue))
+        async def accepted() -> bool:
+            try:
+                made.append(await tenant.create(path, order(queue)))
+            except ApiError as error:
+                raise AssertionError(str(error)) from None
+            return True
 
-        made = await eventually(accepted, timeout_s=20, because="nothing reviews Commands now")
+        await eventually(accepted, timeout_s=20, because="nothing reviews Commands now")
 
         async def refused() -> bool:
             events = await stage.api.get(f"/api/v1/namespaces/{stage.namespace}/events")
@@ -177,7 +186,7 @@ async def test_commands_that_came_in_while_the_policy_was_removed_close_nothing(
                 event["message"]
                 for event in events["items"]
                 if event["reason"] == "CommandRefused"
-                and event["involvedObject"]["name"] == made["metadata"]["name"]
+                and event["involvedObject"]["name"] == made[0]["metadata"]["name"]
             ]
             assert ["older than the policy" in message for message in found] == [True], events
             return True
@@ -186,10 +195,5 @@ async def test_commands_that_came_in_while_the_policy_was_removed_close_nothing(
         await queue_is(stage, name, "Open")
 
         # The controller has put the policy back.
-        async def is_enforced() -> bool:
-            with pytest.raises(ApiError, match="requires the right to update"):
-                await tenant.create(f"{path}?dryRun=All", order(queue))
-            return True
-
-        await eventually(is_enforced, timeout_s=20, because="the API server reviews Commands")
+        await until_enforced(tenant, path, queue)
     await stage.api.delete(f"{_QUEUES}/{name}")
