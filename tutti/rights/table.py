@@ -219,7 +219,7 @@ CONTROLLERS: Final[dict[str, tuple[Right, ...]]] = {
         ),
         _may("get", QUEUES_VOLCANO, "whether a queue asks for gangs of all pods of an object"),
         _may("get", NAMESPACES, "whether a namespace does"),
-        _may("create", PODGROUPS_VOLCANO, "make groups for bare pods"),
+        _may("get create patch", PODGROUPS_VOLCANO, "make groups for bare pods, and follow these"),
     ),
     "workload": (
         _may("list watch", REPLICA_SETS, "follow how many pods a workload wants"),
