@@ -73,7 +73,7 @@ class ControllerSettings(KubeSettings, frozen=True, kw_only=True):
         tuple[Annotated[str, Meta(max_length=63, pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")], ...],
         Meta(
             max_length=100,
-            description="namespaces whose Commands on queues are carried out whoever creates them; "
+            description="namespaces whose Commands on queues are carried out for all users; "
             "elsewhere the creator needs the right to update the queue",
         ),
     ] = ()

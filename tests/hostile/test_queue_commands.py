@@ -1,4 +1,4 @@
-"""Who may close a queue by a Command, on a real API server with RBAC: a tenant with the rights that
+"""Queues closed by Commands, on a real API server with RBAC: a tenant with the rights that
 Tutti adds to `edit` in one namespace, and a user who may update queues besides.
 """
 
@@ -116,7 +116,7 @@ async def queue_is(stage: Stage, name: str, state: str) -> None:
     await eventually(seen, timeout_s=20, because=f"{name} is {state}")
 
 
-async def test_only_a_user_who_may_update_a_queue_closes_it_by_a_command(
+async def test_a_command_closes_a_queue_only_for_users_with_the_right_to_update_it(
     stage: Stage, control_plane: ControlPlane
 ) -> None:
     name = f"team-{uuid.uuid4().hex[:6]}"

@@ -268,7 +268,7 @@ async def test_a_command_about_a_job_that_is_not_there_goes(either: KubeClient) 
 async def test_a_command_in_another_namespace_does_nothing_to_a_job_and_is_refused_there(
     either: KubeClient,
 ) -> None:
-    """Also with the Job's name and UID, which anybody may know."""
+    """Also with the Job's name and UID, which every user may know."""
     stage = Stage(either, "elsewhere")
     async with running(either, job_controller) as runtime:
         await stage.submit(a_task("x", 1))

@@ -1,4 +1,4 @@
-"""Which Commands on queues are carried out, and what is said of the others."""
+"""Which Commands on queues are carried out, and why the remaining ones are not."""
 
 import pytest
 
@@ -43,7 +43,7 @@ def test_a_command_that_cannot_be_carried_out_is_refused_with_field_and_rule(
 
 
 @pytest.mark.parametrize("reviewed_from_ms", [None, 1], ids=["never reviewed", "since it exists"])
-def test_a_command_that_nobody_reviewed_needs_a_namespace_that_the_operator_names(
+def test_a_command_without_a_review_needs_a_namespace_that_the_operator_names(
     reviewed_from_ms: int | None,
 ) -> None:
     assert "requires the right to update" in refusal(order(), QUEUES, reviewed_from_ms, ())
