@@ -134,7 +134,7 @@ class QueueReconciler:
         return again_s
 
     async def _accepted_commands(self) -> list[Command]:
-        """The Commands to carry out, the oldest first. The remaining ones are reported and deleted."""
+        """The Commands to carry out, the oldest first. The rest is reported and deleted."""
         commands = sorted(
             filter(_is_ours, self._commands.all()),
             key=lambda command: (command.metadata.created_ms, command.metadata.key),
