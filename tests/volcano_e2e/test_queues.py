@@ -1,12 +1,9 @@
 """Volcano's e2e/jobseq: queues that are closed and opened, and what becomes of their groups."""
 
-from datetime import UTC, datetime
-
 import pytest
 
-from services.controller.queue_command_policy import SETTLE_MS
-from shared.kube.resources import ADMISSION_POLICIES
 from tests.controlplane.client import Object
+from tests.support.queue_commands import commands_are_reviewed
 from tests.support.waiting import eventually
 from tests.volcano_e2e.cluster import SEEN_S, Cluster
 from tests.volcano_e2e.manifests import job, queue, task
@@ -15,21 +12,9 @@ from tests.volcano_e2e.together import all_hold
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(150)]
 
 
-async def commands_are_reviewed(e2e: Cluster) -> None:
-    """Wait until Commands are carried out: the first ten seconds of the policy do not count."""
-
-    async def settled() -> bool:
-        policy = await e2e.api.get(f"{ADMISSION_POLICIES.path('')}/tutti-queue-commands")
-        created = datetime.fromisoformat(policy["metadata"]["creationTimestamp"])
-        assert (datetime.now(UTC) - created).total_seconds() * 1000 > SETTLE_MS + 2_000
-        return True
-
-    await eventually(settled, timeout_s=30, because="the policy is old enough")
-
-
 async def command(e2e: Cluster, name: str, action: str) -> None:
     """As Volcano's library sends it: in the namespace `default`, about the queue."""
-    await commands_are_reviewed(e2e)
+    await commands_are_reviewed(e2e.api)
     found = await e2e.get("Queue", name)
     target = {
         "apiVersion": "scheduling.volcano.sh/v1beta1",
