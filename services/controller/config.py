@@ -69,6 +69,26 @@ class ControllerSettings(KubeSettings, frozen=True, kw_only=True):
             "node labels by which HyperNodes are discovered",
         ),
     ] = "volcano-system/volcano-controller-configmap"
+    queue_command_namespaces: Annotated[
+        tuple[Annotated[str, Meta(max_length=63, pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")], ...],
+        Meta(
+            max_length=100,
+            description="namespaces whose Commands on queues are carried out for all users; "
+            "elsewhere the creator needs the right to update the queue",
+        ),
+    ] = ()
+    queue_command_policy: Annotated[
+        str,
+        Meta(
+            max_length=253,
+            pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$",
+            description="name of the ValidatingAdmissionPolicy that reviews Commands on queues, "
+            "and of its binding",
+        ),
+    ] = "tutti-queue-commands"
+    owner_cluster_role: Annotated[
+        str, Meta(description="ClusterRole that this policy belongs to and goes with; empty: none")
+    ] = ""
     writes_per_s: Annotated[
         int, Meta(ge=1, le=10_000, description="writes of statuses, conditions and Events a second")
     ] = 200

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from services.controller.core.events import ControllerEvent
+from services.controller.core.events import COMMAND_REFUSED, ControllerEvent
 from services.controller.core.jobs.planning import plan
 from services.controller.core.jobs.step import JOB_NAME, JobMemory, LostPod, Observed, SeenPod, Step
 from services.controller.job_spans import JobSpans, PerformedStep
@@ -45,6 +45,10 @@ _COUNTS_LEAST_S: Final = 0.001
 _COUNTS_EVERY_S_MAX: Final = 10.0
 #: Phases in which a job may lack a group because its queue refused it.
 _GROUPLESS: Final = frozenset({"", "Pending", "Restarting"})
+#: Why a Command is deleted without having been carried out: the field and the rule.
+_NO_JOB: Final = "target.name: there is no Job of this name in the Command's namespace"
+_ANOTHER_JOB: Final = "target.uid: the Job of this name is another one"
+_NO_ACTION: Final = f"action: of a Job, one of {', '.join(sorted(ACTIONS))}"
 
 
 class _KnownJob(msgspec.Struct, eq=False):
@@ -188,6 +192,10 @@ class JobReconciler:
         for event in events:
             self._runtime.events.record(JOBS_VOLCANO, job.metadata, event)
 
+    def _report_refused(self, command: Command, why: str) -> None:
+        event = ControllerEvent("Warning", COMMAND_REFUSED, why)
+        self._runtime.events.record(COMMANDS, command.metadata, event)
+
     async def _take_command(self, key: str, job: Job) -> str:
         """Delete the oldest Command about this job and return its action; "" without one."""
         commands = sorted(
@@ -200,7 +208,10 @@ class JobReconciler:
             target = command.target
             # A Command for a former job of the same name, or for none, has no effect.
             is_for_job = target is not None and target.uid in ("", job.metadata.uid)
-            if not taken.done or not is_for_job or command.action not in ACTIONS:
+            if not taken.done:
+                continue
+            if not is_for_job or command.action not in ACTIONS:
+                self._report_refused(command, _ANOTHER_JOB if not is_for_job else _NO_ACTION)
                 continue
             message = (
                 f"Start to execute command {command.action}, and clean it up to make sure "
@@ -220,7 +231,8 @@ class JobReconciler:
             await self._runtime.client.request("GET", JOBS_VOLCANO.path(namespace, name))
         except NotFound:
             for command in list(commands.values()):
-                await self._runtime.writes.delete(COMMANDS, command.metadata)
+                if (await self._runtime.writes.delete(COMMANDS, command.metadata)).done:
+                    self._report_refused(command, _NO_JOB)
                 self._forget_command(key, command)
             return None
         # Created a moment ago: the watch will report it.

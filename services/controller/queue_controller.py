@@ -11,8 +11,10 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, Final
 
-from services.controller.core.events import ControllerEvent
+from services.controller.core.events import COMMAND_REFUSED, ControllerEvent
+from services.controller.core.queue_commands import refusal
 from services.controller.core.queues import Change, plan
+from services.controller.queue_command_policy import QueueCommandPolicy
 from services.controller.reconciling.controller import Runtime, Wake
 from services.controller.reconciling.informer import Informer
 from shared.bus.connection import Bus
@@ -38,6 +40,8 @@ _RETRY_S: Final = 5.0
 _REQUEST_TIMEOUT_S: Final = 1.0
 #: Interval of checks while queues are not served: a CRD without any queue causes no change.
 _CHECK_EVERY_S: Final = 10.0
+#: Attempts to carry out a Command, after which it is deleted: as in Volcano (maxRequeueNum).
+_ATTEMPTS_MAX: Final = 15
 
 Allocated = Mapping[str, Mapping[str, str]]
 """Quantities allocated to the groups of each queue, by resource."""
@@ -67,8 +71,13 @@ def from_ledger(bus: Bus) -> ReadAllocated:
 class QueueReconciler:
     name = "queue"
 
-    def __init__(self, runtime: Runtime, read_allocated: ReadAllocated) -> None:
+    def __init__(
+        self, runtime: Runtime, read_allocated: ReadAllocated, policy: QueueCommandPolicy
+    ) -> None:
         self._writes = runtime.writes
+        self._policy = policy
+        #: By UID of a Command whose queue could not be written: the number of attempts.
+        self._attempts: dict[str, int] = {}
         self._events = runtime.events
         self._read_allocated = read_allocated
         self._allocated: Allocated | None = None
@@ -109,10 +118,7 @@ class QueueReconciler:
             return _CHECK_EVERY_S
         await self._create_default_queues()
         again_s = await self._update_allocated()
-        commands = sorted(
-            filter(_is_ours, self._commands.all()),
-            key=lambda command: (command.metadata.created_ms, command.metadata.key),
-        )
+        commands = await self._accepted_commands()
         changes = plan(self._queues.all(), self._groups, commands, self._allocated)
         refused: dict[str, KubeError] = {}
         for change in changes:
@@ -122,12 +128,56 @@ class QueueReconciler:
                 # A queue that cannot be written must not stop the writes of other queues.
                 refused[change.name] = error
         # A Command is deleted last, since carrying it out twice does no harm.
-        for command in commands:
-            if command.target is None or command.target.name not in refused:
-                await self._writes.delete(COMMANDS, command.metadata)
+        await self._delete_commands(commands, refused)
         if refused:
             raise next(iter(refused.values()))
         return again_s
+
+    async def _accepted_commands(self) -> list[Command]:
+        """The Commands to carry out, the oldest first. The rest is reported and deleted."""
+        commands = sorted(
+            filter(_is_ours, self._commands.all()),
+            key=lambda command: (command.metadata.created_ms, command.metadata.key),
+        )
+        if not commands and self._policy.was_stored:
+            return []
+        # At first also without a Command, so that the next one is reviewed when it is created.
+        reviewed_from_ms = await self._policy.reviewed_from_ms()
+        queues = {queue.metadata.name: queue for queue in self._queues.all()}
+        accepted: list[Command] = []
+        for command in commands:
+            why = refusal(command, queues, reviewed_from_ms, self._policy.namespaces)
+            if why:
+                await self._refuse(command, why)
+            else:
+                accepted.append(command)
+        return accepted
+
+    async def _delete_commands(
+        self, commands: Iterable[Command], refused: Mapping[str, KubeError]
+    ) -> None:
+        """Delete the Commands, but for those whose queue was not written and is to be tried
+        again.
+        """
+        attempts: dict[str, int] = {}
+        for command in commands:
+            if command.target is None or command.target.name not in refused:
+                await self._writes.delete(COMMANDS, command.metadata)
+                continue
+            uid = command.metadata.uid
+            attempts[uid] = self._attempts.get(uid, 0) + 1
+            if attempts[uid] >= _ATTEMPTS_MAX:
+                await self._refuse(
+                    command, f"target.name: in {_ATTEMPTS_MAX} attempts, the queue was not written"
+                )
+        self._attempts = attempts
+
+    async def _refuse(self, command: Command, why: str) -> None:
+        """Report in the Command's namespace that it is not carried out, and delete it."""
+        deleted = await self._writes.delete(COMMANDS, command.metadata)
+        if deleted.done:
+            event = ControllerEvent("Warning", COMMAND_REFUSED, why)
+            self._events.record(COMMANDS, command.metadata, event)
 
     async def _create_default_queues(self) -> None:
         for name, reclaimable in ((ROOT_QUEUE, False), (DEFAULT_QUEUE, True)):

@@ -18,6 +18,7 @@ from services.controller.other_controllers import OtherControllers
 from services.controller.planner_heartbeat import PlannerHeartbeat
 from services.controller.podgroup_controller import PodGroupController
 from services.controller.provisioning_controller import ProvisioningController
+from services.controller.queue_command_policy import QueueCommandPolicy
 from services.controller.queue_controller import QueueReconciler, from_ledger
 from services.controller.reconciling.controller import Controller, Reconciler, Runtime
 from services.controller.reconciling.sharding import Shards
@@ -48,7 +49,16 @@ RECONCILERS: Final[dict[str, Make]] = {
         runtime, ctx.settings.scheduler_name, JobSpans(ctx.tracer, ctx.now_ms)
     ),
     "jobflow": lambda runtime, _ctx: JobFlowReconciler(runtime),
-    "queue": lambda runtime, ctx: QueueReconciler(runtime, from_ledger(ctx.bus)),
+    "queue": lambda runtime, ctx: QueueReconciler(
+        runtime,
+        from_ledger(ctx.bus),
+        QueueCommandPolicy(
+            runtime.client,
+            ctx.settings.queue_command_policy,
+            namespaces=ctx.settings.queue_command_namespaces,
+            owner_cluster_role=ctx.settings.owner_cluster_role,
+        ),
+    ),
     "workload": lambda runtime, _ctx: WorkloadReconciler(runtime),
 }
 

@@ -172,6 +172,9 @@ class Verdict(Struct, frozen=True, kw_only=True, tag="gang.verdict"):
     ended: tuple[PodRef, ...] = ()
     #: Members that do not name `group_wanted` yet, at most 500 at a time.
     unnamed: tuple[PodRef, ...] = ()
+    #: The minimum that the members declare, where the group that the podgroup controller made for
+    #: them has another one; 0: it has the same, or none is declared.
+    minimum_wanted: int = 0
     #: None: nothing is to be written, and existing requests stay.
     provisioning: Provisioning | None = None
     trace_id: str = ""
@@ -185,7 +188,7 @@ class Verdict(Struct, frozen=True, kw_only=True, tag="gang.verdict"):
     def request_subjects(self) -> frozenset[str]:
         """The subjects on which controllers read the verdict that write objects for its gang."""
         found: set[str] = set()
-        if self.group_wanted:
+        if self.group_wanted or self.minimum_wanted:
             found.add(subjects.wanted(self.gang_id))
         if self.provisioning is not None:
             found.add(subjects.provisioning(self.gang_id))

@@ -13,6 +13,7 @@ from shared.contracts.annotations import GROUP_NAME
 from shared.contracts.identity import safe_token
 from shared.dialects.protocol import Dialect, GroupReference, Membership
 from shared.kube.objects import ObjectMeta, PodSpec
+from shared.model.gang_keys import MADE_FOR_PODS_PREFIX
 
 _REMEDY: Final = f"name a PodGroup of scheduling.volcano.sh in the annotation {GROUP_NAME}"
 #: Operators that write coscheduling's groups for any name but this one.
@@ -79,7 +80,7 @@ def implied_group(metadata: ObjectMeta) -> str:
     pods of its owner.
     """
     owner = metadata.controller
-    return f"podgroup-{safe_token(metadata.uid if owner is None else owner.uid)}"
+    return f"{MADE_FOR_PODS_PREFIX}{safe_token(metadata.uid if owner is None else owner.uid)}"
 
 
 class ReferenceTable:

@@ -16,11 +16,12 @@ from shared.dialects.workload_sizes import ALL
 from shared.kube.objects import KubeObject, ObjectMeta
 from shared.kube.pod_usage import Usage, add, usage_of, written
 from shared.kube.quantities import QuantityError
+from shared.model.gang_keys import MADE_FOR_PODS_PREFIX
 
 #: Owners above a pod that are read: operators nest fewer.
 STEPS_MAX: Final = 5
 #: Names of the groups that Tutti makes begin so.
-PREFIX: Final = "podgroup-"
+PREFIX: Final = MADE_FOR_PODS_PREFIX
 #: A larger number in an object is not believed; the planner refuses such gangs by name.
 _PODS_MAX: Final = 1_000_000
 

@@ -172,6 +172,18 @@ VALIDATING_WEBHOOKS: Final = _of_cluster(
     "validatingwebhookconfigurations",
     "ValidatingWebhookConfiguration",
 )
+ADMISSION_POLICIES: Final = _of_cluster(
+    "admissionregistration.k8s.io",
+    "v1",
+    "validatingadmissionpolicies",
+    "ValidatingAdmissionPolicy",
+)
+ADMISSION_POLICY_BINDINGS: Final = _of_cluster(
+    "admissionregistration.k8s.io",
+    "v1",
+    "validatingadmissionpolicybindings",
+    "ValidatingAdmissionPolicyBinding",
+)
 MUTATING_WEBHOOKS: Final = _of_cluster(
     "admissionregistration.k8s.io",
     "v1",

@@ -14,6 +14,9 @@ owner only together with the namespace of the object that refers to it.
 #: First items of the keys of gangs without a name: no scope is called so.
 UNNAMED: Final = frozenset({"owner", "pod"})
 
+#: Prefix of the names of groups that are made for pods that name none, as in Volcano.
+MADE_FOR_PODS_PREFIX: Final = "podgroup-"
+
 
 def key_of(pod: Pod) -> GangKey | None:
     """The gang that a pod belongs to; None: it is in no gang and only uses its node's capacity."""
@@ -49,3 +52,9 @@ def has_objects(scope: str) -> bool:
 def is_of_pods(group: PodGroup | None) -> bool:
     """Whether it is a group that its pods declare, and that has no object."""
     return group is not None and not group.uid
+
+
+def is_made_for_pods(group: PodGroup) -> bool:
+    """Whether it has the name of a group object that was made for pods that named none."""
+    named = group.name.startswith(MADE_FOR_PODS_PREFIX)
+    return named and group.scope == GROUP_NAME_SCOPE and bool(group.uid)

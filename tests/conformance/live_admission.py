@@ -22,6 +22,7 @@ from tests.conformance.recordings import Object, changes, patched, read, themes,
 from tests.conformance.scenario import create
 from tests.controlplane.client import JSON_PATCH, ApiError, RawClient
 from tests.controlplane.fixtures import CRDS_DIR
+from tests.support.queue_commands import commands_are_reviewed
 from tests.support.waiting import eventually
 
 NAMESPACE: Final = "conformance"
@@ -84,6 +85,8 @@ async def play(api: RawClient, theme: str, only: str = "") -> AsyncIterator[Play
 
 async def _given(api: RawClient, objects: Sequence[Object]) -> None:
     for one in objects:
+        if one["kind"] == "Command":
+            await commands_are_reviewed(api)
         await create(api, one, NAMESPACE)
         if one["kind"] == "Command" and one["action"] == "CloseQueue":
             await _closed(api, one["target"]["name"])

@@ -9,6 +9,7 @@ import pytest
 from shared.contracts import annotations
 from shared.kube.resources import JOBS_VOLCANO
 from tests.controlplane.client import Object
+from tests.controlplane.nodes import pod_manifest
 from tests.integration.stage import SEEN_S, Stage
 from tests.support.waiting import eventually
 from tests.tutti.up.running import tutti
@@ -67,6 +68,40 @@ async def test_a_lowered_minimum_is_in_effect(stage: Stage, scheduler: str) -> N
             await stage.api.patch(stage.path(name=pod["metadata"]["name"]), LOWER)
     await half_is_placed(stage)
     await stage.delete(f"{path}/workers")
+
+
+@pytest.mark.parametrize("replaced", [False, True], ids=["patched pods", "replaced pods"])
+async def test_a_group_made_for_pods_has_the_minimum_that_they_declare_by_now(
+    stage: Stage, *, replaced: bool
+) -> None:
+    """Their owner is of a kind that Tutti does not know, so only the pods show the minimum."""
+    await stage.nodes(1)
+    owner = await stage.api.create(stage.path("configmaps"), {"metadata": {"name": "operator"}})
+    reference = {"apiVersion": "v1", "kind": "ConfigMap", "controller": True}
+    reference |= {key: owner["metadata"][key] for key in ("name", "uid")}
+
+    def workers(prefix: str, minimum: str) -> list[Object]:
+        return [
+            pod_manifest(
+                f"{prefix}-{number}",
+                requests={"cpu": "1"},
+                scheduler_name="tutti",
+                annotations={annotations.GROUP_MIN_MEMBER: minimum},
+                owner=reference,
+            )
+            for number in range(8)
+        ]
+
+    await stage.bare_pods(*workers("old", "8"))
+    await stage.why("pod/old-0", "4 of 8")
+    assert not await stage.placed()
+    if replaced:
+        await stage.bare_pods(*workers("new", "4"))
+        await stage.delete_pods([f"old-{number}" for number in range(8)])
+    else:
+        for pod in await stage.pods():
+            await stage.api.patch(stage.path(name=pod["metadata"]["name"]), LOWER)
+    await half_is_placed(stage)
 
 
 async def test_a_deleted_gang_leaves_no_gang_behind(stage: Stage) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from tests.controlplane.client import Object
 from tests.integration.stage import SEEN_S, Stage
+from tests.support.queue_commands import commands_are_reviewed
 from tests.support.waiting import eventually
 from tests.tutti.up.running import tutti
 
@@ -62,6 +63,7 @@ async def test_a_job_in_a_closed_queue_does_not_fit(stage: Stage, tmp_path: Path
     try:
         status, said = await fits(stage, tmp_path, job(queue="fits-closed"))
         assert status == 0, said
+        await commands_are_reviewed(stage.api)
         _, _, errors = await tutti(
             "queue", "operate", "--name=fits-closed", "--action=close", _kubeconfig(stage)
         )

@@ -150,6 +150,8 @@ def _as(
         "controller-jobs": (
             f"--lease-namespace={NAMESPACE}",
             f"--controller-configmap={NAMESPACE}/{RELEASE_NAME}-controller",
+            f"--queue-command-policy={RELEASE_NAME}-queue-commands",
+            f"--owner-cluster-role={RELEASE_NAME}-controller-jobs",
         ),
     }
     flags = (

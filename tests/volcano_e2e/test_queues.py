@@ -3,6 +3,7 @@
 import pytest
 
 from tests.controlplane.client import Object
+from tests.support.queue_commands import commands_are_reviewed
 from tests.support.waiting import eventually
 from tests.volcano_e2e.cluster import SEEN_S, Cluster
 from tests.volcano_e2e.manifests import job, queue, task
@@ -13,6 +14,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(150
 
 async def command(e2e: Cluster, name: str, action: str) -> None:
     """As Volcano's library sends it: in the namespace `default`, about the queue."""
+    await commands_are_reviewed(e2e.api)
     found = await e2e.get("Queue", name)
     target = {
         "apiVersion": "scheduling.volcano.sh/v1beta1",

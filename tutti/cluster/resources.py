@@ -123,6 +123,8 @@ batch v1 Job jobs sg
 events.k8s.io v1 Event events e ev
 apiextensions.k8s.io v1 CustomResourceDefinition customresourcedefinitions sg- crd crds
 admissionregistration.k8s.io v1 MutatingWebhookConfiguration mutatingwebhookconfigurations g-
+admissionregistration.k8s.io v1 ValidatingAdmissionPolicy validatingadmissionpolicies sg-
+admissionregistration.k8s.io v1 ValidatingAdmissionPolicyBinding validatingadmissionpolicybindings -
 admissionregistration.k8s.io v1 ValidatingWebhookConfiguration validatingwebhookconfigurations g-
 apiregistration.k8s.io v1 APIService apiservices s-
 authentication.k8s.io v1 TokenReview tokenreviews -

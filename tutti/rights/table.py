@@ -22,6 +22,8 @@ from shared.kinds.catalogue import CATALOGUE
 from shared.kube.leases import PLANNER_LEASE
 from shared.kube.resources import (
     ACCESS_REVIEWS,
+    ADMISSION_POLICIES,
+    ADMISSION_POLICY_BINDINGS,
     API_SERVICES,
     CLUSTER_ROLES,
     COMMANDS,
@@ -66,6 +68,8 @@ RELEASE: Final = "RELEASE"
 NATS_SECRETS: Final = tuple(f"{RELEASE}-nats-{name}" for name in names(users()))
 #: Name of both webhook configurations: `--configuration-name`.
 _CONFIGURATION: Final = (f"{RELEASE}-admission",)
+#: Name of the policy that reviews Commands on queues: `--queue-command-policy`.
+_COMMAND_POLICY: Final = (f"{RELEASE}-queue-commands",)
 _VOLCANO_LEASE: Final = ("vc-controller-manager",)
 #: Placeholder for the scheduler names of a release; schedulers' Leases are named after them.
 SCHEDULER_NAMES: Final = "SCHEDULER_NAMES"
@@ -215,7 +219,7 @@ CONTROLLERS: Final[dict[str, tuple[Right, ...]]] = {
         ),
         _may("get", QUEUES_VOLCANO, "whether a queue asks for gangs of all pods of an object"),
         _may("get", NAMESPACES, "whether a namespace does"),
-        _may("create", PODGROUPS_VOLCANO, "make groups for bare pods"),
+        _may("get create patch", PODGROUPS_VOLCANO, "make groups for bare pods, and follow these"),
     ),
     "workload": (
         _may("list watch", REPLICA_SETS, "follow how many pods a workload wants"),
@@ -232,6 +236,20 @@ CONTROLLERS: Final[dict[str, tuple[Right, ...]]] = {
         _may("list watch create patch", QUEUES_VOLCANO, "open and close queues, make the first"),
         _may("patch", QUEUES_VOLCANO, "state and what is held", at="status"),
         _may("list watch delete", COMMANDS, "carry out orders, once"),
+        *(
+            right
+            for resource in (ADMISSION_POLICIES, ADMISSION_POLICY_BINDINGS)
+            for right in (
+                _may("create", resource, "have Commands on queues reviewed for their creators"),
+                _may("get delete", resource, "the same, its own", names=_COMMAND_POLICY),
+            )
+        ),
+        _may(
+            "get",
+            CLUSTER_ROLES,
+            "the owner of its policy: it is deleted when it is uninstalled",
+            names=(f"{RELEASE}-controller-jobs",),
+        ),
         _may("list watch", PODGROUPS_VOLCANO, "whether a closing queue is empty"),
         _EVENTS,
     ),

@@ -21,7 +21,9 @@ def user_roles() -> dict[str, dict[str, Any]]:
     """Rules of each role, and the roles of Kubernetes that it is added to.
 
     Queues and HyperNodes belong to the cluster, and writing them changes the shares of all
-    namespaces: that role is added to none, and an administrator binds it.
+    namespaces: that role is added to none, and an administrator binds it. Commands on Jobs and on
+    queues are one resource, which RBAC cannot distinguish: `edit` includes it, and for a queue the
+    policy of the queue controller requires the right to update the queue besides.
     """
     read = [*_rights(_READ, namespaced=True), *_rights(_READ, namespaced=False)]
     return {

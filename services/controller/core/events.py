@@ -21,6 +21,8 @@ EventType = Literal["Normal", "Warning"]
 _SOURCE: Final = "tutti"
 #: Reasons of the condition Evicted, and the actions of Volcano that they come from.
 _CAUSES: Final = {"Preempted": "preempt", "Reclaimed": "reclaim"}
+#: Reason of the Event about a Command that is deleted without having been carried out.
+COMMAND_REFUSED: Final = "CommandRefused"
 #: The longest note of an Event that the API server accepts in every version of its API.
 MESSAGE_BYTES_MAX: Final = 1_024
 _NAME_CHARS_MAX: Final = 220

@@ -116,10 +116,7 @@ def upkeep(group: PodGroup, kind: str, workload: Workload) -> JsonObject | Liter
     if kind == "Job" and size == 1 and annotations.GANG not in workload.metadata.annotations:
         size = was  # an older version did not record what the queue asked for
     if size != was:
-        spec: JsonObject = {"minMember": size}
-        if was > 0 and group.spec.min_resources:
-            spec["minResources"] = _scaled(dict(group.spec.min_resources), size, was)
-        patch["spec"] = spec
+        patch["spec"] = _resized(group, size)
     return patch or None
 
 
@@ -149,6 +146,45 @@ def _scaled(resources: dict[str, Any], size: int, was: int) -> dict[str, str]:
         except QuantityError:
             continue
     return scaled
+
+
+def follow_pods(group: PodGroup, owner: Workload | None, declared: int) -> JsonObject | None:
+    """The merge patch of a group whose workload is not followed, and whose pods declare another
+    minimum than it has; None: the group is a user's, or stays.
+
+    Args:
+        group: The group.
+        owner: Its workload if its kind is one whose annotations are read.
+        declared: The minimum that its pods declare.
+    """
+    reference = owner_not_followed(group)
+    if reference is None:
+        return None
+    texts = {annotations.GROUP_MIN_MEMBER: str(declared)}
+    size, was = gang_size(reference.kind, owner, False, texts), group.spec.min_member
+    if size == was:
+        return None
+    return {"metadata": {"uid": group.metadata.uid}, "spec": _resized(group, size)}
+
+
+def owner_not_followed(group: PodGroup) -> OwnerReference | None:
+    """The workload for which the group was created if its kind is none of `FOLLOWED`: only its pods
+    show which minimum it has. None for other groups.
+    """
+    for owner in group.metadata.owner_references:
+        if owner.controller and group.metadata.name == f"{PREFIX}{safe_token(owner.uid)}":
+            kind = (owner.api_version, owner.kind)
+            of_pod = kind == (PODS.api_version, PODS.kind)
+            return None if of_pod or kind in FOLLOWED else owner
+    return None
+
+
+def _resized(group: PodGroup, size: int) -> JsonObject:
+    spec: JsonObject = {"minMember": size}
+    was = group.spec.min_member
+    if was > 0 and group.spec.min_resources:
+        spec["minResources"] = _scaled(dict(group.spec.min_resources), size, was)
+    return spec
 
 
 def owner_resource(pod: Pod) -> tuple[Resource, PodOwner] | None:

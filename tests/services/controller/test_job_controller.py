@@ -265,6 +265,29 @@ async def test_a_command_about_a_job_that_is_not_there_goes(either: KubeClient) 
         await becomes(lambda: read(either, COMMANDS, "about-nobody", NS), None)
 
 
+async def test_a_command_in_another_namespace_does_nothing_to_a_job_and_is_refused_there(
+    either: KubeClient,
+) -> None:
+    """Also with the Job's name and UID, which every user may know."""
+    stage = Stage(either, "elsewhere")
+    async with running(either, job_controller) as runtime:
+        await stage.submit(a_task("x", 1))
+        await becomes(stage.pods, ["elsewhere-x-0"])
+        target = {
+            "apiVersion": JOBS_VOLCANO.api_version,
+            "kind": "Job",
+            "name": "elsewhere",
+            "uid": stage.uid,
+        }
+        forged = {"metadata": {"name": "forged"}, "action": "AbortJob", "target": target}
+        await make(either, COMMANDS, forged, "kube-system")
+        await becomes(lambda: read(either, COMMANDS, "forged", "kube-system"), None)
+        await runtime.events.flush()
+        assert await stage.pods() == ["elsewhere-x-0"]
+    message = "target.name: there is no Job of this name in the Command's namespace"
+    assert await events(either, "kube-system", "forged") == [("Warning", "CommandRefused", message)]
+
+
 async def test_a_pod_that_fails_restarts_the_job_whole_as_its_policy_says(
     either: KubeClient,
 ) -> None:

@@ -133,3 +133,49 @@ async def test_pods_that_are_gone_want_no_group(
         await desk.say(msgspec.structs.replace(make_verdict(), gang_id="wants-none"))
         await desk.all_written(CONSUMER)
     assert await groups_of(api, namespace) == []
+
+
+async def test_a_group_made_for_pods_gets_the_minimum_that_they_declare_later(
+    desk: Desk, control_plane: ControlPlane, api: RawClient, namespace: str
+) -> None:
+    """Its owner is of a kind that is not followed. A ReplicaSet's group follows the ReplicaSet, and
+    a user's group is the user's.
+    """
+    replica_set = await make_replica_set(api, namespace)
+    configs = f"/api/v1/namespaces/{namespace}/configmaps"
+    operator = await api.create(configs, {"metadata": {"name": "operator"}})
+    made: dict[str, tuple[str, str, Object]] = {
+        "podgroup-" + operator["metadata"]["uid"]: ("v1", "ConfigMap", operator),
+        "podgroup-" + replica_set["metadata"]["uid"]: ("apps/v1", "ReplicaSet", replica_set),
+        "podgroup-mine": ("v1", "ConfigMap", operator),
+    }
+    path = f"/apis/scheduling.volcano.sh/v1beta1/namespaces/{namespace}/podgroups"
+    verdicts = []
+    for number, (name, (version, kind, owner)) in enumerate(made.items()):
+        reference = {"apiVersion": version, "kind": kind, "controller": True} | {
+            key: owner["metadata"][key] for key in ("name", "uid")
+        }
+        group = await api.create(
+            path,
+            {
+                "apiVersion": "scheduling.volcano.sh/v1beta1",
+                "kind": "PodGroup",
+                "metadata": {"name": name, "ownerReferences": [reference]},
+                "spec": {"minMember": 8, "minResources": {"cpu": "16"}},
+            },
+        )
+        verdict = make_verdict(
+            uid=group["metadata"]["uid"], name=name, namespace=namespace, minimum_wanted=4
+        )
+        verdicts.append(msgspec.structs.replace(verdict, gang_id=f"made-{number}"))
+    async with controllers(desk.url, control_plane.admin_kubeconfig, "podgroup"):
+        for verdict in verdicts:
+            await desk.say(verdict)
+        await desk.all_written(CONSUMER)
+    sizes = {
+        group["metadata"]["name"]: (group["spec"]["minMember"], group["spec"]["minResources"])
+        for group in await groups_of(api, namespace)
+    }
+    followed, *others = made
+    assert sizes[followed] == (4, {"cpu": "8"})
+    assert [sizes[name] for name in others] == [(8, {"cpu": "16"})] * 2

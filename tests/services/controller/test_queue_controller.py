@@ -9,16 +9,25 @@ from typing import Any
 import pytest
 
 from services.controller import queue_controller
+from services.controller.queue_command_policy import QueueCommandPolicy
 from services.controller.queue_controller import Allocated, QueueReconciler, ReadAllocated
 from services.controller.reconciling.controller import Reconciler, Runtime
 from shared.kube.client import KubeClient
 from shared.kube.credentials import load
 from shared.kube.errors import NotFound
-from shared.kube.resources import COMMANDS, PODGROUPS_VOLCANO, QUEUES_VOLCANO
+from shared.kube.resources import (
+    ADMISSION_POLICIES,
+    ADMISSION_POLICY_BINDINGS,
+    COMMANDS,
+    PODGROUPS_VOLCANO,
+    QUEUES_VOLCANO,
+)
 from tests.services.controller.playing import Object, becomes, events, make, names_of, read, running
 from tutti.cluster.embedded import EmbeddedCluster, Settings
 from tutti.cluster.faults import FaultRule
 from tutti.manifests.crds import manifests
+
+POLICY = "tutti-queue-commands"
 
 
 @pytest.fixture
@@ -47,9 +56,12 @@ def asking(answers: list[Allocated | None]) -> ReadAllocated:
     return holdings
 
 
-def maker(*answers: Allocated | None) -> Any:
+def maker(*answers: Allocated | None, namespaces: tuple[str, ...] = (), settle_ms: int = 0) -> Any:
     def built(runtime: Runtime) -> Reconciler:
-        return QueueReconciler(runtime, asking(list(answers) or [None]))
+        policy = QueueCommandPolicy(
+            runtime.client, POLICY, namespaces=namespaces, settle_ms=settle_ms
+        )
+        return QueueReconciler(runtime, asking(list(answers) or [None]), policy)
 
     return built
 
@@ -215,5 +227,77 @@ async def test_a_queue_that_cannot_be_written_keeps_no_other_one_closed(tmp_path
                 left = await names_of(client, COMMANDS, "default")
                 return (queue or {})["status"]["state"], [name[:3] for name in left]
 
-            async with running(client, maker()):
+            async with running(client, maker(namespaces=("default",))):
                 await becomes(closed, ("Closed", ["bad"]))
+
+
+async def test_a_command_on_a_queue_that_cannot_be_written_is_given_up_with_an_event(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(queue_controller, "_ATTEMPTS_MAX", 2)
+    async with EmbeddedCluster(Settings(nodes=0, crds=tuple(manifests()))) as cluster:
+        path = cluster.kubeconfig(tmp_path / "kubeconfig")
+        async with KubeClient(await load(str(path))) as client:
+            queue = {"metadata": {"name": "bad"}, "spec": {}, "status": {"state": "Open"}}
+            await command(client, "CloseQueue", await make(client, QUEUES_VOLCANO, queue))
+            (name,) = await names_of(client, COMMANDS, "default")
+            cluster.faults.rules = [
+                FaultRule(verb="patch", resource="queues", name="bad", status=403)
+            ]
+
+            async def reported() -> object:
+                found = await events(client, "default", name)
+                return found, await names_of(client, COMMANDS, "default")
+
+            message = "target.name: in 2 attempts, the queue was not written"
+            async with running(client, maker(namespaces=("default",))):
+                await becomes(reported, ([("Warning", "CommandRefused", message)], []))
+
+
+async def test_a_command_that_is_older_than_the_policy_is_refused_and_reported(
+    tmp_path: Path,
+) -> None:
+    """Nothing reviewed it: it may be of a user without the right to update the queue."""
+    async with EmbeddedCluster(Settings(nodes=0, crds=tuple(manifests()))) as cluster:
+        path = cluster.kubeconfig(tmp_path / "kubeconfig")
+        async with KubeClient(await load(str(path))) as client:
+            queue = {"metadata": {"name": "team"}, "spec": {}, "status": {"state": "Open"}}
+            await command(client, "CloseQueue", await make(client, QUEUES_VOLCANO, queue))
+            (name,) = await names_of(client, COMMANDS, "default")
+
+            async def reported() -> object:
+                found = await events(client, "default", name)
+                return [event[:2] for event in found], await names_of(client, COMMANDS, "default")
+
+            async with running(client, maker(settle_ms=60_000)):
+                await becomes(reported, ([("Warning", "CommandRefused")], []))
+            stored = await read(client, QUEUES_VOLCANO, "team")
+            assert stored is not None
+            assert stored["status"]["state"] == "Open"
+            assert await names_of(client, ADMISSION_POLICIES, "") == [POLICY]
+
+
+async def test_a_policy_with_another_content_is_replaced_and_counts_from_then_on(
+    tmp_path: Path,
+) -> None:
+    async with EmbeddedCluster(Settings(nodes=0, crds=tuple(manifests()))) as cluster:
+        path = cluster.kubeconfig(tmp_path / "kubeconfig")
+        async with KubeClient(await load(str(path))) as client:
+            first = QueueCommandPolicy(client, POLICY)
+            assert await first.reviewed_from_ms() == await first.reviewed_from_ms()
+            before = await read(client, ADMISSION_POLICY_BINDINGS, POLICY)
+            await QueueCommandPolicy(client, POLICY, namespaces=("ops",)).reviewed_from_ms()
+            after = await read(client, ADMISSION_POLICY_BINDINGS, POLICY)
+            assert before is not None
+            assert after is not None
+            assert before["metadata"]["uid"] != after["metadata"]["uid"]
+
+
+async def test_an_api_server_that_refuses_the_policy_reviews_nothing(tmp_path: Path) -> None:
+    async with EmbeddedCluster(Settings(nodes=0)) as cluster:
+        cluster.faults.rules = [
+            FaultRule(verb="create", resource="validatingadmissionpolicies", status=403)
+        ]
+        path = cluster.kubeconfig(tmp_path / "kubeconfig")
+        async with KubeClient(await load(str(path))) as client:
+            assert await QueueCommandPolicy(client, POLICY).reviewed_from_ms() is None

@@ -36,7 +36,7 @@ from shared.contracts.identity import gang_trace_id
 from shared.contracts.pending_reasons import PendingReason
 from shared.contracts.verdicts import Condition, PodRef, Verdict, Why
 from shared.model.bounded_text import NAME_BYTES_MAX, shortened
-from shared.model.gang_keys import GangKey, is_of_pods
+from shared.model.gang_keys import GangKey, is_made_for_pods, is_of_pods
 from shared.model.objects import GROUP_NAME_SCOPE, PodGroup
 
 _COUNTS_MS: Final = 1_000
@@ -331,6 +331,7 @@ def _build(turn: _Turn, gang: Gang, reason: PendingReason | None, last: Verdict 
         uid=group.uid if group is not None else "",
         owner_uid=owner.uid if owner is not None else "",
         group_wanted=wanted,
+        minimum_wanted=_minimum_wanted(gang),
         queue=shortened(gang.queue.name, NAME_BYTES_MAX),
         phase=gang.shown_phase,
         min_member=gang.declared,
@@ -398,6 +399,7 @@ def _meaning(state: State, gang: Gang, reason: PendingReason | None) -> tuple[ob
         gang.min_member,
         gang.history.attempt,
         _group_wanted(gang),
+        _minimum_wanted(gang),
         meaning(gang) if gang.history.notes else (),
         hold_messages.meaning(holds) if holds else (),
         gang.evicted,
@@ -413,6 +415,16 @@ def _group_wanted(gang: Gang) -> str:
     "": none.
     """
     return gang.name if gang.implied and gang.key[0] == GROUP_NAME_SCOPE else ""
+
+
+def _minimum_wanted(gang: Gang) -> int:
+    """The minimum that the members declare, if a group that may have been made for them has another
+    one; else 0. The podgroup controller knows which groups it made.
+    """
+    group, wanted = gang.group, gang.declarations.declared.minimum
+    if group is None or not wanted or wanted == group.min_member:
+        return 0
+    return wanted if is_made_for_pods(group) else 0
 
 
 def _twin_verdict(state: State, twin: PodGroup, now_ms: int) -> Verdict:

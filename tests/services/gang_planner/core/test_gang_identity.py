@@ -5,6 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from shared.contracts import subjects
 from shared.contracts.identity import nameless_gang_id
 from shared.model.objects import Owner, Pod, PodGroup, Queue
 from tests.services.gang_planner.core.scene import (
@@ -304,3 +305,30 @@ def test_pods_that_are_changed_or_replaced_take_their_gang_to_another_queue_and_
     scene.remove(*scene.pods_of("")[:2])
     scene.settle()
     assert gang.priority == 5
+
+
+def test_a_group_made_for_pods_is_to_have_the_minimum_that_they_declare_by_now() -> None:
+    scene = a_scene()
+    group = make_group("podgroup-owner-web", 8, dialect="volcano")
+    pods = make_pods("podgroup-owner-web", 4, CPU, owner=OWNER, group_min_member=8)
+    scene.put(group, *pods)
+    assert scene.settle() == []
+    assert scene.verdict("podgroup-owner-web").minimum_wanted == 0
+    for pod in pods[:3]:
+        scene.change(pod.uid, group_min_member=4)
+    scene.settle()
+    assert scene.verdict("podgroup-owner-web").minimum_wanted == 0
+    scene.change(pods[3].uid, group_min_member=4)
+    assert scene.settle() == []
+    verdict = scene.verdict("podgroup-owner-web")
+    assert verdict.minimum_wanted == 4
+    assert verdict.request_subjects == {subjects.wanted(verdict.gang_id)}
+    scene.put(msgspec.structs.replace(group, min_member=4, resource_version=99))
+    assert len(scene.settle()) == 1
+
+
+def test_the_minimum_of_a_users_own_group_is_never_that_of_its_pods() -> None:
+    scene = a_scene()
+    scene.put(make_group("train", 8), *make_pods("train", 4, CPU, group_min_member=4))
+    scene.settle()
+    assert scene.verdict("train").minimum_wanted == 0
