@@ -5,9 +5,9 @@ namespace has a ResourceQuota, as docs/security.md asks of an operator.
 """
 
 import itertools
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
-from typing import Final
+from typing import Any, Final
 
 from shared.contracts import annotations
 from tests.controlplane.client import ApiError, Object, RawClient
@@ -55,15 +55,23 @@ class Tenant:
         self.stored += 1
         return stored
 
-    async def pod(self, *, spec: Object | None = None, **given: object) -> Object | None:
+    async def pod(
+        self,
+        *,
+        requests: Mapping[str, str] | None = None,
+        spec: Object | None = None,
+        **given: Any,
+    ) -> Object | None:
         """Create a pod that asks for next to nothing, on the tenant's own nodes: it takes no
-        capacity that others could have had.
+        capacity that others could have had. `given`: as `pod_manifest` has it.
         """
         spec = {"nodeSelector": POOL, "tolerations": [{"operator": "Exists"}], **(spec or {})}
-        requests = {"cpu": "10m", **given.pop("requests", {})}  # type: ignore[dict-item]  # both are texts
         manifest = pod_manifest(
-            f"evil-{next(self._numbers)}", requests=requests, spec=spec, **given
-        )  # type: ignore[arg-type]  # as given
+            f"evil-{next(self._numbers)}",
+            requests={"cpu": "10m", **(requests or {})},
+            spec=spec,
+            **given,
+        )
         return await self.create("v1", "pods", manifest)
 
 

@@ -136,8 +136,9 @@ async def played(
     stage = replace(stage, namespace=namespace)
     try:
         targets = await prepared(stage)
-        for attempt in ATTEMPTS if tenant is not None else ():
-            await attempt(tenant, targets)
+        if tenant is not None:
+            for attempt in ATTEMPTS:
+                await attempt(tenant, targets)
         await continued(stage)
         yield await settled(stage)
     finally:
@@ -149,12 +150,12 @@ async def settled(stage: Stage) -> dict[str, object]:
     """What is seen once it has been the same twice: statuses follow bindings by a second or two."""
     before: dict[str, object] = {}
 
-    async def same() -> dict[str, object] | None:
+    async def same() -> dict[str, object]:
         nonlocal before
         for name in ("train", "late"):
             assert (await stage.seen_group(name))["status"]["phase"] == "Running"
         last, before = before, await seen(stage)
-        return before if before == last else None
+        return before if before == last else {}
 
     return await eventually(same, timeout_s=_BOUND_S, poll_s=3.0, because="statuses are final")
 
