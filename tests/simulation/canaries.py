@@ -20,7 +20,7 @@ from services.gang_planner.core.lifecycle import assessment, release, repair
 from services.gang_planner.core.placement.session import Session
 from services.gang_planner.core.planner import Planner
 from services.gang_planner.core.preemption import requests, tracking
-from services.gang_planner.core.state import in_flight
+from services.gang_planner.core.state import accounting, in_flight
 from services.gang_planner.core.state.gangs import Gang
 from services.gang_planner.core.state.holds import HoldTable
 from services.gang_planner.core.state.members import Assignments
@@ -30,6 +30,8 @@ from shared.bus.pull import Delivery
 from shared.contracts.decisions import NoteClosed, NoteOpened
 from shared.contracts.outcomes import Outcome
 from shared.kube.client import KubeClient
+from shared.model.gang_keys import GangKey, key_of
+from shared.model.objects import Pod
 from tests.simulation.bus import SimWire
 from tests.simulation.claim_canaries import CANARIES as CLAIM_CANARIES
 from tests.simulation.planting import Canary, Replaced
@@ -191,6 +193,16 @@ def _preemption_without_end() -> Replaced:
     return [(tracking, "follow", lambda _: None)]
 
 
+def _owners_without_namespace() -> Replaced:
+    """Pods of one owner's UID are one gang, whatever their namespaces."""
+
+    def of_owner_alone(pod: Pod) -> GangKey | None:
+        key = key_of(pod)
+        return ("owner", "", key[2]) if key is not None and key[0] == "owner" else key
+
+    return [(accounting, "key_of", of_owner_alone)]
+
+
 def _half_a_gang() -> Replaced:
     """A cycle that takes a gang for complete with one member less."""
     minimum: Any = Gang.__dict__["min_member"].fget
@@ -258,6 +270,9 @@ CANARIES: Final[dict[str, Canary]] = {
     ),
     "bound_ignored": Canary(_bound_ignored, 12, ("in flight beside",)),
     "answers_not_taken_off": Canary(_answers_not_taken_off, 12, ("not ended",)),
+    "owners_without_namespace": Canary(
+        _owners_without_namespace, 8, ("as one gang", "not ended", "never complete"), tenant=True
+    ),
     "half_a_gang": Canary(_half_a_gang, 8, ("never complete", "binds again", "without a repair")),
     **CLAIM_CANARIES,
 }

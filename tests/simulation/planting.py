@@ -29,6 +29,8 @@ class Canary(msgspec.Struct, frozen=True):
     first: int = FIRST_SEED
     #: Gangs ask for volumes and devices like this in all its seeds; None: as the seed says.
     claims: ClaimShape | None = None
+    #: A user of another namespace is hostile in all its seeds, or in none.
+    tenant: bool = False
 
     def is_caught_by(self, what: str) -> bool:
         """Whether a broken promise is the one that this bug breaks."""

@@ -25,10 +25,12 @@ def play_seed(
     broken. With `device_features`, claims request everything of devices, whatever the seed.
     """
     claims = canaries.CANARIES[bug].claims if bug else None
+    tenant = canaries.CANARIES[bug].tenant if bug else None
     if device_features:
         claims = DEVICE_FEATURES
     with canaries.planted(bug):
-        return _play(Options(seed=seed, claims=claims), gang, shrink_it=shrink_it)
+        options = Options(seed=seed, claims=claims, tenant=tenant)
+        return _play(options, gang, shrink_it=shrink_it)
 
 
 def _play(options: Options, gang: str, *, shrink_it: bool) -> int:
@@ -50,7 +52,9 @@ def catch_canary(name: str, *, first_seed: int) -> int:
     wanted = canaries.CANARIES[name]
     missed: list[str] = []
     for seed in range(first_seed, first_seed + wanted.seeds):
-        options = Options(seed=seed, overlook=wanted.overlook, claims=wanted.claims)
+        options = Options(
+            seed=seed, overlook=wanted.overlook, claims=wanted.claims, tenant=wanted.tenant
+        )
         with canaries.planted(name):
             found = run(options).violations
         for violation in found:
