@@ -6,7 +6,7 @@ from services.admission_webhook.adviser import Ending
 from services.admission_webhook.group_lookup import LookupEnding
 from shared.telemetry.metrics import Metrics
 
-Result = Literal["allowed", "changed", "refused", "not ours", "malformed"]
+Result = Literal["allowed", "changed", "refused", "not ours", "malformed", "too many"]
 
 #: Seconds. A review should take well below 0.1.
 _BUCKETS: Final = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 1.0)

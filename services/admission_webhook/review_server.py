@@ -10,6 +10,7 @@ import logging
 import ssl
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
+from http import HTTPStatus
 from typing import Any, Final, TypeAlias, TypeVar
 
 import msgspec
@@ -185,7 +186,9 @@ class ReviewServer:
             async with self._bodies.read(request) as body:
                 return await self._answered(path, body)
         except RequestRefused as refusal:
-            self._reporting.reviewed("malformed")
+            self._reporting.reviewed(
+                "too many" if refusal.status == HTTPStatus.TOO_MANY_REQUESTS else "malformed"
+            )
             return refusal.response()
 
     async def _answered(self, path: Answer, body: bytes) -> web.Response:
@@ -307,7 +310,9 @@ class ReviewServer:
     async def _in_thread(self, user: str, work: Callable[[], T]) -> T:
         """The result of long work. Raises RequestRefused: 429, too much of the user's waits."""
         if self._turns.waiting(user) >= _WAITING_OF_USER_MAX:
-            raise RequestRefused(429, "too many long reviews of the same user wait")
+            raise RequestRefused(
+                HTTPStatus.TOO_MANY_REQUESTS, "too many long reviews of the same user wait"
+            )
         return await self._turns.run(user, partial(asyncio.to_thread, work))
 
     def _reference_objects(self) -> ReferenceObjects:

@@ -6,6 +6,7 @@ As in kube-scheduler, a domain without attributes is an empty map, so that
 """
 
 from collections.abc import Iterator, Mapping
+from math import ceil
 from typing import Final, NamedTuple, TypeAlias
 
 from typing_extensions import override
@@ -32,6 +33,10 @@ STEPS_MAX: Final = 20_000
 #: Steps that all evaluations of a selector may take: per device, and to begin with.
 STEPS_PER_DEVICE_MAX: Final = 200
 STEPS_AT_FIRST_MAX: Final = 100_000
+#: The same for a user's selector, per character: all selectors of a claim together take no more
+#: than one of the longest. An expression without macros takes a step for every four characters.
+USERS_STEPS_AT_FIRST: Final = 16
+USERS_STEPS_PER_DEVICE: Final = 0.5
 #: Unused steps that are kept: a second of evaluation.
 _STEPS_LEFT_MAX: Final = 2_000_000
 #: Number of results that a selector remembers.
@@ -88,19 +93,25 @@ class Selector:
     evaluation has read of a device.
     """
 
-    def __init__(self, expression: str) -> None:
+    def __init__(self, expression: str, *, of_user: bool = False) -> None:
         """Raises UnsupportedExpressionError."""
+        length = len(expression)
+        at_first, per_device = STEPS_AT_FIRST_MAX, STEPS_PER_DEVICE_MAX
+        if of_user:
+            at_first = min(at_first, USERS_STEPS_AT_FIRST * length)
+            per_device = min(per_device, ceil(USERS_STEPS_PER_DEVICE * length))
         self._node: Node = compile_expression(expression, frozenset({"device"}))
         self._paths: list[_Path] = []
         self._results: dict[tuple[Value, ...], Outcome] = {}
-        self._steps_left = STEPS_AT_FIRST_MAX
+        self._steps_left, self._steps_per_device = at_first, per_device
         self.evaluations = 0
+        self.steps = 0
 
     def outcome(self, profile: Profile) -> Outcome:
         """Whether the selector matches a device of this profile."""
         if profile.failure:
             return Outcome(False, profile.failure)
-        self._steps_left = min(self._steps_left + STEPS_PER_DEVICE_MAX, _STEPS_LEFT_MAX)
+        self._steps_left = min(self._steps_left + self._steps_per_device, _STEPS_LEFT_MAX)
         key = self._key(profile)
         found = self._results.get(key)
         if found is None:
@@ -135,7 +146,9 @@ class Selector:
         except (TypeError, ValueError, ArithmeticError, RecursionError) as error:
             return Outcome(False, f"it cannot be evaluated: {type(error).__name__}")
         finally:
-            self._steps_left -= before - max(budget.steps, 0)
+            taken = before - max(budget.steps, 0)
+            self._steps_left -= taken
+            self.steps += taken
         if not isinstance(result, bool):
             return Outcome(False, f"the result is of type {type_name(result)}, not bool")
         return Outcome(result)

@@ -8,11 +8,11 @@ caller can report it.
 An object that is nested too deep for the decoder is read without its deepest parts. A user can
 create one with a field that no schema checks (labels of a template, a part that the schema
 preserves), ten thousand levels deep: the API server stores it, and every recursive decoder fails on
-the whole object.
+the whole object. If such an object is long too, a watch reads only its metadata (`TOKENS_MAX`).
 """
 
 import re
-from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar, cast
 
 import msgspec
 
@@ -91,9 +91,17 @@ class _RawEvent(KubeStruct, frozen=True, kw_only=True):
 _REASON_CHARACTERS_MAX: Final = 500
 #: Kubernetes' own kinds are about thirty levels deep.
 DEPTH_MAX: Final = 200
+#: Brackets and strings that a watch reads of an object nested too deep, beside its metadata, which
+#: the API server writes first: some 10 ms. An object near etcd's limit has more than a million.
+TOKENS_MAX: Final = 20_000
 #: A bracket, or a whole string, so that brackets within it do not count. A string without an end
 #: reaches to the end of the text. Possessive (`++`), because backtracking would be quadratic.
 _TOKEN: Final = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|[\[\]{}]', re.DOTALL)
+_CLOSING: Final = {b"[": b"]", b"{": b"}"}
+_UNREAD: Final = (
+    f"it is nested in more than {DEPTH_MAX} levels, and Tutti reads at most {TOKENS_MAX} brackets "
+    "and texts of such an object"
+)
 
 _decode_raw_list: Final = msgspec.json.Decoder(_RawList).decode
 _decode_raw_event: Final = msgspec.json.Decoder(_RawEvent).decode
@@ -122,7 +130,7 @@ class KindDecoder(Generic[T]):
 
     def object(self, body: bytes | msgspec.Raw) -> T | Undecodable:
         """Decode one object. Raises msgspec.DecodeError only when it is no JSON."""
-        return _guarded(self._any_object, body)
+        return _guarded(self._any_object, body, beginning=_unread)
 
     def change(self, line: bytes) -> Change[T] | Bookmark:
         """Decode one line of a watch.
@@ -131,7 +139,7 @@ class KindDecoder(Generic[T]):
             ApiError: The line is an ERROR event (`Gone` for an expired resourceVersion).
             msgspec.DecodeError: The line is no event at all: the stream is broken from here on.
         """
-        return _guarded(self._change, line)
+        return _guarded(self._change, line, beginning=_unread_change)
 
     def _page(self, body: bytes) -> ListPage[T]:
         try:
@@ -174,8 +182,13 @@ class KindDecoder(Generic[T]):
             return Undecodable(metadata=_identify(plain), error=str(error)[:_REASON_CHARACTERS_MAX])
 
 
-def _guarded(read: "Callable[[Any], R]", body: bytes | msgspec.Raw) -> R:
-    """Call `read`; if the JSON is nested too deep, call it again without the deepest parts.
+def _guarded(
+    read: "Callable[[Any], R]",
+    body: bytes | msgspec.Raw,
+    beginning: "Callable[[bytes], R | None] | None" = None,
+) -> R:
+    """Call `read`. If the JSON is nested too deep, call `beginning` with its beginning if it is
+    long; else, or for a result of None, call `read` again without the deepest parts.
 
     Raises:
         msgspec.DecodeError: As `read`, and for bytes that are not UTF-8.
@@ -183,9 +196,53 @@ def _guarded(read: "Callable[[Any], R]", body: bytes | msgspec.Raw) -> R:
     try:
         return read(body)
     except RecursionError:
-        return _guarded(read, shallow(bytes(body)))
+        text = bytes(body)
+        found = None if beginning is None else beginning(text)
+        return _guarded(read, shallow(text)) if found is None else found
     except UnicodeDecodeError as error:
         raise msgspec.DecodeError(str(error)) from None
+
+
+def _unread(body: bytes) -> Undecodable | None:
+    """A long object by its metadata; None: it is short, or they are not at its beginning."""
+    cut = _beginning(body, 1)
+    metadata = ObjectMeta() if cut is None else _identify(_decode_any(cut))
+    return Undecodable(metadata=metadata, error=_UNREAD) if metadata.uid else None
+
+
+def _unread_change(line: bytes) -> Change[Any] | None:
+    cut = _beginning(line, 2)
+    event = _RawEvent(type="") if cut is None else _decode_raw_event(cut)
+    metadata = _identify(_decode_any(event.object))
+    if event.type not in {"ADDED", "MODIFIED", "DELETED"} or not metadata.uid:
+        return None
+    found = Undecodable(metadata=metadata, error=_UNREAD)
+    return Change(cast("ChangeType", event.type), found)
+
+
+def _beginning(body: bytes, level: int) -> bytes | None:
+    """JSON of the first TOKENS_MAX tokens, or of more up to the end of the first object or array
+    that is `level` deep; None: there are no more tokens.
+    """
+    end, tokens, has_first = 0, 0, False
+    closing: list[bytes] = []
+    for token in _TOKEN.finditer(body):
+        tokens += 1
+        if tokens > TOKENS_MAX and has_first:
+            # A text that ends with a bracket is JSON when those still open are closed.
+            return shallow(body[:end] + b"".join(reversed(closing)))
+        bracket = token[0]
+        if bracket in _CLOSING:
+            closing.append(_CLOSING[bracket])
+        elif bracket in {b"]", b"}"}:
+            if not closing:
+                return None
+            closing.pop()
+            has_first = has_first or len(closing) == level
+        else:
+            continue
+        end = token.end()
+    return None
 
 
 def shallow(body: bytes) -> bytes:

@@ -228,3 +228,5 @@ async def test_long_reviews_of_a_greedy_user_let_those_of_another_pass(
     assert "greedy" not in judged[1:]
     opened.set()
     assert sorted(await asyncio.gather(*greedy)) == [200] * 5 + [429]
+    assert webhook.figure('reviews_total{result="too many"}') == 1
+    assert webhook.figure('reviews_total{result="malformed"}') == 0

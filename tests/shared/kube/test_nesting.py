@@ -7,7 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.kube.decoding import DEPTH_MAX, Change, KindDecoder, shallow
+from shared.kube import decoding
+from shared.kube.decoding import (
+    DEPTH_MAX,
+    TOKENS_MAX,
+    Change,
+    KindDecoder,
+    Undecodable,
+    shallow,
+)
 from shared.kube.objects import Pod
 
 JSON = st.recursive(
@@ -55,6 +63,56 @@ def test_a_deeply_nested_object_costs_neither_the_watch_nor_its_name(
     page = decoder.page(f'{{"metadata":{{}},"items":[{item},{item}]}}'.encode())
     assert [one.metadata.uid for one in page.items] == ["u", "u"]
     assert decoder.object(item.encode()).metadata.name == "deep"
+
+
+@pytest.mark.parametrize(
+    "deep",
+    [
+        "[" * 500_000 + "]" * 500_000,
+        '{"a":' * 200_000 + "1" + "}" * 200_000,
+        nested(2_000) + ',"b":[' + "[]," * 400_000 + "[]]",
+        nested(2_000) + ',"b":[' + '"",' * 400_000 + "[]]",
+    ],
+    ids=["lists", "maps", "many lists", "many texts"],
+)
+def test_a_watch_reads_only_the_beginning_of_what_is_long_and_too_deep(
+    deep: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read_bytes: list[int] = []
+
+    def counted(body: bytes) -> bytes:
+        read_bytes.append(len(body))
+        return shallow(body)
+
+    monkeypatch.setattr(decoding, "shallow", counted)
+    item = f'{{"metadata":{{"name":"deep","uid":"u"}},"extra":{deep},"spec":{{}}}}'
+    change = KindDecoder(Pod).change(f'{{"type":"DELETED","object":{item}}}'.encode())
+    assert isinstance(change, Change)
+    found = KindDecoder(Pod).object(item.encode())
+    assert sum(read_bytes) <= 2 * 10 * TOKENS_MAX, "no second pass over the whole text"
+    for one in (change.object, found):
+        assert isinstance(one, Undecodable), "fields after the beginning are not known"
+        assert (one.metadata.name, one.metadata.uid) == ("deep", "u")
+        assert f"more than {DEPTH_MAX} levels" in one.error
+    assert change.type == "DELETED"
+
+
+def test_metadata_are_read_whole_even_if_they_are_long_and_deep() -> None:
+    notes = ",".join(f'"k{number}":"v"' for number in range(TOKENS_MAX))
+    item = (
+        f'{{"metadata":{{"annotations":{{{notes}}},"managedFields":{nested(100_000)},'
+        f'"name":"deep","uid":"u"}},"spec":{nested(100_000)}}}'
+    )
+    found = KindDecoder(Pod).object(item.encode())
+    assert isinstance(found, Undecodable)
+    assert (found.metadata.name, found.metadata.uid) == ("deep", "u")
+
+
+def test_what_is_deep_but_short_is_still_read_whole() -> None:
+    item = f'{{"metadata":{{"name":"d"}},"extra":{nested(5_000)},"spec":{{"nodeName":"n"}}}}'
+    found = KindDecoder(Pod).object(item.encode())
+    assert isinstance(found, Pod)
+    assert found.spec.node_name == "n"
 
 
 def test_brackets_that_never_close_are_no_json() -> None:

@@ -6,6 +6,7 @@ and the devices of each claim for the decision.
 
 | module | content |
 | --- | --- |
+| `namespace_cache` | results for selectors, of which each namespace has a bounded part |
 | `selection` | which devices a request may get, by driver and CEL selectors |
 | `capacity` | what a request consumes of a device's capacities |
 | `device_table` | devices and shared counters, as slices publish them |

@@ -13,7 +13,11 @@ from services.gang_planner.core.state.devices.extended import (
     name_of_pod,
     requirement_of,
 )
-from services.gang_planner.core.state.devices.selection import DeviceRequirement, Selection
+from services.gang_planner.core.state.devices.selection import (
+    DeviceRequirement,
+    Selection,
+    too_long,
+)
 from services.gang_planner.core.state.reference_objects import ReferenceObjects
 from shared.kube.quantities import QuantityError, exact
 from shared.model.devices import (
@@ -242,6 +246,8 @@ def _need(
     """The need of a claim, or its refusal."""
     if claim.unsupported:
         return _unsupported(claim.name, ", ".join(claim.unsupported))
+    if excess := too_long(claim):
+        return _unsupported(claim.name, excess)
     requests: list[RequestNeed] = []
     for request in claim.requests:
         alternatives: list[Alternative] = []
@@ -269,7 +275,7 @@ def _alternative(
     if device_class.unsupported:
         fields = ", ".join(device_class.unsupported)
         return _unsupported(claim.name, f"device class {device_class.name} has {fields}")
-    requirement = requirement_of(device_class, request.selectors)
+    requirement = requirement_of(device_class, request.selectors, claim.namespace)
     if requirement is None:
         return _unsupported(claim.name, f"device class {device_class.name} selects by attributes")
     objection = selection.objection(requirement)

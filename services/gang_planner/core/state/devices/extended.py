@@ -55,13 +55,18 @@ class ExtendedNeed(NamedTuple):
         )
 
 
-def requirement_of(found: DeviceClass, selectors: tuple[str, ...] = ()) -> DeviceRequirement | None:
-    """The devices of a class that these selectors match, too; None: the class's are not known."""
+def requirement_of(
+    found: DeviceClass, selectors: tuple[str, ...] = (), namespace: str = ""
+) -> DeviceRequirement | None:
+    """The devices of a class that these selectors of a claim in the namespace match, too; None: the
+    class's are not known.
+    """
+    own = len(selectors), namespace if selectors else ""
     if found.driver:
-        return DeviceRequirement(found.driver, selectors)
+        return DeviceRequirement(found.driver, selectors, *own)
     if found.selectors is None:
         return None
-    return DeviceRequirement(None, found.selectors + selectors)
+    return DeviceRequirement(None, found.selectors + selectors, *own)
 
 
 class ClassesOfResources:

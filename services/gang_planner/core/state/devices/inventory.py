@@ -5,12 +5,12 @@ node capacities of a cluster state.
 from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from fractions import Fraction
-from typing import Final
 
 import numpy as np
 
 from services.gang_planner.core.state.columns import Bools, ChangeLog
 from services.gang_planner.core.state.devices.device_table import DeviceEntry, DeviceTable, Reach
+from services.gang_planner.core.state.devices.namespace_cache import NamespaceCache
 from services.gang_planner.core.state.devices.selection import (
     Device,
     DeviceRequirement,
@@ -22,9 +22,6 @@ from services.gang_planner.core.state.nodes import NodeTable
 from services.gang_planner.core.state.reference_objects import ReferenceObjects
 from shared.kube.quantities import QuantityError, exact
 from shared.model.devices import ResourceClaim, SharedDevice
-
-#: Number of requirements whose devices are cached.
-_REQUIREMENTS_MAX: Final = 1_024
 
 Shares = dict[str, Fraction]
 """Consumed capacities of a shareable device, by name."""
@@ -61,7 +58,7 @@ class Inventory:
         self._parts: dict[Device, dict[str, Shares]] = {}
         self._shares: dict[Device, Shares] = {}
         self.selection = Selection()
-        self._matches: dict[DeviceRequirement, Matches] = {}
+        self._matches: NamespaceCache[DeviceRequirement, Matches] = NamespaceCache()
         self._reaches: dict[Reach, Bools] = {}
         #: Slots of nodes on which devices became free or allocated.
         self.changes = ChangeLog()
@@ -91,12 +88,9 @@ class Inventory:
 
     def matches(self, requirement: DeviceRequirement) -> Matches:
         """The devices that the requirement may get."""
-        found = self._matches.get(requirement)
-        if found is None:
-            if len(self._matches) >= _REQUIREMENTS_MAX:
-                self._matches.clear()
-            found = self._matches[requirement] = self._match(requirement)
-        return found
+        return self._matches.find(
+            requirement.namespace, requirement, lambda: self._match(requirement)
+        )
 
     def matching(self, requirement: DeviceRequirement, slot: int) -> Sequence[DeviceEntry]:
         """The devices that the requirement may get on a node, whether free or not, in order."""

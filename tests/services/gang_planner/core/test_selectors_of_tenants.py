@@ -1,0 +1,165 @@
+"""What the CEL selectors of one namespace's claims may cost: counted characters and steps."""
+
+import msgspec
+import pytest
+
+from services.gang_planner.core.state.devices.namespace_cache import (
+    NAMESPACE_RESULTS_MAX,
+    RESULTS_MAX,
+    NamespaceCache,
+)
+from services.gang_planner.core.state.devices.selection import (
+    CLAIM_CHARACTERS_MAX,
+    DeviceRequirement,
+    Selection,
+)
+from shared.cel.device import (
+    USERS_STEPS_AT_FIRST,
+    USERS_STEPS_PER_DEVICE,
+    Profile,
+    Selector,
+)
+from shared.model.devices import DeviceAttribute, DeviceDetails, DeviceRequest
+from tests.services.gang_planner.core.scene import Scene, make_group
+from tests.services.gang_planner.core.test_device_selectors import (
+    CLASSES,
+    GPU,
+    LARGE,
+    request,
+    stage,
+    wants,
+)
+from tests.services.gang_planner.core.test_devices import condition, members
+
+LONG = " || ".join(f"device.driver == 'd{number}'" for number in range(400))
+DEVICES = 800
+
+
+def own(namespace: str, *selectors: str) -> DeviceRequirement:
+    """What a claim of the namespace requires."""
+    return DeviceRequirement(None, selectors, len(selectors), namespace)
+
+
+def compiled(scene: Scene) -> int:
+    """Characters of selectors compiled so far."""
+    return scene.planner._state.node_capacity.devices.inventory().selection.compiled
+
+
+def put_gang(scene: Scene, name: str, *requests: DeviceRequest) -> None:
+    """A gang of one member with a claim of these requests."""
+    scene.put(wants(f"c-{name}", *requests))
+    scene.put(make_group(name, 1), *members(name, [(f"c-{name}",)]))
+
+
+def test_a_claim_with_too_many_selectors_waits_with_field_and_rule_and_costs_nothing() -> None:
+    scene = stage()
+    requests = [
+        request(f"r{number}", GPU, *(f"{number} == {other} || {LONG[:9_000]}'" for other in (1, 2)))
+        for number in range(32)
+    ]
+    put_gang(scene, "hostile", *requests)
+    put_gang(scene, "plain", request("r", GPU, LARGE))
+    (decision,) = scene.settle()
+    assert decision.gang_id == "group-plain"
+    reason, sentence = condition(scene, "hostile")
+    assert reason == "UnsupportedDevice"
+    assert "spec.devices.requests: its different CEL selectors have " in sentence
+    assert f"evaluates at most {CLAIM_CHARACTERS_MAX}" in sentence
+    assert compiled(scene) <= sum(map(len, CLASSES.values())) + len(LARGE)
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_selectors_are_evaluated_up_to_the_bound_and_equal_ones_count_once(more: int) -> None:
+    scene = stage()
+    selector = f"{LARGE} || '{'x' * CLAIM_CHARACTERS_MAX}' == ''"
+    selector = selector.replace("x" * (len(selector) - CLAIM_CHARACTERS_MAX - more), "", 1)
+    assert len(selector) == CLAIM_CHARACTERS_MAX + more
+    put_gang(scene, "g", request("a", GPU, selector), request("b", GPU, selector))
+    assert bool(scene.settle()) == (more == 0)
+
+
+def test_alternatives_of_a_request_count_too() -> None:
+    scene = stage()
+    long = [f"{number} == 0 || {LONG[:600]}'" for number in range(2)]
+    alternatives = tuple(request(f"s{number}", GPU, one) for number, one in enumerate(long))
+    put_gang(scene, "g", DeviceRequest(name="r", device_class="", alternatives=alternatives))
+    assert not scene.settle()
+    assert condition(scene, "g")[0] == "UnsupportedDevice"
+
+
+def test_selectors_of_one_namespace_push_no_others_out() -> None:
+    selection = Selection()
+    plain = own("plain", LARGE)
+    of_class = DeviceRequirement(None, (CLASSES[GPU],))
+    for one in (plain, of_class):
+        assert not selection.objection(one)
+    for number in range(2 * RESULTS_MAX):
+        selection.objection(own("hostile", f"{number}==0"))
+    before = selection.compiled
+    for one in (plain, of_class):
+        selection.objection(one)
+    assert selection.compiled == before
+    selection.objection(own("hostile", f"{2 * RESULTS_MAX - 1}==0"))
+    assert selection.compiled == before, "its newest are cached"
+    selection.objection(own("hostile", "0==0"))
+    assert selection.compiled > before, "its oldest are not"
+
+
+def test_a_cache_has_bounds_and_the_fullest_namespace_gives_way() -> None:
+    cache: NamespaceCache[int, int] = NamespaceCache()
+    made: list[tuple[str, int]] = []
+
+    def find(namespace: str, key: int) -> None:
+        def make() -> int:
+            made.append((namespace, key))
+            return key
+
+        cache.find(namespace, key, make)
+
+    find("plain", 0)
+    for namespace in "abcdefgh":
+        for key in range(2 * NAMESPACE_RESULTS_MAX):
+            find(namespace, key)
+            find("plain", 0)
+    assert made.count(("plain", 0)) == 1
+    kept = cache._results
+    assert sum(map(len, kept.values())) == RESULTS_MAX
+    assert max(map(len, kept.values())) <= NAMESPACE_RESULTS_MAX
+    for number in range(2 * RESULTS_MAX):
+        find(f"n{number}", 0)
+    assert sum(map(len, kept.values())) == RESULTS_MAX
+    assert all(kept.values())
+
+
+def test_the_steps_of_all_selectors_of_a_claim_are_bounded() -> None:
+    """Each reads what differs on every device, and has a loop."""
+    count, steps = 16, 0
+    for number in range(count):
+        text = f"device.attributes.d.u!=''&&lists.range({number + 900}).all(x,x>=0)"
+        assert len(text) * count <= CLAIM_CHARACTERS_MAX
+        selector = Selector(text, of_user=True)
+        for index in range(DEVICES):
+            attributes = (DeviceAttribute(name="d/u", value=f"GPU-{index}"),)
+            selector.outcome(Profile("d", DeviceDetails(attributes=attributes)))
+        steps += selector.steps
+    most = CLAIM_CHARACTERS_MAX * (USERS_STEPS_AT_FIRST + USERS_STEPS_PER_DEVICE * DEVICES)
+    assert steps <= most
+
+
+def test_a_users_selector_without_loops_has_enough_steps_for_devices_that_all_differ() -> None:
+    text = "device.attributes['d'].u.startsWith('GPU') && device.driver == 'd' && 1 + 1 == 2"
+    selector = Selector(text, of_user=True)
+    for index in range(DEVICES):
+        attributes = (DeviceAttribute(name="d/u", value=f"GPU-{index}"),)
+        assert selector.outcome(Profile("d", DeviceDetails(attributes=attributes))).matches
+    assert selector.evaluations == DEVICES
+
+
+def test_the_same_claims_get_the_same_decisions() -> None:
+    found: list[bytes] = []
+    for _ in range(2):
+        scene = stage()
+        put_gang(scene, "long", request("r", GPU, LONG[:9_000] + "'"))
+        put_gang(scene, "plain", request("r", GPU, LARGE))
+        found.append(msgspec.msgpack.encode(scene.settle()))
+    assert found[0] == found[1]
