@@ -21,7 +21,7 @@ Device: TypeAlias = tuple[str, str, str]
 #: Characters of all different selectors of one claim; one of them takes some 40 us to compile, and
 #: the longest in the examples of drivers have about 200. Kubernetes allows 10 KiB in each of 1,024
 #: selectors.
-CLAIM_CHARACTERS_MAX: Final = 1_024
+CLAIM_CHARACTERS_MAX: Final = 2_048
 #: Characters of a selector that messages show.
 _SHOWN_CHARACTERS: Final = 120
 #: Selectors that messages show.
