@@ -97,7 +97,8 @@ class WorkloadReconciler:
         if owner is None:
             if owner_groups.owner_of(group) is not None:
                 return await self._follow_owner(group)
-            return await self._follow_members(group)
+            await self._follow_members(group)
+            return None
         workload = self._workloads[owner.kind].get(f"{group.metadata.namespace}/{owner.name}")
         if workload is None or workload.metadata.uid != owner.uid:
             return None  # deleted: garbage collection deletes its objects

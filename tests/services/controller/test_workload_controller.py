@@ -132,7 +132,8 @@ async def test_the_group_of_any_owner_follows_its_members_and_a_users_group_does
                 {"metadata": metadata, "spec": {"minMember": 8, "minResources": {"cpu": "16"}}},
                 place,
             )
-            verdict = make_verdict(uid=group["metadata"]["uid"], name=name, members_minimum=4)
+            uid = group["metadata"]["uid"]
+            verdict = make_verdict(uid=uid, name=name, members_minimum=4, members_queue="two")
             notes = {"tutti.dev/verdict": annotation_of(verdict)}
             patch: Object = {"metadata": {"annotations": notes}}
             await client.patch(PODGROUPS_VOLCANO, name, patch, namespace=place)
@@ -141,10 +142,16 @@ async def test_the_group_of_any_owner_follows_its_members_and_a_users_group_does
             found = await read(client, PODGROUPS_VOLCANO, name, place)
             return found and (found["spec"]["minMember"], found["spec"]["minResources"]["cpu"])
 
+        async def queue(name: str) -> object:
+            found = await read(client, PODGROUPS_VOLCANO, name, place)
+            return found and found["spec"].get("queue")
+
         followed, *others = owners
         async with running(client, WorkloadReconciler):
             await becomes(lambda: size(followed), (4, "8"))
+            await becomes(lambda: queue(followed), "two")
             # The next change comes after these were acted on.
             await client.delete(PODGROUPS_VOLCANO, followed, namespace=place)
             await becomes(lambda: names_of(client, PODGROUPS_VOLCANO, place), sorted(others))
             assert [await size(name) for name in others] == [(8, "16")] * 2
+            assert await queue("podgroup-mine") != "two"
