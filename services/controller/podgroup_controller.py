@@ -4,8 +4,6 @@ It reads only verdicts that want a group, which have a subject of their own. For
 reads one of the pods and the objects above it, creates the group, and patches the group's name onto
 each pod that lacks it. If one of these objects asks for a gang of all its pods, the pods get the
 name of that object's group instead (`owner_groups`), whichever of its child objects they belong to.
-If the pods declare another minimum later, the
-group gets it, unless its workload determines it (`workload_controller`).
 Each step may have been done before, by this or another replica; existing objects stay as they are.
 Pods that were created later cause another verdict.
 """
@@ -16,13 +14,10 @@ import logging
 from collections.abc import Iterable
 from typing import Final
 
-from services.controller.core.owner_groups import owner_group_for, owner_of
+from services.controller.core.owner_groups import owner_group_for
 from services.controller.core.workloads import (
-    OWNERS,
     JsonObject,
-    follow_pods,
     join_patch,
-    owner_not_followed,
     owner_resource,
     pod_group_for,
 )
@@ -43,7 +38,6 @@ from shared.dialects.owned_gangs import (
     queue_for,
 )
 from shared.dialects.workload_sizes import Workload, is_asked_by_default
-from shared.kinds.podgroup import PodGroup
 from shared.kube.client import KubeClient
 from shared.kube.errors import (
     Conflict,
@@ -108,12 +102,12 @@ class PodGroupController:
             RetryLater: A request failed for the moment, or another project's controllers are
                 active.
         """
-        if not (verdict.group_wanted or verdict.minimum_wanted) or verdict.phase == "Gone":
+        if not verdict.group_wanted or verdict.phase == "Gone":
             return
         if not self._others.none_active:
             raise RetryLater("another project's controllers are active", _OTHERS_ACTIVE_S)
         try:
-            if not verdict.uid and verdict.group_wanted:
+            if not verdict.uid:
                 pod = await self._first(verdict.namespace, verdict.unnamed)
                 if pod is None:
                     return  # the pods are gone, or name a group by now
@@ -125,10 +119,7 @@ class PodGroupController:
                     await self._join_group_of(owned, queue, verdict)
                     return
                 await self._create_group(verdict, pod, owners, asked)
-            if verdict.group_wanted:
-                await self._join(verdict, verdict.group_wanted, verdict.unnamed)
-            if verdict.minimum_wanted:
-                await self._follow_pods(verdict)
+            await self._join(verdict, verdict.group_wanted, verdict.unnamed)
         except KubeError as error:
             if is_temporary(error):
                 delay_s = min(error.retry_after_s or RETRY_S, _RETRY_S_MAX)
@@ -170,43 +161,18 @@ class PodGroupController:
             return  # a user or an earlier attempt has created it
         logger.info("created group %s/%s", namespace, manifest["metadata"]["name"])
 
-    async def _follow_pods(self, verdict: Verdict) -> None:
-        """Give a group that was made for pods the minimum that they declare by now."""
-        try:
-            group = await self._client.get(
-                PODGROUPS_VOLCANO, verdict.name, PodGroup, namespace=verdict.namespace
-            )
-        except NotFound:
-            return
-        reference = owner_not_followed(group)
-        if group.metadata.uid != verdict.uid or reference is None or owner_of(group) is not None:
-            return
-        resource = OWNERS.get((reference.api_version, reference.kind))
-        owner = None
-        if resource is not None:
-            owner = await self._workload(resource, reference.name, reference.uid, verdict.namespace)
-        patch = follow_pods(group, owner, verdict.minimum_wanted)
-        if patch is not None:
-            with contextlib.suppress(NotFound, Conflict):  # replaced since it was read
-                await self._client.patch(
-                    PODGROUPS_VOLCANO, verdict.name, patch, namespace=verdict.namespace
-                )
-
     async def _owner(self, pod: Pod) -> Workload | None:
         found = owner_resource(pod)
         if found is None:
             return None
         resource, reference = found
-        return await self._workload(resource, reference.name, reference.uid, pod.metadata.namespace)
-
-    async def _workload(
-        self, resource: Resource, name: str, uid: str, namespace: str
-    ) -> Workload | None:
         try:
-            owner = await self._client.get(resource, name, Workload, namespace=namespace)
+            owner = await self._client.get(
+                resource, reference.name, Workload, namespace=pod.metadata.namespace
+            )
         except NotFound:
             return None
-        return owner if owner.metadata.uid == uid else None
+        return owner if owner.metadata.uid == reference.uid else None
 
     async def _is_asked_by_default(self, queue: str, pod: Pod, owners: tuple[Owned, ...]) -> bool:
         """Whether the pod's queue or namespace asks for a gang of the owners' pods."""

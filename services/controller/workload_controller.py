@@ -2,13 +2,15 @@
 for the objects of operators that ask for one gang of all their pods.
 
 `podgroup_controller` creates a group when a workload's first pods want one. From then on this
-controller updates it by the workload's annotations and size, and deletes it when the workload was
+controller updates it by the workload's annotations and size and by what its members declare on
+themselves, as the planner's verdict on the group reports it, and deletes it when the workload was
 scaled to zero or suspended, so that old revisions of Deployments leave no groups, and a resumed
 JobSet starts as a whole again. A group is never deleted while a pod that can still run names it,
 unless the pod is a member of another gang: it names that one itself, and the CRD of that API was
 installed after the group was made.
 """
 
+import contextlib
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, Literal, NamedTuple
 
@@ -17,11 +19,15 @@ import msgspec
 from services.controller.core import owner_groups
 from services.controller.core.workloads import (
     FOLLOWED,
+    OWNERS,
     JsonObject,
     bare_pod_of,
+    controller_of,
     declares_another_gang,
     is_empty,
+    members_patch,
     owner_of,
+    queue_patch,
     upkeep,
 )
 from services.controller.reconciling.controller import Runtime, Wake
@@ -32,6 +38,7 @@ from shared.dialects.owned_gangs import PREFIX, Owned
 from shared.dialects.owner_kinds import OWNER_KINDS, owner_kind
 from shared.dialects.workload_sizes import Workload
 from shared.kinds.podgroup import PodGroup
+from shared.kube.errors import NotFound
 from shared.kube.objects import KubeObject, Pod
 from shared.kube.resources import PODGROUPS_VOLCANO, PODS, Resource
 
@@ -88,7 +95,10 @@ class WorkloadReconciler:
             return await self._write(group, None, _Pods(name=bare_pod))
         owner = owner_of(group)
         if owner is None:
-            return await self._follow_owner(group)
+            if owner_groups.owner_of(group) is not None:
+                return await self._follow_owner(group)
+            await self._follow_members(group)
+            return None
         workload = self._workloads[owner.kind].get(f"{group.metadata.namespace}/{owner.name}")
         if workload is None or workload.metadata.uid != owner.uid:
             return None  # deleted: garbage collection deletes its objects
@@ -110,6 +120,22 @@ class WorkloadReconciler:
         write = owner_groups.upkeep(group, Owned(kind, found))
         return await self._write(group, write, _Pods(labels={kind.name_label: reference.name}))
 
+    async def _follow_members(self, group: PodGroup) -> None:
+        """The same for a group of an owner of another kind, as far as its members declare it."""
+        owner = controller_of(group)
+        if owner is None:
+            return
+        resource = OWNERS.get((owner.api_version, owner.kind))
+        workload: Workload | None = None
+        if resource is not None:
+            with contextlib.suppress(NotFound):
+                workload = await self._client.get(
+                    resource, owner.name, Workload, namespace=group.metadata.namespace
+                )
+        if workload is not None and workload.metadata.uid != owner.uid:
+            return  # deleted: garbage collection deletes its objects
+        await self._patch(group, members_patch(group, owner.kind, workload))
+
     async def _write(
         self,
         group: PodGroup,
@@ -124,10 +150,16 @@ class WorkloadReconciler:
                 return None
         if write == "remove":
             return await self._remove(group, pods)
-        if write is not None:
-            written = await self._writes.patch(PODGROUPS_VOLCANO, group.metadata, write)
-            self._groups.learn(written.body)
+        await self._patch(group, write)
         return None
+
+    async def _patch(self, group: PodGroup, patch: JsonObject | None) -> None:
+        """Patch the group; then move it into its members' queue, which a webhook may refuse."""
+        of_queue = queue_patch(group) if owner_groups.owner_of(group) is None else None
+        for one in (patch, of_queue):
+            if one is not None:
+                written = await self._writes.patch(PODGROUPS_VOLCANO, group.metadata, one)
+                self._groups.learn(written.body)
 
     async def _remove(self, group: PodGroup, pods: _Pods) -> float | None:
         """Delete the group unless a pod names it. Create it again if a pod has named it during the
@@ -190,7 +222,7 @@ class WorkloadReconciler:
 
 
 def _is_ours(group: PodGroup) -> bool:
-    owned = owner_of(group) is not None or owner_groups.owner_of(group) is not None
+    owned = controller_of(group) is not None or owner_groups.owner_of(group) is not None
     return owned or bare_pod_of(group) != ""
 
 

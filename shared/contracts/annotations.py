@@ -64,6 +64,9 @@ PREFERRED_TOPOLOGY = "tutti.dev/preferred-topology"
 GROUP_NAME = "scheduling.k8s.io/group-name"
 #: Gang size on a bare pod (kube-batch).
 GROUP_MIN_MEMBER = "scheduling.k8s.io/group-min-member"
+#: On a group of bare pods whose template and members declare different sizes: the older of the two,
+#: which does not count, as "template=8" or "members=8".
+SUPERSEDED_MINIMUM = "tutti.dev/superseded-minimum"
 #: Gang size on the owner of bare pods (Volcano).
 OWNER_MIN_MEMBER = "scheduling.volcano.sh/group-min-member"
 #: Queue of a bare pod, and default queue of a namespace (Volcano).

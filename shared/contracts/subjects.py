@@ -119,9 +119,7 @@ def verdict(gang_id: str) -> str:
 
 
 def wanted(gang_id: str) -> str:
-    """Subject of a gang's last verdict for as long as it requests a PodGroup, or another
-    minimum of it.
-    """
+    """Subject of a gang's last verdict for as long as it requests a PodGroup."""
     return _of_gang("wanted", gang_id)
 
 

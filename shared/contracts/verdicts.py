@@ -172,9 +172,12 @@ class Verdict(Struct, frozen=True, kw_only=True, tag="gang.verdict"):
     ended: tuple[PodRef, ...] = ()
     #: Members that do not name `group_wanted` yet, at most 500 at a time.
     unnamed: tuple[PodRef, ...] = ()
-    #: The minimum that the members declare, where the group that the podgroup controller made for
-    #: them has another one; 0: it has the same, or none is declared.
-    minimum_wanted: int = 0
+    #: The minimum in force that the members of a group made for bare pods declare on themselves; 0:
+    #: they declare none, or the group is a user's.
+    members_minimum: int = 0
+    #: The queue in force that these members name, if it is not the group's; "": the group's, or as
+    #: above.
+    members_queue: str = ""
     #: None: nothing is to be written, and existing requests stay.
     provisioning: Provisioning | None = None
     trace_id: str = ""
@@ -188,7 +191,7 @@ class Verdict(Struct, frozen=True, kw_only=True, tag="gang.verdict"):
     def request_subjects(self) -> frozenset[str]:
         """The subjects on which controllers read the verdict that write objects for its gang."""
         found: set[str] = set()
-        if self.group_wanted or self.minimum_wanted:
+        if self.group_wanted:
             found.add(subjects.wanted(self.gang_id))
         if self.provisioning is not None:
             found.add(subjects.provisioning(self.gang_id))

@@ -70,38 +70,92 @@ async def test_a_lowered_minimum_is_in_effect(stage: Stage, scheduler: str) -> N
     await stage.delete(f"{path}/workers")
 
 
-@pytest.mark.parametrize("replaced", [False, True], ids=["patched pods", "replaced pods"])
-async def test_a_group_made_for_pods_has_the_minimum_that_they_declare_by_now(
-    stage: Stage, *, replaced: bool
+OTHER_OWNER: Final[Object] = {
+    "apiVersion": "example.com/v1",
+    "kind": "Workers",
+    "name": "workers",
+    "uid": "0b5c1d5e-8c3a-4d0e-9a55-0d6f3e2f8a11",
+    "controller": True,
+}
+
+
+async def minimum_is(stage: Stage, owner: str, minimum: int) -> None:
+    """Wait until the group made for the pods of this owner has this minimum."""
+
+    async def seen() -> bool:
+        group = await stage.seen_group(f"podgroup-{owner}")
+        assert group["spec"]["minMember"] == minimum
+        return True
+
+    await eventually(seen, timeout_s=SEEN_S, because=f"the pods declare {minimum}")
+
+
+def declaring(minimum: int) -> Object:
+    return {"metadata": {"annotations": {annotations.GROUP_MIN_MEMBER: str(minimum)}}}
+
+
+@pytest.mark.parametrize("way", ["patch", "replacement"])
+async def test_a_group_made_for_pods_of_any_owner_follows_what_they_declare(
+    stage: Stage, way: str
 ) -> None:
-    """Their owner is of a kind that Tutti does not know, so only the pods show the minimum."""
+    """Down and up, by patches of all pods, or by new pods in the place of all."""
     await stage.nodes(1)
-    owner = await stage.api.create(stage.path("configmaps"), {"metadata": {"name": "operator"}})
-    reference = {"apiVersion": "v1", "kind": "ConfigMap", "controller": True}
-    reference |= {key: owner["metadata"][key] for key in ("name", "uid")}
 
-    def workers(prefix: str, minimum: str) -> list[Object]:
-        return [
-            pod_manifest(
-                f"{prefix}-{number}",
-                requests={"cpu": "1"},
-                scheduler_name="tutti",
-                annotations={annotations.GROUP_MIN_MEMBER: minimum},
-                owner=reference,
+    async def create(minimum: int) -> list[str]:
+        names = [f"of-{minimum}-{index}" for index in range(6)]
+        requests = {"cpu": "500m"}
+        notes = declaring(minimum)["metadata"]["annotations"]
+        await stage.bare_pods(
+            *(
+                pod_manifest(name, requests=requests, annotations=notes, owner=OTHER_OWNER)
+                for name in names
             )
-            for number in range(8)
-        ]
+        )
+        return names
 
-    await stage.bare_pods(*workers("old", "8"))
-    await stage.why("pod/old-0", "4 of 8")
+    async def change(names: list[str], minimum: int) -> list[str]:
+        if way == "replacement":
+            created = await create(minimum)
+            await stage.delete_pods(names)
+            return created
+        for name in names:
+            await stage.api.patch(stage.path(name=name), declaring(minimum))
+        return names
+
+    names = await create(8)
+    await minimum_is(stage, OTHER_OWNER["uid"], 8)
     assert not await stage.placed()
-    if replaced:
-        await stage.bare_pods(*workers("new", "4"))
-        await stage.delete_pods([f"old-{number}" for number in range(8)])
-    else:
-        for pod in await stage.pods():
-            await stage.api.patch(stage.path(name=pod["metadata"]["name"]), LOWER)
+    names = await change(names, 4)
+    await minimum_is(stage, OTHER_OWNER["uid"], 4)
+
+    async def placed() -> bool:
+        assert len(await stage.placed()) == 6
+        return True
+
+    await eventually(placed, timeout_s=SEEN_S, because="six pods are enough for four")
+    await change(names, 6)
+    await minimum_is(stage, OTHER_OWNER["uid"], 6)
+
+
+async def test_a_group_made_for_a_replica_set_follows_its_pods_and_then_its_template(
+    stage: Stage,
+) -> None:
+    await stage.nodes(1)
+    path = stage.path("replicasets", version="apps/v1")
+    made = await stage.api.create(path, replica_set("tutti"))
+    owner = made["metadata"]["uid"]
+    await stage.why("replicaset/workers", "4 of 8")
+    first, *others = [pod["metadata"]["name"] for pod in await stage.pods()]
+    for name in others:
+        await stage.api.patch(stage.path(name=name), declaring(4))
+    await minimum_is(stage, owner, 8)
+    assert not await stage.placed()
+    await stage.api.patch(stage.path(name=first), declaring(4))
     await half_is_placed(stage)
+    await minimum_is(stage, owner, 4)
+    await stage.api.patch(f"{path}/workers", {"spec": {"template": declaring(6)}})
+    await minimum_is(stage, owner, 6)
+    await stage.delete(f"{path}/workers")
 
 
 async def test_a_deleted_gang_leaves_no_gang_behind(stage: Stage) -> None:

@@ -219,7 +219,7 @@ CONTROLLERS: Final[dict[str, tuple[Right, ...]]] = {
         ),
         _may("get", QUEUES_VOLCANO, "whether a queue asks for gangs of all pods of an object"),
         _may("get", NAMESPACES, "whether a namespace does"),
-        _may("get create patch", PODGROUPS_VOLCANO, "make groups for bare pods, and follow these"),
+        _may("create", PODGROUPS_VOLCANO, "make groups for bare pods"),
     ),
     "workload": (
         _may("list watch", REPLICA_SETS, "follow how many pods a workload wants"),
@@ -229,6 +229,7 @@ CONTROLLERS: Final[dict[str, tuple[Right, ...]]] = {
             for kind in OWNER_KINDS
             if kind.parts is not None or kind.resource == JOBS_BATCH
         ),
+        _may("get", DAEMON_SETS, "the minimum on the owner of pods that declare another one"),
         _may("list", PODS, "whether pods name a group that is to go, or another one"),
         _may("list watch create patch delete", PODGROUPS_VOLCANO, "keep groups of workloads"),
     ),

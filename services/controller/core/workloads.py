@@ -2,10 +2,10 @@
 
 Their sizes are in `shared.dialects.workload_sizes`; `owner_groups` has those of operators' objects.
 A group is created when the workload's first pod exists. Then it follows the workload's annotations
-and size, and is deleted once the workload was scaled to zero, or suspended, and no pod names the
-group any more. It is also deleted when all its pods are members of other gangs, because the API of
-their own references is served by now. Groups of users are never changed: ours are named after their
-controller's UID.
+and size, and what its members declare on themselves (`_minimum`, `queue_patch`). It is deleted once
+the workload was scaled to zero, or suspended, and no pod names the group any more. It is also
+deleted when all its pods are members of other gangs, because the API of their own references is
+served by now. Groups of users are never changed: ours are named after their controller's UID.
 """
 
 from typing import Any, Final, Literal, TypeAlias
@@ -66,8 +66,15 @@ _TOPOLOGY_TIER: Final = "volcano.sh/network-topology-highest-tier"
 
 def owner_of(group: PodGroup) -> OwnerReference | None:
     """The workload for which the group was created; None for a user's group, or another kind."""
+    owner = controller_of(group)
+    followed = owner is not None and (owner.api_version, owner.kind) in FOLLOWED
+    return owner if followed else None
+
+
+def controller_of(group: PodGroup) -> OwnerReference | None:
+    """The controller, of any kind, for whose pods the group was created; None: it is a user's."""
     for owner in group.metadata.owner_references:
-        if owner.controller and (owner.api_version, owner.kind) in FOLLOWED:
+        if owner.controller:
             return owner if group.metadata.name == f"{PREFIX}{safe_token(owner.uid)}" else None
     return None
 
@@ -82,13 +89,39 @@ def bare_pod_of(group: PodGroup) -> str:
 
 def is_empty(group: PodGroup) -> bool:
     """Whether the group waits, and had no members in the planner's last verdict."""
+    verdict = _verdict_of(group)
+    if verdict is None:
+        return False
+    return verdict.phase in ("Pending", "Inqueue") and verdict.members == 0
+
+
+def _verdict_of(group: PodGroup) -> Verdict | None:
+    """The planner's last verdict, as the group shows it."""
     text = group.metadata.annotations.get(annotations.VERDICT, "")
     try:
         verdict = _decode_verdict(text)
     except msgspec.DecodeError:  # none, or a user's text
-        return False
-    waits = verdict.uid == group.metadata.uid and verdict.phase in ("Pending", "Inqueue")
-    return waits and verdict.members == 0
+        return None
+    return verdict if verdict.uid == group.metadata.uid else None
+
+
+def members_patch(group: PodGroup, kind: str, owner: Workload | None) -> JsonObject | None:
+    """The merge patch by which a group follows the minimum that its members declare; None: it does.
+    For a group of an owner whose template is not read; the arguments are those of `gang_size`.
+    """
+    verdict = _verdict_of(group)
+    if verdict is None or not verdict.members_minimum:
+        return None
+    declared = {annotations.GROUP_MIN_MEMBER: str(verdict.members_minimum)}
+    spec = _resized(group, gang_size(kind, owner, False, declared))
+    return {"spec": spec} if spec else None
+
+
+def queue_patch(group: PodGroup) -> JsonObject | None:
+    """The merge patch by which a group follows its members into their queue; None: it is there."""
+    verdict = _verdict_of(group)
+    queue = verdict.members_queue if verdict is not None else ""
+    return {"spec": {"queue": queue}} if queue and queue != group.spec.queue else None
 
 
 def declares_another_gang(pod: Pod, group: str) -> bool:
@@ -105,19 +138,63 @@ def upkeep(group: PodGroup, kind: str, workload: Workload) -> JsonObject | Liter
         return "remove" if workload.status.replicas == 0 else None
     if workload.spec.suspend:
         return "remove"
-    patch: JsonObject = {}
+    size, superseded = _minimum(group, kind, workload)
     changed = _changed_annotations(group, workload)
+    if group.metadata.annotations.get(annotations.SUPERSEDED_MINIMUM, "") != superseded:
+        changed[annotations.SUPERSEDED_MINIMUM] = superseded or None
+    patch: JsonObject = {}
     if changed:
         patch["metadata"] = {"annotations": changed}
-    pod_annotations = workload.spec.template.metadata.annotations
+    spec = _resized(group, size)
+    if spec:
+        patch["spec"] = spec
+    return patch or None
+
+
+def _minimum(group: PodGroup, kind: str, workload: Workload) -> tuple[int, str]:
+    """The group's minimum, and the value for the annotation that names a superseded declaration.
+
+    Of the minimum on the workload's template and the one in force among its members
+    (`shared.model.minimums`), the one that was changed last counts: a user patches either, and a
+    template does not change the pods that exist. The declaration that does not count is named on
+    the group, and counts again once it changes.
+    """
     # What its queue or namespace asked for when the group was created.
     asked = group.metadata.annotations.get(annotations.GANG) == ALL
-    size, was = gang_size(kind, workload, asked, pod_annotations), group.spec.min_member
-    if kind == "Job" and size == 1 and annotations.GANG not in workload.metadata.annotations:
+
+    def size_of(minimum: int) -> int:
+        declared = {annotations.GROUP_MIN_MEMBER: str(minimum)}
+        return gang_size(kind, workload, asked, declared)
+
+    verdict, was = _verdict_of(group), group.spec.min_member
+    template_notes = workload.spec.template.metadata.annotations
+    template = natural(template_notes.get(annotations.GROUP_MIN_MEMBER, "")) or 0
+    members = (verdict.members_minimum if verdict is not None else 0) or template
+    by_template, by_members = f"template={template}", f"members={members}"
+    superseded = group.metadata.annotations.get(annotations.SUPERSEDED_MINIMUM, "")
+    if members == template:
+        superseded = ""
+    elif superseded not in (by_template, by_members):
+        # One of them has changed since the group got its minimum.
+        is_template_new = size_of(members) == was != size_of(template)
+        superseded = by_members if is_template_new else by_template
+    minimum = template if superseded == by_members else members
+    size = size_of(minimum)
+    has_mode = annotations.GANG in workload.metadata.annotations
+    if kind == "Job" and size == 1 and not minimum and not has_mode:
         size = was  # an older version did not record what the queue asked for
-    if size != was:
-        patch["spec"] = _resized(group, size)
-    return patch or None
+    return size, superseded
+
+
+def _resized(group: PodGroup, size: int) -> JsonObject:
+    """The fields of the group's spec that change with its minimum; {}: it has this minimum."""
+    was = group.spec.min_member
+    if size == was:
+        return {}
+    spec: JsonObject = {"minMember": size}
+    if was > 0 and group.spec.min_resources:
+        spec["minResources"] = _scaled(dict(group.spec.min_resources), size, was)
+    return spec
 
 
 def _changed_annotations(group: PodGroup, workload: Workload) -> dict[str, str | None]:
@@ -146,45 +223,6 @@ def _scaled(resources: dict[str, Any], size: int, was: int) -> dict[str, str]:
         except QuantityError:
             continue
     return scaled
-
-
-def follow_pods(group: PodGroup, owner: Workload | None, declared: int) -> JsonObject | None:
-    """The merge patch of a group whose workload is not followed, and whose pods declare another
-    minimum than it has; None: the group is a user's, or stays.
-
-    Args:
-        group: The group.
-        owner: Its workload if its kind is one whose annotations are read.
-        declared: The minimum that its pods declare.
-    """
-    reference = owner_not_followed(group)
-    if reference is None:
-        return None
-    texts = {annotations.GROUP_MIN_MEMBER: str(declared)}
-    size, was = gang_size(reference.kind, owner, False, texts), group.spec.min_member
-    if size == was:
-        return None
-    return {"metadata": {"uid": group.metadata.uid}, "spec": _resized(group, size)}
-
-
-def owner_not_followed(group: PodGroup) -> OwnerReference | None:
-    """The workload for which the group was created if its kind is none of `FOLLOWED`: only its pods
-    show which minimum it has. None for other groups.
-    """
-    for owner in group.metadata.owner_references:
-        if owner.controller and group.metadata.name == f"{PREFIX}{safe_token(owner.uid)}":
-            kind = (owner.api_version, owner.kind)
-            of_pod = kind == (PODS.api_version, PODS.kind)
-            return None if of_pod or kind in FOLLOWED else owner
-    return None
-
-
-def _resized(group: PodGroup, size: int) -> JsonObject:
-    spec: JsonObject = {"minMember": size}
-    was = group.spec.min_member
-    if was > 0 and group.spec.min_resources:
-        spec["minResources"] = _scaled(dict(group.spec.min_resources), size, was)
-    return spec
 
 
 def owner_resource(pod: Pod) -> tuple[Resource, PodOwner] | None:

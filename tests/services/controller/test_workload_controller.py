@@ -4,11 +4,19 @@ import json
 
 import pytest
 
+from services.controller.core.statuses.annotation import annotation_of
 from services.controller.workload_controller import WorkloadReconciler
 from shared.kube.client import KubeClient
 from shared.kube.credentials import load
-from shared.kube.resources import NAMESPACES, PODGROUPS_VOLCANO, PODS, REPLICA_SETS
+from shared.kube.resources import (
+    DAEMON_SETS,
+    NAMESPACES,
+    PODGROUPS_VOLCANO,
+    PODS,
+    REPLICA_SETS,
+)
 from tests.controlplane.cluster import ControlPlane
+from tests.services.controller.core.samples import make_verdict
 from tests.services.controller.playing import Object, becomes, make, names_of, read, running
 
 pytestmark = pytest.mark.integration
@@ -83,3 +91,67 @@ async def test_the_group_of_a_replica_set_follows_it_and_goes_with_its_last_pod(
             await becomes(groups, ["own"])
         stored = await client.request("GET", REPLICA_SETS.path(place, "rs"))
         assert json.loads(stored.body)["spec"]["replicas"] == 0
+
+
+async def test_the_group_of_any_owner_follows_its_members_and_a_users_group_does_not(
+    control_plane: ControlPlane,
+) -> None:
+    """A DaemonSet's own annotation has precedence over what its pods declare."""
+    async with KubeClient(await load(str(control_plane.admin_kubeconfig))) as client:
+        place = "groups-of-any-owner"
+        await make(client, NAMESPACES, {"metadata": {"name": place}})
+        daemon_set = await make(
+            client,
+            DAEMON_SETS,
+            {
+                "metadata": {
+                    "name": "ds",
+                    "annotations": {"scheduling.volcano.sh/group-min-member": "8"},
+                },
+                "spec": {
+                    "selector": {"matchLabels": LABELS},
+                    "template": {"metadata": {"labels": LABELS}, "spec": POD},
+                },
+            },
+            place,
+        )
+        unknown = {"apiVersion": "example.com/v1", "kind": "Workers", "name": "w", "uid": "some"}
+        of_daemons = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "ds"}
+        of_daemons["uid"] = daemon_set["metadata"]["uid"]
+        owners = {
+            "podgroup-some": unknown,
+            f"podgroup-{of_daemons['uid']}": of_daemons,
+            "podgroup-mine": unknown,
+        }
+        for name, owner in owners.items():
+            reference = {**owner, "controller": True}
+            metadata = {"name": name, "ownerReferences": [reference]}
+            group = await make(
+                client,
+                PODGROUPS_VOLCANO,
+                {"metadata": metadata, "spec": {"minMember": 8, "minResources": {"cpu": "16"}}},
+                place,
+            )
+            uid = group["metadata"]["uid"]
+            verdict = make_verdict(uid=uid, name=name, members_minimum=4, members_queue="two")
+            notes = {"tutti.dev/verdict": annotation_of(verdict)}
+            patch: Object = {"metadata": {"annotations": notes}}
+            await client.patch(PODGROUPS_VOLCANO, name, patch, namespace=place)
+
+        async def size(name: str) -> object:
+            found = await read(client, PODGROUPS_VOLCANO, name, place)
+            return found and (found["spec"]["minMember"], found["spec"]["minResources"]["cpu"])
+
+        async def queue(name: str) -> object:
+            found = await read(client, PODGROUPS_VOLCANO, name, place)
+            return found and found["spec"].get("queue")
+
+        followed, *others = owners
+        async with running(client, WorkloadReconciler):
+            await becomes(lambda: size(followed), (4, "8"))
+            await becomes(lambda: queue(followed), "two")
+            # The next change comes after these were acted on.
+            await client.delete(PODGROUPS_VOLCANO, followed, namespace=place)
+            await becomes(lambda: names_of(client, PODGROUPS_VOLCANO, place), sorted(others))
+            assert [await size(name) for name in others] == [(8, "16")] * 2
+            assert await queue("podgroup-mine") != "two"

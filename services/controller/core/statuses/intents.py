@@ -191,6 +191,8 @@ def meaning_of(verdict: Verdict) -> tuple[object, ...]:
     return (
         verdict.phase,
         verdict.min_member,
+        verdict.members_minimum,
+        verdict.members_queue,
         tuple((one.type, one.status, one.reason) for one in verdict.conditions),
         verdict.why.reason if verdict.why is not None else "",
     )

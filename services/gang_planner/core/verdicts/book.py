@@ -321,6 +321,7 @@ def _build(turn: _Turn, gang: Gang, reason: PendingReason | None, last: Verdict 
     owner = gang.owner if group is None or is_of_pods(group) else None
     known = last.conditions if last is not None else ()
     wanted = _group_wanted(gang)
+    members_minimum, members_queue = _members_declare(gang)
     return Verdict(
         gang_id=gang.gang_id,
         epoch=state.epoch,
@@ -331,7 +332,6 @@ def _build(turn: _Turn, gang: Gang, reason: PendingReason | None, last: Verdict 
         uid=group.uid if group is not None else "",
         owner_uid=owner.uid if owner is not None else "",
         group_wanted=wanted,
-        minimum_wanted=_minimum_wanted(gang),
         queue=shortened(gang.queue.name, NAME_BYTES_MAX),
         phase=gang.shown_phase,
         min_member=gang.declared,
@@ -349,6 +349,8 @@ def _build(turn: _Turn, gang: Gang, reason: PendingReason | None, last: Verdict 
         evicted=gang.evicted.pods if gang.evicted else (),
         ended=pod_refs.ended(gang),
         unnamed=pod_refs.unnamed(gang) if wanted else (),
+        members_minimum=members_minimum,
+        members_queue=members_queue,
         provisioning=provisioning_messages.requests(state, gang),
         trace_id=gang_trace_id(gang.trace_root, max(history.attempt, 1)),
         first_seen_ms=history.first_seen_ms,
@@ -399,7 +401,7 @@ def _meaning(state: State, gang: Gang, reason: PendingReason | None) -> tuple[ob
         gang.min_member,
         gang.history.attempt,
         _group_wanted(gang),
-        _minimum_wanted(gang),
+        _members_declare(gang),
         meaning(gang) if gang.history.notes else (),
         hold_messages.meaning(holds) if holds else (),
         gang.evicted,
@@ -417,14 +419,17 @@ def _group_wanted(gang: Gang) -> str:
     return gang.name if gang.implied and gang.key[0] == GROUP_NAME_SCOPE else ""
 
 
-def _minimum_wanted(gang: Gang) -> int:
-    """The minimum that the members declare, if a group that may have been made for them has another
-    one; else 0. The podgroup controller knows which groups it made.
-    """
-    group, wanted = gang.group, gang.declarations.declared.minimum
-    if group is None or not wanted or wanted == group.min_member:
-        return 0
-    return wanted if is_made_for_pods(group) else 0
+def _members_declare(gang: Gang) -> tuple[int, str]:
+    """The minimum and queue for `Verdict.members_minimum` and `members_queue`."""
+    group = gang.group
+    if group is None or not is_made_for_pods(group):
+        return 0, ""
+    declared = gang.declarations.declared
+    is_name = len(declared.queue) <= NAME_BYTES_MAX
+    return (
+        declared.minimum,
+        declared.queue if is_name and declared.queue != group.queue else "",
+    )
 
 
 def _twin_verdict(state: State, twin: PodGroup, now_ms: int) -> Verdict:

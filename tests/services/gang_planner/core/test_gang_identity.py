@@ -5,7 +5,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from shared.contracts import subjects
 from shared.contracts.identity import nameless_gang_id
 from shared.model.objects import Owner, Pod, PodGroup, Queue
 from tests.services.gang_planner.core.scene import (
@@ -307,28 +306,37 @@ def test_pods_that_are_changed_or_replaced_take_their_gang_to_another_queue_and_
     assert gang.priority == 5
 
 
-def test_a_group_made_for_pods_is_to_have_the_minimum_that_they_declare_by_now() -> None:
+def test_the_verdict_on_a_group_of_bare_pods_reports_what_its_members_declare() -> None:
+    """In process, the controller that lets the group follow is not there."""
     scene = a_scene()
-    group = make_group("podgroup-owner-web", 8, dialect="volcano")
-    pods = make_pods("podgroup-owner-web", 4, CPU, owner=OWNER, group_min_member=8)
-    scene.put(group, *pods)
+    for name in ("one", "two"):
+        scene.put(Queue(uid=name, name=name, dialect="volcano", resource_version=1))
+    scene.put(make_group("podgroup-u", 8, uid="made", queue="one"))
+    pods = make_pods("podgroup-u", 4, CPU, group_min_member=8, queue="one")
+    scene.put(*pods)
     assert scene.settle() == []
-    assert scene.verdict("podgroup-owner-web").minimum_wanted == 0
+
+    def declared() -> tuple[int, str]:
+        verdict = scene.verdicts["made"]
+        return verdict.members_minimum, verdict.members_queue
+
+    assert declared() == (8, "")
     for pod in pods[:3]:
-        scene.change(pod.uid, group_min_member=4)
+        scene.change(pod.uid, group_min_member=4, queue="two")
     scene.settle()
-    assert scene.verdict("podgroup-owner-web").minimum_wanted == 0
-    scene.change(pods[3].uid, group_min_member=4)
-    assert scene.settle() == []
-    verdict = scene.verdict("podgroup-owner-web")
-    assert verdict.minimum_wanted == 4
-    assert verdict.request_subjects == {subjects.wanted(verdict.gang_id)}
-    scene.put(msgspec.structs.replace(group, min_member=4, resource_version=99))
-    assert len(scene.settle()) == 1
+    assert declared() == (8, "two"), "the largest minimum, and the queue of most"
+    # A pod that declares the new minimum replaces the last one that does not.
+    scene.put(*make_pods("podgroup-u", 1, CPU, role="next", group_min_member=4, queue="two"))
+    scene.settle()
+    assert declared() == (8, "two")
+    scene.change(pods[3].uid, deleting=True)
+    scene.settle()
+    assert declared() == (4, "two")
 
 
-def test_the_minimum_of_a_users_own_group_is_never_that_of_its_pods() -> None:
+def test_the_verdict_on_a_users_group_reports_no_declarations_of_its_members() -> None:
     scene = a_scene()
-    scene.put(make_group("train", 8), *make_pods("train", 4, CPU, group_min_member=4))
+    scene.put(make_group("a", 8, uid="own"), *make_pods("a", 4, CPU, group_min_member=4, queue="q"))
     scene.settle()
-    assert scene.verdict("train").minimum_wanted == 0
+    verdict = scene.verdicts["own"]
+    assert (verdict.members_minimum, verdict.members_queue) == (0, "")
