@@ -20,7 +20,12 @@ from tests.support.waiting import eventually
 from tests.tutti.up import running as up
 from tests.tutti.up.gangs import make_nodes
 
-pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.certify,
+    pytest.mark.slow,
+    pytest.mark.timeout(300),
+]
 
 #: How long the greedy user asks.
 _BESIDE_S: Final = 12.0

@@ -13,7 +13,12 @@ from tests.controlplane.nodes import create_namespace, create_pods, pod_manifest
 from tests.integration.stage import VOLCANO, Stage
 from tests.support.waiting import eventually
 
-pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(240)]
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.certify,
+    pytest.mark.slow,
+    pytest.mark.timeout(240),
+]
 
 SUITE_FLAGS = ("--no-webhook",)
 #: As many as a quota of a small tenant may leave: they request nothing that exists.

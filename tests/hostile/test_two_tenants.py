@@ -22,7 +22,12 @@ from tests.hostile.tenant import ATTEMPTS, POOL, Tenant, tenant_of
 from tests.integration.stage import VOLCANO, Stage
 from tests.support.waiting import eventually
 
-pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.certify,
+    pytest.mark.slow,
+    pytest.mark.timeout(300),
+]
 
 #: Kinds that `edit` lets a tenant write and that no attempt writes, and why that is enough.
 _HARMLESS: Final = {
