@@ -9,6 +9,8 @@ import enum
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
+import numpy as np
+
 from services.gang_planner.core.state.gangs import Gang
 from services.gang_planner.core.state.queues import QueueEntry
 
@@ -121,7 +123,9 @@ class AdmissionView:
         if free is None:
             nodes, node_capacity = self.state.nodes, self.state.node_capacity
             node_capacity.fit_cells()
-            sums: list[int] = node_capacity.free.cells[:, : nodes.size].sum(axis=1).tolist()
+            cells = node_capacity.free.cells[:, : nodes.size]
+            # A pod may be on a node that does not have what it asks for, or does not exist.
+            sums: list[int] = np.maximum(cells, 0).sum(axis=1).tolist()
             free = self._free = sums
         return free[row] if row < len(free) else 0
 
