@@ -57,6 +57,9 @@ ENTRIES_MAX: Final = 10_000
 RESOURCES_MAX: Final = 256
 #: Characters of one text; the longest that is read whole, a CEL expression, has 10,240.
 TEXT_CHARACTERS_MAX: Final = 16 * 1024
+#: Terms of a pod's affinity and anti-affinity, and its spread constraints. Each of them is compared
+#: with pods of all namespaces, and each costs other gangs time on every node. Real pods have a few.
+TERMS_MAX: Final = 32
 #: Of all that makes a pod on a node take from it (ports, claims, disks), if it is not judged.
 _KEPT_MAX: Final = 256
 
@@ -192,6 +195,7 @@ def judged_shape(encoded: bytes, *, on_node: bool) -> bytes:
         return encoded
     shape = _decode_shape(encoded)
     _, found = _within(shape, len(encoded), SHAPE_BYTES_MAX)
+    found = found or _too_many_terms(shape)
     return encoded if found is None else _encode(_unjudged(shape, found.text, on_node=on_node))
 
 
@@ -226,6 +230,18 @@ def _unjudged(shape: Shape, why: str, *, on_node: bool) -> Shape:
     if len(_encode(found)) <= SHAPE_BYTES_MAX:
         return found
     return Shape(requests=found.requests, unsupported=(why,))
+
+
+def _too_many_terms(shape: Shape) -> TooLarge | None:
+    counts = {
+        "pod_affinity": sum(map(len, _parts(shape.pod_affinity))),
+        "spread": len(shape.spread),
+    }
+    for field, count in counts.items():
+        if count > TERMS_MAX:
+            rule = f"has {count} terms, and Tutti judges at most {TERMS_MAX}"
+            return TooLarge(field=_path(Shape, field), rule=rule)
+    return None
 
 
 def _within(one: _Bounded, size: int, bytes_max: int) -> tuple[_Bounded, TooLarge | None]:
