@@ -2,7 +2,7 @@
 
 import pytest
 
-from shared.model.bounds import TERMS_MAX, judged_shape
+from shared.model.bounds import POD_RESOURCES_MAX, TERMS_MAX, judged_shape
 from shared.model.terms import PodAffinity, PodTerm, Selector, SpreadConstraint
 from tests.services.gang_planner.core.scene import (
     Scene,
@@ -11,7 +11,6 @@ from tests.services.gang_planner.core.scene import (
     make_pods,
     make_shape,
 )
-
 
 ANY = Selector()
 
@@ -95,3 +94,14 @@ def test_a_pod_with_too_many_terms_waits_and_is_told_the_field(
     scene.put(make_group("many", 1), *make_pods("many", 1, shape))
     assert not scene.settle()
     assert f"{words} has {TERMS_MAX + 1} terms" in scene.verdict("many").conditions[0].message
+
+
+def test_a_pod_with_too_many_resources_waits_and_is_told_the_rule() -> None:
+    requests = {f"evil.example/{number}": 1 for number in range(POD_RESOURCES_MAX)}
+    shape = judged_shape(make_shape(requests), on_node=False)
+    scene = Scene([make_node("n1")])
+    scene.put(make_group("many", 1), *make_pods("many", 1, shape))
+    assert not scene.settle()
+    message = scene.verdict("many").conditions[0].message
+    assert "requests has 33 resources, and Tutti judges at most 32" in message
+    assert len(scene.planner._state.resources.names) < POD_RESOURCES_MAX
