@@ -55,14 +55,22 @@ ENTRIES_MAX: Final = 10_000
 #: Resources of one pod, node, group, queue or quota: each is a row of the planner's tables. Nodes
 #: have about ten, quotas with counts of all kinds about a hundred.
 RESOURCES_MAX: Final = 256
+#: Resources of one pod. A name takes a row of all nodes for as long as a pod has it, and a user
+#: makes up others for every pod. Real pods have about five.
+POD_RESOURCES_MAX: Final = 32
 #: Characters of one text; the longest that is read whole, a CEL expression, has 10,240.
 TEXT_CHARACTERS_MAX: Final = 16 * 1024
+#: Terms of a pod's affinity and anti-affinity, and its spread constraints. Each of them is compared
+#: with pods of all namespaces, and each costs other gangs time on every node. Real pods have a few.
+TERMS_MAX: Final = 32
 #: Of all that makes a pod on a node take from it (ports, claims, disks), if it is not judged.
 _KEPT_MAX: Final = 256
 
 #: A shorter encoding has not so many resources, of at least four bytes each. One shorter than
 #: ENTRIES_MAX has neither so many entries nor so long a text, so its lists are not walked through.
 _UNSEEN_BYTES_MAX: Final = 4 * RESOURCES_MAX
+#: The same of a shape, whose terms are longer than its resources.
+_UNSEEN_SHAPE_BYTES_MAX: Final = 4 * POD_RESOURCES_MAX
 #: Fields of the type `Resources`, which counts of roles and images have, too.
 _RESOURCES: Final[dict[type, frozenset[str]]] = {
     Shape: frozenset({"requests"}),
@@ -188,10 +196,11 @@ def judged_shape(encoded: bytes, *, on_node: bool) -> bytes:
         encoded: The shape.
         on_node: Whether its pod has a node, and takes resources there.
     """
-    if len(encoded) <= _UNSEEN_BYTES_MAX:
+    if len(encoded) <= _UNSEEN_SHAPE_BYTES_MAX:
         return encoded
     shape = _decode_shape(encoded)
     _, found = _within(shape, len(encoded), SHAPE_BYTES_MAX)
+    found = found or _too_many_parts(shape)
     return encoded if found is None else _encode(_unjudged(shape, found.text, on_node=on_node))
 
 
@@ -226,6 +235,21 @@ def _unjudged(shape: Shape, why: str, *, on_node: bool) -> Shape:
     if len(_encode(found)) <= SHAPE_BYTES_MAX:
         return found
     return Shape(requests=found.requests, unsupported=(why,))
+
+
+def _too_many_parts(shape: Shape) -> TooLarge | None:
+    if len(shape.requests) > POD_RESOURCES_MAX:
+        rule = f"has {len(shape.requests)} resources, and Tutti judges at most {POD_RESOURCES_MAX}"
+        return TooLarge(field=_path(Shape, "requests"), rule=rule)
+    counts = {
+        "pod_affinity": sum(len(_parts(terms)) for terms in _parts(shape.pod_affinity)),
+        "spread": len(shape.spread),
+    }
+    for field, count in counts.items():
+        if count > TERMS_MAX:
+            rule = f"has {count} terms, and Tutti judges at most {TERMS_MAX}"
+            return TooLarge(field=_path(Shape, field), rule=rule)
+    return None
 
 
 def _within(one: _Bounded, size: int, bytes_max: int) -> tuple[_Bounded, TooLarge | None]:

@@ -37,6 +37,7 @@ from services.admission_webhook.core.suggestions import Hints, did_you_mean
 from shared.dialects.field_checks import Findings, shown
 from shared.dialects.protocol import FieldError, JsonObject
 from shared.job_plugins.discovery import registered_plugins
+from shared.kinds.job_shape import PODS_MAX
 from shared.kube.quantities import QuantityError, cpu_milli
 
 _NOT_ACYCLIC: Final = (
@@ -131,6 +132,11 @@ def _check_minima(findings: Findings, spec: JsonObject, tasks: list[_Task], case
         elif task.name:
             taken.add(task.name)
     total = sum(task.replicas for task in tasks)
+    if total > PODS_MAX:
+        findings.add(
+            "spec.tasks",
+            f"Invalid value: {total}: replicas must not add up to more than {PODS_MAX} pods",
+        )
     least = as_int(spec.get("minAvailable"))
     if least is not None and least > total:
         modal = "should" if creating else "must"

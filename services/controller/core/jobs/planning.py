@@ -27,7 +27,7 @@ from services.controller.core.jobs.step import LostPod, Observed, SeenPod, Step
 from shared.dialects.job_groups import priority_of
 from shared.job_plugins.discovery import with_needed_plugins
 from shared.kinds.job import Job, JobPhase, JobStatus
-from shared.kinds.job_shape import completed, pod_name, replicas
+from shared.kinds.job_shape import PODS_MAX, completed, pod_name, replicas
 from shared.kinds.podgroup import PodGroup
 
 #: A group's waiting is reported after this time, as by the status controller.
@@ -37,11 +37,26 @@ _REPORT_AFTER_MS: Final = 2_000
 def plan(observed: Observed, now_ms: int) -> Step:
     """The next step of a job that is not being deleted."""
     job = with_needed_plugins(completed(observed.job))
+    if replicas(job) > PODS_MAX:
+        return _refused(observed, job)
     if not job.status.state.phase:
         status = msgspec.structs.replace(job.status, min_available=job.spec.min_available)
         begun = entered(job, status, "Pending", now_ms)
         return Step(memory=observed.memory, job=job, status=begun, status_first=True)
     return _Planning(observed, job, job.status.state.phase, now_ms).step()
+
+
+def _refused(observed: Observed, job: Job) -> Step:
+    """The step of a job with too many pods: nothing, and an Event for each number of pods."""
+    count = replicas(job)
+    ensured = f"refused/{count}"
+    message = f"spec.tasks: replicas add up to {count}, and Tutti creates at most {PODS_MAX} pods"
+    event = ControllerEvent("Warning", "JobTooLarge", message)
+    return Step(
+        memory=msgspec.structs.replace(observed.memory, ensured=ensured),
+        job=job,
+        events=(event,) if observed.memory.ensured != ensured else (),
+    )
 
 
 class _Planning:

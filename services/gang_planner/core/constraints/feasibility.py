@@ -58,6 +58,11 @@ class Fits:
         self._versioned = versioned(self.filters)
         self._cache: dict[Hashable, _Fit] = {}
 
+    def rules_count(self, shape: ShapeEntry) -> int:
+        """The number of inter-pod rules that apply to the shape."""
+        ruled = self._ruled(shape)
+        return 0 if ruled is None else ruled[0].count(ruled[1])
+
     def counts(self, shape: ShapeEntry) -> Ints:
         """One count per slot; 0 where a filter excludes the shape. Callers must not write to it."""
         counts = self._current(shape).counts

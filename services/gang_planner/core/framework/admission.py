@@ -9,6 +9,8 @@ import enum
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
+import numpy as np
+
 from services.gang_planner.core.state.gangs import Gang
 from services.gang_planner.core.state.queues import QueueEntry
 
@@ -40,7 +42,7 @@ class AdmissionView:
         self.totals = totals
         self.now_ms = now_ms
         self.without_room = without_room
-        self._free: list[int] | None = None
+        self._free: dict[int, int] = {}
         #: By resource row, minima of admitted gangs that were not refused for lack of capacity.
         self._coming: dict[int, int] | None = None
         self._elastic: dict[QueueEntry, dict[int, int]] = {}
@@ -49,7 +51,7 @@ class AdmissionView:
         """`minResources` of a group, by resource row; empty without a group."""
         if gang.group is None:
             return {}
-        return gang.queue.amounts(gang.group.min_resources or ())
+        return gang.queue.minimum(gang.group.min_resources or ())
 
     def node_minimum(self, gang: Gang) -> dict[int, int]:
         """Like `minimum`, without resources that exist only in quotas."""
@@ -117,13 +119,14 @@ class AdmissionView:
                 found[row] = found.get(row, 0) + amount - minimum[row]
 
     def _free_sum(self, row: int) -> int:
-        free = self._free
-        if free is None:
+        found = self._free.get(row)
+        if found is None:
             nodes, node_capacity = self.state.nodes, self.state.node_capacity
             node_capacity.fit_cells()
-            sums: list[int] = node_capacity.free.cells[:, : nodes.size].sum(axis=1).tolist()
-            free = self._free = sums
-        return free[row] if row < len(free) else 0
+            cells = node_capacity.free.cells[row, : nodes.size]
+            # A pod may be on a node that does not have what it asks for, or does not exist.
+            found = self._free[row] = int(np.maximum(cells, 0).sum())
+        return found
 
 
 Voter: TypeAlias = Callable[[Gang, AdmissionView], Vote]

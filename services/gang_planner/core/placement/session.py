@@ -38,6 +38,9 @@ BINDINGS_MAX: Final = 2_000
 _LOOK: Final = 2_000
 #: The same of a shape with claims: each of its filters works its answer out again (a millisecond).
 _LOOK_AT_CLAIMS: Final = 40_000
+#: The same of each inter-pod rule that applies to it, beyond the number that real shapes have.
+_LOOK_AT_RULE: Final = 200
+_RULES_FREE: Final = 64
 #: No bound on the pods in flight.
 _UNBOUNDED: Final = 1 << 40
 #: The next gang is tried when at least this part of the in-flight limit is free.
@@ -223,8 +226,12 @@ class Session:
 
     def total(self, shape: ShapeEntry) -> int:
         """How many pods of the shape fit now, alone."""
-        self.work_left -= _look(shape)
+        self.work_left -= self._look(shape)
         return self.fits.total(shape)
+
+    def _look(self, shape: ShapeEntry) -> int:
+        more = max(self.fits.rules_count(shape) - _RULES_FREE, 0)
+        return _look(shape) + _LOOK_AT_RULE * more
 
     def spread(
         self,
@@ -364,7 +371,7 @@ class Session:
         """Nodes that can hold a member, with their scores; None: there are none."""
         counts = self.fits.counts(shape)
         slots = np.flatnonzero(counts)
-        self.work_left -= _look(shape) + len(counts)
+        self.work_left -= self._look(shape) + len(counts)
         if len(avoid):
             slots = slots[~np.isin(slots, avoid)]
         if within is not None:

@@ -92,7 +92,7 @@ def units(
 def declared(shapes: ShapeTable, minimum: Resources) -> dict[int, int]:
     """`minResources` by resource row, without keys that exist only in quotas."""
     return {
-        shapes.resources.row(name): clamped(amount)
+        shapes.resources.row_of_minimum(name): clamped(amount)
         for name, amount in minimum
         if amount > 0 and not name.startswith(QUOTA_KEYS)
     }

@@ -21,6 +21,11 @@ _Item = TypeVar("_Item", np.int64, np.bool_)
 AMOUNT_MAX: Final = 2**53
 _COLUMNS_MIN: Final = 64
 _ROWS_MIN: Final = 8
+#: Rows from which on names that only groups' minima have share one row. Every row is as long as
+#: there are nodes, clusters have some dozens, and users write as many groups as they like.
+SHARED_FROM_ROWS: Final = 1_000
+#: The name of that row. No node has any of it.
+SHARED: Final = "other resources that no node has"
 
 
 def clamped(amount: int) -> int:
@@ -49,6 +54,14 @@ class ResourceIndex:
             row = self._rows[name] = len(self.names)
             self.names.append(name)
         return row
+
+    def row_of_minimum(self, name: str) -> int:
+        """Row of a resource in a group's `minResources`: beyond `SHARED_FROM_ROWS`, unknown names
+        have one row together.
+        """
+        if len(self.names) < SHARED_FROM_ROWS or name in self._rows:
+            return self.row(name)
+        return self.row(SHARED)
 
     def find(self, name: str) -> int | None:
         """Row of a resource; None if no object has named it."""

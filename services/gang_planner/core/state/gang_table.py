@@ -263,7 +263,7 @@ class GangTable:
             self._identify(gang, chosen.uid if chosen is not None else "", at_ms)
         self._settle(gang)
         if chosen is not None and chosen.phase == "Inqueue" and not gang.have():
-            gang.queue.promise(gang.gang_id, gang.queue.amounts(chosen.min_resources or ()))
+            gang.queue.promise(gang.gang_id, gang.queue.minimum(chosen.min_resources or ()))
 
     def _objects_of(self, key: GangKey) -> dict[str, PodGroup]:
         """The objects that declare a gang, by UID; a tree is one."""

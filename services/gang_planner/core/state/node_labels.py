@@ -5,6 +5,7 @@ updated per changed node. Keys that no selector names cost nothing. Users choose
 selectors name, so all columns are dropped when there are too many.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
@@ -30,12 +31,20 @@ class LabelColumns:
         #: Value as a number for Gt and Lt, by value id; None if it is not a number.
         self._numbers: list[int | None] = [None]
         self._columns: dict[str, Ints] = {}
+        #: Label keys of the nodes, by slot, and the number of nodes with each.
+        self._keys_of: dict[int, tuple[str, ...]] = {}
+        self._keys = Counter[str]()
+        #: The column of every key that no node has.
+        self._nowhere: Ints = np.zeros(1, dtype=np.int64)
+
+    def known(self, key: str) -> bool:
+        """Whether a node has the label, or the key is that of the nodes' names."""
+        return key in self._keys or key == NAME_FIELD
 
     def put(self, slot: int, node: Node | None) -> None:
         """Update a slot after its node appeared, changed or left."""
-        if not self._columns:
-            return
         labels = dict(node.labels) if node is not None else {}
+        self._count_keys(slot, tuple(labels))
         for key, column in self._columns.items():
             column = self._columns[key] = grown(column, slot + 1)
             column[slot] = self._id(self._value(key, node, labels))
@@ -43,6 +52,10 @@ class LabelColumns:
     def column(self, key: str, nodes: Sequence[Node | None]) -> Ints:
         """Value ids of `key`, at least one per node in `nodes`; 0 where the label is absent."""
         column = self._columns.get(key)
+        if column is None and not self.known(key):
+            # Users make up keys: these cost neither time nor a column.
+            self._nowhere = grown(self._nowhere, len(nodes))
+            return self._nowhere
         if column is None:
             column = np.zeros(max(len(nodes), 1), dtype=np.int64)
             for slot, node in enumerate(nodes):
@@ -83,6 +96,18 @@ class LabelColumns:
             dtype=np.bool_,
         )
         return holds[values]
+
+    def _count_keys(self, slot: int, keys: tuple[str, ...]) -> None:
+        before = self._keys_of.pop(slot, ())
+        if keys:
+            self._keys_of[slot] = keys
+        if keys == before:
+            return
+        self._keys.update(keys)
+        for key in before:
+            self._keys[key] -= 1
+            if not self._keys[key]:
+                del self._keys[key]
 
     @staticmethod
     def _value(key: str, node: Node | None, labels: dict[str, str]) -> str | None:

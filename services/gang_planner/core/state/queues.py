@@ -155,6 +155,11 @@ class QueueEntry:
     def amounts(self, resources: Resources) -> dict[int, int]:
         return {self._resources.row(name): clamped(amount) for name, amount in resources}
 
+    def minimum(self, resources: Resources) -> dict[int, int]:
+        """The `minResources` of a group, by resource row."""
+        row_of = self._resources.row_of_minimum
+        return {row_of(name): clamped(amount) for name, amount in resources}
+
     def charge(self, shape: ShapeEntry, count: int) -> None:
         """Charge `count` members (negative: uncharge) to the queue and its ancestors."""
         members = self.shapes.get(shape.id, 0) + count

@@ -328,7 +328,7 @@ class Explainer:
 
     def _not_admitted(self, gang: Gang) -> tuple[PendingReason, Explanation]:
         minimum = gang.group.min_resources or () if gang.group is not None else ()
-        amounts = gang.queue.amounts(minimum)
+        amounts = gang.queue.minimum(minimum)
         first = first_in_line(self._state, gang)
         if first is not gang or not gang.queue.excess(amounts, promised=True):
             return not_admitted(self._state, self._session, gang, first)

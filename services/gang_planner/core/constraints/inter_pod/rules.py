@@ -218,6 +218,12 @@ class PairRules:
             view = self._views[shape.id] = self._look(shape)
         return None if view.empty else view
 
+    @staticmethod
+    def count(view: PairView) -> int:
+        """The number of rules and preferences of a view."""
+        parts = (view.apart, view.existing, view.even, view.pulls, view.preferred_even)
+        return len(view.affinity_keys) + sum(map(len, parts))
+
     # ------------------------------------------------------------------- masks
 
     def allowed(self, view: PairView) -> Bools:
@@ -324,7 +330,11 @@ class PairRules:
     def _free_of(self, rules: Iterable[Apart]) -> Bools:
         passing: Bools = np.ones(self.node_capacity.nodes.size, dtype=np.bool_)
         for one in rules:
-            taken = self.counts.by_domain(one.tally, one.key) > 0
+            counts = self.counts.by_domain(one.tally, one.key)
+            if len(counts) == 1:
+                # No node has a label of this key.
+                continue
+            taken = counts > 0
             if taken.any():
                 passing &= ~taken[self.of_slot(one.key)]
         return passing

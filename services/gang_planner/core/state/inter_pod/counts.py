@@ -21,6 +21,9 @@ _ARRAYS_MAX: Final = 4096
 _SPARE_MAX: Final = 1024
 #: Topology keys whose domains are kept, in arrays of all nodes. Clusters have a dozen.
 KEYS_MAX: Final = 512
+#: Version of the domains of a key that no node has.
+_NOWHERE: Final = -1
+_NONE: Final = np.zeros(1, dtype=np.int64)
 
 
 class Domains:
@@ -83,6 +86,8 @@ class DomainTable:
         self._domains: dict[str, Domains] = {}
         #: Greater than the versions of all domains that were dropped.
         self._version = 0
+        #: Of every key that no node has. Users make these up.
+        self._nowhere = Domains("", nodes, _NOWHERE)
 
     def trim(self) -> None:
         """Drop all domains if there are too many: users choose topology keys. For a moment at which
@@ -94,7 +99,9 @@ class DomainTable:
 
     def of(self, key: str) -> Domains:
         found = self._domains.get(key)
-        if found is None:
+        if found is None and not self.nodes.labels.known(key):
+            found = self._nowhere
+        elif found is None:
             found = self._domains[key] = Domains(key, self.nodes, self._version)
         found.refresh()
         return found
@@ -152,6 +159,8 @@ class PairCounts:
     def by_domain(self, tally: int, key: str, scope: Scope = EVERYWHERE) -> Ints:
         """Counts per domain of the key; 0 for domain 0. Callers must not write to it."""
         domains = self.domains.of(key)
+        if domains.version == _NOWHERE:
+            return _NONE
         made_at = domains.version, scope.version
         kept = self._sums.setdefault(tally, {})
         sums = kept.get((key, scope.number))

@@ -372,3 +372,19 @@ def test_only_the_first_group_of_a_job_continues_its_trace(version: int, root: s
     made = step(job, grouped=False).make_group
     assert made is not None
     assert made["metadata"]["annotations"].get("tutti.dev/trace-root") == root
+
+
+@pytest.mark.parametrize("phase", PHASES)
+def test_a_job_of_two_billion_pods_is_named_and_not_listed(phase: str) -> None:
+    """A user writes it in 300 bytes, and the names of its pods take more memory than there is."""
+    job = a_job(a_task(replicas=2**31 - 1), phase=phase, minAvailable=1, plugins={"svc": []})
+    first = step(job, a_pod("a-x-0"))
+    assert [event.reason for event in first.events] == ["JobTooLarge"]
+    assert first.events[0].message == (
+        "spec.tasks: replicas add up to 2147483647, and Tutti creates at most 50000 pods"
+    )
+    assert (first.status, first.make_pods, first.delete, first.make_group) == (None, (), (), None)
+    again = step(job, a_pod("a-x-0"), memory=first.memory)
+    assert not again.events
+    small = step(a_job(a_task(replicas=1)), a_pod("a-x-0"), memory=again.memory)
+    assert small.ensure_objects

@@ -260,3 +260,15 @@ def test_gangs_of_another_namespace_that_are_ahead_are_not_named() -> None:
     why = scene.verdict("small").why
     assert why is not None
     assert why.sentence.startswith("a gang of another namespace is ahead in queue q")
+
+
+@pytest.mark.parametrize("node", ["n1", "made-up"])
+def test_a_pod_that_asks_for_more_than_a_node_has_uses_no_more_than_the_node(node: str) -> None:
+    """A user may name any node, also one that does not exist, and ask for any amount there."""
+    scene = Scene([make_node("n1"), make_node("n2"), make_node("n3")])
+    greedy = make_shape({"cpu": 2**53})
+    scene.put(*make_pods("greedy", 1, greedy, namespace="evil", group_name="", node=node))
+    names = [f"g{number}" for number in range(8)]
+    scene.put(*(a_group(name, 1) for name in names))
+    scene.settle()
+    assert inside(scene, *names) == [True] * len(names)
