@@ -201,8 +201,11 @@ def _with_next(
 def _passes(item: pytest.Item, following: pytest.Item | None) -> bool:
     """Run a test, and return whether it passes or is skipped."""
     from _pytest.runner import runtestprotocol
+    from _pytest.warnings import catch_warnings_for_item
 
-    return not any(one.failed for one in runtestprotocol(item, log=False, nextitem=following))
+    # pytest's own loop applies a test's marks of warnings around its protocol.
+    with catch_warnings_for_item(item.config, item.ihook, when="runtest", item=item, record=False):
+        return not any(one.failed for one in runtestprotocol(item, log=False, nextitem=following))
 
 
 def _fork(work: Callable[[], object], limit_s: float) -> tuple[int, IO[bytes]]:
