@@ -12,7 +12,7 @@ import re2
 
 #: Longer patterns are refused; the names to match have at most 253 characters.
 CHARACTERS_MAX: Final = 1024
-#: Memory for one compiled pattern; RE2 refuses patterns that need more (`((a{99}){99})`).
+#: Memory for one compiled pattern; RE2 refuses patterns that need more (`\pL{100}`).
 _MEMORY_BYTES_MAX: Final = 1 << 20
 #: Syntax that distinguishes the start of a line from the start of the text, or redefines `^`.
 _OF_WHOLE_TEXTS: Final = (r"\A", r"\z", "(?")

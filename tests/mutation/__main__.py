@@ -16,7 +16,8 @@ from tests.mutation.coverage import TESTS, files_of
 from tests.mutation.running import TestsFail, Verdict, run_mutants
 from tests.mutation.table import AREAS, LISTS, InvalidList, Mutant, read_lists, source_of
 
-#: For the tests of one mutant: most need less than a second.
+#: For the tests of one mutant, beside the time that they took without it: most need less than a
+#: second.
 _LIMIT_S: Final = 60.0
 _FAST: Final = "not certify and not integration and not slow"
 

@@ -1,10 +1,10 @@
 """Which tests run which functions of the product, so that a mutant meets those tests only."""
 
-import sys
 import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from cProfile import Profile
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any, Final, NamedTuple
@@ -65,14 +65,21 @@ class Recorder:
             if event == "call" and frame.f_code.co_filename in paths:
                 codes.add(frame.f_code)
 
+        # Written in C: a test of the planner's core takes three times as long with `called`.
+        profile = Profile(subcalls=False, builtins=False)
         began_s = time.monotonic()
         threading.setprofile(called)
-        sys.setprofile(called)
+        profile.enable()
         try:
             yield
         finally:
-            sys.setprofile(None)
+            profile.disable()
             threading.setprofile(None)
+        codes.update(
+            one.code
+            for one in profile.getstats()
+            if isinstance(one.code, CodeType) and one.code.co_filename in paths
+        )
         names = frozenset(
             (paths[one.co_filename], one.co_qualname.partition(".<locals>")[0]) for one in codes
         )

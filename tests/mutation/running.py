@@ -26,6 +26,9 @@ _FLAGS: Final = ("-q", "-n0", "-p", "no:cacheprovider", "--tb=short", "--no-head
 _POLL_S: Final = 0.01
 #: For all tests of an area without a mutant, while it is recorded what they call.
 _RECORDING_S: Final = 3_600
+#: How much longer than in the recording tests may take before a mutant counts as too slow. One that
+#: survives runs all its tests, and must not count as dead because these are many.
+_SLOWER_MAX: Final = 4.0
 
 Fate = Literal["dead", "too slow", "survives", "broken"]
 """dead: a test failed. too slow: the tests did not end in time, so a mutant that loops is noticed.
@@ -54,6 +57,7 @@ class TestsFail(Exception):
 class _Fork(NamedTuple):
     output: IO[bytes]
     began_s: float
+    limit_s: float
     tests: int
 
 
@@ -168,14 +172,16 @@ class _Session:
                     return "dead", item.nodeid
             return "survives", ""
 
+        recorded_s = {one.test: one.seconds for one in calls}
+        limit_s = self._limit_s + _SLOWER_MAX * sum(recorded_s[one] for one in tests)
         began_s = time.monotonic()
-        pid, output = _fork(work, 2 * self._limit_s)
-        return {pid: (mutant, _Fork(output, began_s, len(tests)))}
+        pid, output = _fork(work, 2 * limit_s)
+        return {pid: (mutant, _Fork(output, began_s, limit_s, len(tests)))}
 
     def _ended(self, pid: int, mutant: Mutant, fork: _Fork) -> Verdict | None:
         """The verdict of a fork; None: it runs."""
         seconds = time.monotonic() - fork.began_s
-        late = seconds > self._limit_s
+        late = seconds > fork.limit_s
         if late:
             _kill(pid)
         ended, _ = os.waitpid(pid, 0 if late else os.WNOHANG)
@@ -201,8 +207,11 @@ def _with_next(
 def _passes(item: pytest.Item, following: pytest.Item | None) -> bool:
     """Run a test, and return whether it passes or is skipped."""
     from _pytest.runner import runtestprotocol
+    from _pytest.warnings import catch_warnings_for_item
 
-    return not any(one.failed for one in runtestprotocol(item, log=False, nextitem=following))
+    # pytest's own loop applies a test's marks of warnings around its protocol.
+    with catch_warnings_for_item(item.config, item.ihook, when="runtest", item=item, record=False):
+        return not any(one.failed for one in runtestprotocol(item, log=False, nextitem=following))
 
 
 def _fork(work: Callable[[], object], limit_s: float) -> tuple[int, IO[bytes]]:

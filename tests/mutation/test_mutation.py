@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,10 @@ from tests.mutation.patching import NotPatchable, changes_of
 from tests.mutation.table import AREAS, ROOT, InvalidList, Mutant, parse, read_lists, source_of
 
 CANARIES = Path(__file__).parent / "canaries"
-WINDOWS = "tests/services/binder/core/test_window.py"
+CANARY_TESTS = (
+    "tests/services/binder/core/test_window.py",
+    "tests/mutation/test_mutation.py::test_a_warning_that_a_mark_ignores_fails_no_test",
+)
 WINDOW = Mutant(
     area="binder",
     path="services/binder/core/window.py",
@@ -105,10 +109,18 @@ def test_a_mutant_meets_the_tests_that_call_what_it_changes_the_shortest_first()
     assert callers_of(calls, path, [], whole_file=True) == ["other", "short", "long"]
 
 
+@pytest.mark.filterwarnings("ignore:Ignored by a mark")
+def test_a_warning_that_a_mark_ignores_fails_no_test() -> None:
+    # `test_the_canary_dies...` has the command run this test, too.
+    warnings.warn("Ignored by a mark", DeprecationWarning, stacklevel=1)
+
+
 @pytest.mark.slow
 def test_the_canary_dies_and_a_mutant_that_changes_nothing_is_reported() -> None:
-    command = (sys.executable, "-m", "tests.mutation", "--lists", str(CANARIES), "--tests", WINDOWS)
-    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=50)
+    command = [sys.executable, "-m", "tests.mutation", "--lists", str(CANARIES), "--tests"]
+    ran = subprocess.run(
+        [*command, *CANARY_TESTS], cwd=ROOT, capture_output=True, text=True, timeout=50
+    )
     assert ran.returncode == 1, ran.stderr
     dead, survives, equivalent, *_ = sorted(
         line for line in ran.stdout.splitlines() if " tests  services/" in line

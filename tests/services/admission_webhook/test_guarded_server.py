@@ -79,10 +79,34 @@ async def test_a_body_that_does_not_come_is_not_waited_for(webhook: Webhook) -> 
     assert webhook.figure('reviews_total{result="malformed"}') == 1
 
 
+async def test_a_body_that_is_too_long_is_refused_before_it_comes(webhook: Webhook) -> None:
+    async with connected(webhook) as (reader, writer):
+        writer.write(HEAD % (BODY_BYTES_MAX + 1))
+        assert b" 413 " in await reader.readline()
+
+
 @pytest.mark.parametrize("patience", [Patience(silence_s=0.05)])
 async def test_a_connection_on_which_nothing_comes_is_closed(webhook: Webhook) -> None:
     async with connected(webhook) as (reader, _):
         assert await reader.read() == b""
+
+
+class _Transport(asyncio.Transport):
+    aborted = False
+
+    @override
+    def abort(self) -> None:
+        self.aborted = True
+
+
+@pytest.mark.parametrize("asked", [True, False])
+async def test_a_connection_on_which_a_request_came_stays_open(asked: bool) -> None:
+    server, connection, transport = GuardedServer(None, silence_s=0.0), object(), _Transport()
+    server.connection_made(connection, transport)
+    if asked:
+        server.note_request(connection)
+    await asyncio.sleep(0.01)
+    assert transport.aborted is not asked
 
 
 async def test_more_connections_than_an_api_server_opens_are_closed(webhook: Webhook) -> None:

@@ -46,6 +46,8 @@ def test_no_name_is_chosen_for_what_its_neighbour_has() -> None:
         r"(a)\1",
         "a++",
         "((a{99}){99})",
+        # RE2 itself would take it: it has a limit of 8 MiB.
+        r"\pL{100}",
         "x" * (CHARACTERS_MAX + 1),
         "\ud800",
     ],

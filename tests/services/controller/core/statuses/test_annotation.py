@@ -1,7 +1,7 @@
 import msgspec
 
 from services.controller.core.statuses.annotation import ANNOTATION_BYTES_MAX, annotation_of
-from shared.contracts.verdicts import Reason, ShapeReport, Verdict, Why
+from shared.contracts.verdicts import PodRef, Reason, ShapeReport, Verdict, Why
 from tests.services.controller.core.samples import make_verdict, make_waiting
 
 
@@ -16,7 +16,7 @@ def test_an_equal_meaning_is_an_equal_text() -> None:
 
 
 def test_it_reads_back_as_the_verdict_without_lists_of_pods() -> None:
-    verdict = make_waiting()
+    verdict = make_waiting(placed=(PodRef(uid="u-3", name="w-3"),))
     found = read(verdict)
     assert (found.phase, found.why, found.conditions) == (
         verdict.phase,
@@ -30,8 +30,8 @@ def test_gangs_of_other_namespaces_are_a_count_only() -> None:
     why = Why(
         reason="R",
         sentence="s",
-        ahead=("team/mine", "secret/theirs"),
-        ahead_count=2,
+        ahead=("team/mine", "secret/theirs", "team-secret/theirs"),
+        ahead_count=3,
         holders=("secret/older", "team/old"),
         holders_count=9,
     )
@@ -39,7 +39,7 @@ def test_gangs_of_other_namespaces_are_a_count_only() -> None:
     assert "secret" not in text
     found = read(make_verdict(why=why)).why
     assert found is not None
-    assert (found.ahead, found.ahead_count) == (("team/mine",), 2)
+    assert (found.ahead, found.ahead_count) == (("team/mine",), 3)
     assert (found.holders, found.holders_count) == (("team/old",), 9)
 
 
