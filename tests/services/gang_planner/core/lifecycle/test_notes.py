@@ -69,17 +69,6 @@ def test_a_start_deadline_that_is_switched_off_ends() -> None:
     assert [(one.kind, one.reason) for one in closed] == [("start", "Off")]
 
 
-def test_a_completed_gang_whose_pods_are_cleaned_up_is_not_degraded() -> None:
-    scene = cluster()
-    pods = running(scene, hold=0, grace=10)
-    for pod in pods:
-        scene.change(pod.uid, phase="Succeeded")
-    scene.until_quiet()
-    scene.remove(scene.pods[pods[0].uid])
-    scene.until_quiet(within_ms=20_000)
-    assert scene.notes("degraded") == []
-
-
 def test_a_placement_deadline_ends_with_the_first_decision() -> None:
     scene = cluster()
     submit(scene)
