@@ -356,10 +356,18 @@ def test_an_outcome_that_is_read_twice_counts_once() -> None:
     assert scene.notes("backoff") == []
 
 
-def test_of_two_repairs_that_block_each_other_the_later_gives_its_room_up() -> None:
+@pytest.mark.parametrize(
+    ("namespace", "words"), [("team", "team/tfjob/first"), ("other", "a gang of another namespace")]
+)
+def test_of_two_repairs_that_block_each_other_the_later_gives_its_room_up(
+    namespace: str, words: str
+) -> None:
     scene = cluster(4)
     submit(scene, "first", 2, created_ms=1)
-    submit(scene, "second", 2, created_ms=2)
+    scene.put(
+        make_group("second", 2, created_ms=2, namespace=namespace),
+        *make_pods("second", 2, FULL, namespace=namespace),
+    )
     scene.step()
     assert len(scene.decisions) == 2
     # Another scheduler takes the place of one member of each.
@@ -381,7 +389,8 @@ def test_of_two_repairs_that_block_each_other_the_later_gives_its_room_up() -> N
         scene.answer(seq, decision, failed(decision))
     scene.until_quiet(within_ms=2_000)
     (release,) = scene.releases
-    assert (release.gang, release.reason) == ("team/second", "RepairsBlocked")
+    assert (release.gang, release.reason) == (f"{namespace}/second", "RepairsBlocked")
+    assert release.why.startswith(f"it and {words} each had ")
     scene.carry_out()
     scene.until_quiet(within_ms=10_000)
     scene.carry_out()
