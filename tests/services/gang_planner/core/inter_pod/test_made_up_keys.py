@@ -86,7 +86,7 @@ def test_a_cycle_ends_before_all_gangs_with_rules_about_each_other_are_placed() 
         ),
     ],
 )
-def test_a_pod_with_too_many_terms_waits_and_is_told_the_field(
+def test_a_pod_with_too_many_terms_waits_with_the_field(
     fields: dict[str, object], words: str
 ) -> None:
     shape = judged_shape(make_shape({"cpu": 10}, **fields), on_node=False)
@@ -96,7 +96,7 @@ def test_a_pod_with_too_many_terms_waits_and_is_told_the_field(
     assert f"{words} has {TERMS_MAX + 1} terms" in scene.verdict("many").conditions[0].message
 
 
-def test_a_pod_with_too_many_resources_waits_and_is_told_the_rule() -> None:
+def test_a_pod_with_too_many_resources_waits_with_the_rule() -> None:
     requests = {f"evil.example/{number}": 1 for number in range(POD_RESOURCES_MAX)}
     shape = judged_shape(make_shape(requests), on_node=False)
     scene = Scene([make_node("n1")])
