@@ -11,9 +11,9 @@ from shared.kinds.job import Job, TaskSpec
 from shared.kinds.queue import DEFAULT_QUEUE
 
 _MAX_RETRY: Final = 3
-#: Of one Job. Each of its steps lists all of them: this many take about 50 ms. A task's replicas
-#: may be 2,147,483,647, whose names no memory holds.
-PODS_MAX: Final = 50_000
+#: Of one Job. Each of its steps lists all of them: this many take about 100 ms, and Volcano accepts
+#: as many. A task's replicas may be 2,147,483,647, whose names no memory holds.
+PODS_MAX: Final = 100_000
 
 
 def completed(job: Job) -> Job:

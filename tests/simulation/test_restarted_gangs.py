@@ -33,7 +33,7 @@ def plan(name: str, arrives_ms: int, *, runs_ms: int, again: bool = False) -> Pl
 def decided(seed: int, *, killed: str = "", again: bool = True) -> list[str]:
     """The gangs of all decisions, in order."""
     shape = Shape(gangs=0, over_ms=30_000, nodes=NODES, node_cpu_milli=6_000)
-    run = Run(Options(seed=seed, shape=shape, fault_gap_ms=0, small=False))
+    run = Run(Options(seed=seed, shape=shape, fault_gap_ms=0, small=False, tenant=False))
     begin = run.world.begin
 
     def begin_with_both() -> None:

@@ -59,8 +59,8 @@ BAD: list[tuple[str, Object, list[str]]] = [
     ),
     (
         "more pods than the controller lists",
-        a_job(a_task("a", 50_000), a_task("b", 1), minAvailable=1),
-        ["spec.tasks: Invalid value: 50001: replicas must not add up to more than 50000 pods"],
+        a_job(a_task("a", 100_000), a_task("b", 1), minAvailable=1),
+        ["spec.tasks: Invalid value: 100001: replicas must not add up to more than 100000 pods"],
     ),
     (
         "a task's minimum above its replicas",

@@ -381,7 +381,7 @@ def test_a_job_of_two_billion_pods_is_named_and_not_listed(phase: str) -> None:
     first = step(job, a_pod("a-x-0"))
     assert [event.reason for event in first.events] == ["JobTooLarge"]
     assert first.events[0].message == (
-        "spec.tasks: replicas add up to 2147483647, and Tutti creates at most 50000 pods"
+        "spec.tasks: replicas add up to 2147483647, and Tutti creates at most 100000 pods"
     )
     assert (first.status, first.make_pods, first.delete, first.make_group) == (None, (), (), None)
     again = step(job, a_pod("a-x-0"), memory=first.memory)
