@@ -132,6 +132,8 @@ class ManifestReaders:
     async def _start(self) -> _Reader:
         process = await asyncio.create_subprocess_exec(
             sys.executable,
+            # The folder in which the service was started may have modules of these names.
+            "-P",
             "-m",
             "services.api.reading",
             str(self._cpu_s),
