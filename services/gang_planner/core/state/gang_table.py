@@ -380,6 +380,7 @@ class GangTable:
             self.retired[before] = None
             gang.queue.promise(before, {})
             gang.shown = ()
+            gang.started_before = gang.history.started
         gang.gang_id = gang_id
         self.by_id[gang_id] = gang
         self.retired.pop(gang_id, None)

@@ -214,6 +214,8 @@ class Gang(msgspec.Struct, eq=False):
     #: Meaning of the last published verdict, and its time.
     shown: tuple[object, ...] = ()
     shown_ms: int = 0
+    #: Whether it got its id, that of another object, after it had started under a former one.
+    started_before: bool = False
     #: `NodeCapacity.freed` when its verdict was last built; None: never.
     shown_at: int | None = None
 

@@ -11,6 +11,11 @@ latest after 20 s. With 10 s, the verdicts of a drain's first half halved the ra
 *Starting* of a gang whose published verdict has a pending reason: readers would act on that reason,
 but not within half a second, and most such gangs run by then. It is published after half a second.
 
+*Running* of a gang whose object was made again: news of different kinds has no common order, so its
+members may be gone like its former object, and some APIs never take back a condition that says that
+a group was scheduled. It is published after two seconds, ten times what a busy API server needs to
+send the deletions.
+
 *Throttled*: a gang that waits for the in-flight limit is usually decided soon, and in a drain
 nearly all gangs wait for it. It is published after 20 s.
 
@@ -32,6 +37,7 @@ from shared.model.objects import Owner, PodGroup
 
 _STARTING_MS: Final = 20_000
 _RUNNING_MS: Final = 20_000
+_MADE_AGAIN_MS: Final = 2_000
 #: A quarter of the controller's delay before it marks the pods of a waiting gang.
 _CORRECTING_MS: Final = 500
 _THROTTLED_MS: Final = 20_000
@@ -84,8 +90,15 @@ class HeldBack:
         self._correcting: dict[str, _Entry] = {}
         self._running: dict[str, _Entry] = {}
         self._throttled: dict[str, _Entry] = {}
+        self._made_again: dict[str, _Entry] = {}
         #: All kinds, in the order of publication.
-        self._each = self._running, self._correcting, self._starting, self._throttled
+        self._each = (
+            self._running,
+            self._correcting,
+            self._made_again,
+            self._starting,
+            self._throttled,
+        )
 
     def holds(
         self,
@@ -137,6 +150,8 @@ class HeldBack:
                 return self._correcting, _CORRECTING_MS
             return self._starting, _STARTING_MS
         self._starting.pop(gang.gang_id, None)
+        if last is None and gang.started_before:
+            return self._made_again, _MADE_AGAIN_MS
         fresh = last is None or last.phase in {"Pending", "Inqueue"}
         return (self._running, _RUNNING_MS) if rush and fresh and not waited else None
 

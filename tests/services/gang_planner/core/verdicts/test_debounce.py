@@ -165,3 +165,42 @@ def test_a_gang_reported_as_waiting_is_reported_as_running_in_the_middle_of_a_ru
     scene.bind(decision)
     scene.step(after_ms=100)
     assert scene.verdict("late").phase == "Running"
+
+
+def made_again(scene: Scene) -> None:
+    """Run a gang of two, and make its group again while its pods are there."""
+    scene.put(make_group("a", 2), *make_pods("a", 2, FULL))
+    (decision,) = scene.settle()
+    scene.run(decision)
+    scene.step()
+    scene.remove(make_group("a", 2))
+    scene.put(make_group("a", 2, uid="group-a-again"))
+    scene.settle()
+
+
+def phases_of(scene: Scene, uid: str) -> list[str]:
+    return [one.phase for one in scene.published if one.uid == uid]
+
+
+def test_a_group_made_again_is_not_reported_as_scheduled_for_pods_that_were_deleted_with_it() -> (
+    None
+):
+    scene = two_nodes()
+    made_again(scene)
+    scene.step(after_ms=1_999)
+    scene.remove_together(*scene.pods_of("a"))
+    scene.put(*make_pods("a", 1, FULL, role="again"))
+    scene.settle()
+    scene.step(after_ms=2_000)
+    assert phases_of(scene, "group-a-again") == ["Inqueue"]
+    assert "Scheduled" not in {one.type for one in scene.verdict("a").conditions}
+
+
+def test_a_group_made_again_for_pods_that_run_is_reported_after_two_seconds() -> None:
+    scene = two_nodes()
+    made_again(scene)
+    assert phases_of(scene, "group-a-again") == []
+    made_again_ms = scene.now_ms
+    scene.step(after_ms=2_000)
+    assert phases_of(scene, "group-a-again") == ["Running"]
+    assert scene.verdict("a").at_ms == made_again_ms + 2_000
