@@ -37,11 +37,7 @@ FEATURES: Final = (
 )
 
 #: Seed -> what is known of it.
-BROKEN: Final[dict[int, str]] = {
-    # Also on 198118d: these seeds were not repeated after the last cure before it. Not cured yet.
-    209: "a group is deleted and made again while both planners are killed: the attempts of its "
-    "gang are lost, so its next decision is not proved first and binds a part again",
-}
+BROKEN: Final[dict[int, str]] = {}
 
 #: Pairs of fault and state that chance does not bring together in this range.
 UNMET: Final[frozenset[tuple[str, str]]] = frozenset()

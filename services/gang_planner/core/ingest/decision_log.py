@@ -31,6 +31,7 @@ from shared.contracts.decisions import (
     OpenGang,
     OpenOutcome,
 )
+from shared.contracts.identity import nameless_gang_id
 from shared.contracts.subjects import PAGE_BYTES_MAX
 
 if TYPE_CHECKING:
@@ -323,12 +324,26 @@ def _close(state: State, note: NoteClosed) -> None:
     if history is None:
         return
     history.notes.pop(note.kind, None)
+    if note.reason == RENAMED:
+        _name_by_key(state, history)
     released = note.kind == "release" and note.reason == "Released"
     restore_state(history, started=history.started and not released)
     if note.kind == "release" and note.reason != RENAMED:
         in_flight.forget_evictions(state, note.gang_id)
     if gang is not None:
         state.gangs.drop_if_empty(gang)
+
+
+def _name_by_key(state: State, history: History) -> None:
+    """Name the history under the id that a gang has without an object: the note that was closed is
+    open under that id if the gang has lost its object, and no decision there says whose it is.
+    """
+    if history.full_name is None:
+        return
+    namespace, _, name = history.full_name.partition("/")
+    renamed = state.gangs.history(nameless_gang_id(history.scope, namespace, name))
+    if renamed.full_name is None:
+        renamed.full_name, renamed.scope = history.full_name, history.scope
 
 
 def _open_items(state: State) -> list[OpenDecision | OpenGang]:

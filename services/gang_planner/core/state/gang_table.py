@@ -368,6 +368,7 @@ class GangTable:
 
     def _identify(self, gang: Gang, gang_id: str, at_ms: int) -> None:
         """Set the gang's id; "": it has no object, and gets an id by its key."""
+        has_object = bool(gang_id)
         gang_id = gang_id or self._id_by_key(gang)
         other = self.by_id.get(gang_id)
         if other is not None and other is not gang and other.key[0] == "owner":
@@ -380,7 +381,7 @@ class GangTable:
             self.retired[before] = None
             gang.queue.promise(before, {})
             gang.shown = ()
-            gang.started_before = gang.history.started
+            gang.started_before = has_object and gang.history.started
         gang.gang_id = gang_id
         self.by_id[gang_id] = gang
         self.retired.pop(gang_id, None)

@@ -5,6 +5,7 @@ log has open of it continues under the new id, or is closed, and nothing stays o
 import msgspec
 import pytest
 
+from services.gang_planner.core.planner import Planner
 from shared.contracts.decisions import GangDecision, NoteClosed, NoteOpened
 from tests.services.gang_planner.core.logged_scene import LoggedScene
 from tests.services.gang_planner.core.scene import make_group, make_node, make_pods, make_shape
@@ -101,3 +102,36 @@ def test_a_gang_that_was_never_refused_leaves_nothing_to_the_next_of_its_name() 
     last = scene.acts[-1][1]
     assert isinstance(last, GangDecision)
     assert (last.gang_id, last.attempt, last.preflight) == ("group-b", 1, False)
+
+
+@pytest.mark.parametrize("snapshot_first", [False, True])
+@pytest.mark.parametrize("note", ["release", "backoff"])
+def test_a_refused_gang_is_proved_though_two_planners_saw_its_group_go_and_come(
+    note: str, snapshot_first: bool
+) -> None:
+    """Found by the simulation (seed 209): the note was in the log under the id that the gang had
+    while it had no object, and nothing said whose id that was.
+    """
+    scene = refused()
+    pods = list(scene.pods.values())
+    if note == "backoff":
+        scene.until_quiet(within_ms=500)
+        scene.carry_out()
+        scene.make_again([pod for pod in pods if pod.uid not in scene.pods])
+        scene.step()
+    scene.remove(scene.objects["group-a"])
+    scene.step()
+    assert [kind for gang_id, kind in open_notes(scene) if gang_id != "group-a"] == [note]
+    # The first planner does not see the new group.
+    before = scene.planner
+    scene.planner = Planner(scene.conf)
+    scene.put(make_group("a", 3, uid="group-b"))
+    scene.planner = before
+    scene.restart(snapshot_first=snapshot_first)
+    scene.until_quiet(within_ms=200)
+    scene.carry_out()
+    scene.make_again([pod for pod in pods if pod.uid not in scene.pods])
+    scene.until_quiet(within_ms=5_000)
+    last = scene.acts[-1][1]
+    assert isinstance(last, GangDecision)
+    assert (last.gang_id, last.attempt, last.preflight) == ("group-b", 2, True)
