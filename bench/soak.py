@@ -1,6 +1,7 @@
 """``python -m bench.soak --minutes N``: the whole suite under steady load, and what grows.
 
-A real kube-apiserver and etcd, `tutti up` with everything, gangs that come and go at a steady rate.
+A real kube-apiserver and etcd, `tutti up` with everything, gangs that come and go at a steady rate,
+each with a queue, a priority class, a role and labels of names that no gang had before.
 Ends with status 1 when a gang was lost, when memory of a process surely grows, when descriptors or
 tasks do, or when a stream holds more than it may.
 """
@@ -110,7 +111,7 @@ async def soak(minutes: float, per_s: float) -> tuple[Sequence[Look], Soaked]:
 async def _under_load(
     bed: Bed, eyes: SuiteEyes, minutes: float, per_s: float
 ) -> tuple[Sequence[Look], Soaked]:
-    traffic = Traffic(bed, "volcano", size=_SIZE, per_s=per_s, life_s=_LIFE_S)
+    traffic = Traffic(bed, "volcano", size=_SIZE, per_s=per_s, life_s=_LIFE_S, new_names=True)
     began_s = time.monotonic()
     looking = asyncio.create_task(
         keep_looking(eyes, _LOOK_EVERY_S, lambda: _note_nats(eyes)), name="eyes"

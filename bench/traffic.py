@@ -23,6 +23,8 @@ _LOOK_S: Final = 0.05
 #: A gang that is not whole by then is lost.
 LOST_S: Final = 120.0
 _AT_ONCE: Final = {"gracePeriodSeconds": 0}
+_QUEUES_PATH: Final = "/apis/scheduling.volcano.sh/v1beta1/queues"
+_CLASSES_PATH: Final = "/apis/scheduling.k8s.io/v1/priorityclasses"
 _NOT_FOUND: Final = 404
 
 
@@ -49,8 +51,21 @@ class Coming:
 class Traffic:
     """`run` it as a task."""
 
-    def __init__(self, bed: Bed, scheduler_name: str, *, size: int, per_s: float, life_s: float):
+    def __init__(
+        self,
+        bed: Bed,
+        scheduler_name: str,
+        *,
+        size: int,
+        per_s: float,
+        life_s: float,
+        new_names: bool = False,
+    ):
+        """With `new_names` each gang has a queue, a priority class, a role and labels that no gang
+        had before, which go with it.
+        """
         self.gangs: list[Coming] = []
+        self._new_names = new_names
         self._bed = bed
         self._scheduler_name = scheduler_name
         self._what = Load(gangs=1, size=size)
@@ -97,7 +112,11 @@ class Traffic:
 
     async def _life(self, gang: Coming) -> None:
         bed, what = self._bed, gang.what
-        await bed.client.create(load.PODGROUPS_PATH, load.pod_group(what, gang.prefix, 0))
+        group = load.pod_group(what, gang.prefix, 0)
+        if self._new_names:
+            await self._create_names(gang.prefix)
+            group["spec"] |= {"queue": gang.prefix, "priorityClassName": gang.prefix}
+        await bed.client.create(load.PODGROUPS_PATH, group)
         for member in range(what.size):
             await self._make(gang, member)
         gang.created_s = time.monotonic()
@@ -115,9 +134,19 @@ class Traffic:
             gang.left = f"{there} pods of {what.size}, {len(bed.watch.bound_s(names))} bound"
         await self._gone(f"{load.PODS_PATH}/{name}" for name in names)
         await self._gone([f"{load.PODGROUPS_PATH}/{load.gang_name(gang.prefix, 0)}"])
+        if self._new_names:
+            await self._gone(f"{path}/{gang.prefix}" for path in (_QUEUES_PATH, _CLASSES_PATH))
+
+    async def _create_names(self, name: str) -> None:
+        queue = {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue", "spec": {}}
+        await self._bed.client.create(_QUEUES_PATH, {**queue, "metadata": {"name": name}})
+        await self._bed.client.create(_CLASSES_PATH, {"metadata": {"name": name}, "value": 1})
 
     async def _make(self, gang: Coming, member: int) -> None:
         pod = load.pod(gang.what, gang.prefix, 0, member, self._scheduler_name)
+        if self._new_names:
+            pod["metadata"]["labels"][gang.prefix] = gang.prefix
+            pod["metadata"]["annotations"]["volcano.sh/task-spec"] = gang.prefix
         await self._bed.client.create(load.PODS_PATH, pod)
 
     async def _make_again(self, gang: Coming, names: list[str]) -> None:
