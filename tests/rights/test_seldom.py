@@ -15,6 +15,7 @@ from services.admission_webhook.group_lookup import GroupLookup
 from services.controller.core.events import ControllerEvent
 from services.controller.hypernode_controller import CONFIGURATION_KEY, HyperNodeReconciler
 from services.controller.job_controller import JobReconciler
+from services.controller.queue_command_policy import QueueCommandPolicy
 from services.controller.reconciling.controller import Reconciler, Runtime
 from services.controller.reconciling.events import Recorder
 from services.controller.reconciling.writes import Writes, Written
@@ -27,6 +28,8 @@ from shared.kube.credentials import load
 from shared.kube.listwatch import Absent, Changes, Listed, ListWatch
 from shared.kube.objects import KubeObject
 from shared.kube.resources import (
+    ADMISSION_POLICIES,
+    ADMISSION_POLICY_BINDINGS,
     CRONJOBS_VOLCANO,
     DEVICE_TAINT_RULES,
     JOBS_VOLCANO,
@@ -118,6 +121,19 @@ async def test_hypernodes_are_made_counted_changed_and_deleted(
             await eventually(gone, timeout_s=30)
     finally:
         await api.delete(f"{configmaps}/{CONFIGMAP}")
+
+
+async def test_a_policy_with_other_content_is_replaced(jobs: KubeClient, api: RawClient) -> None:
+    name = f"{RELEASE_NAME}-queue-commands"
+    paths = [one.path("", name) for one in (ADMISSION_POLICIES, ADMISSION_POLICY_BINDINGS)]
+    try:
+        for namespaces in ((), ("operators",)):
+            assert await QueueCommandPolicy(jobs, name, namespaces=namespaces).reviewed_from_ms()
+        stored = [await api.get(path) for path in paths]
+        assert any("operators" in str(one) for one in stored)
+    finally:
+        for path in paths:
+            await api.delete(path)
 
 
 async def test_events_of_two_replicas_are_one_event_that_counts(
