@@ -3,6 +3,7 @@
 The shapes of pods, their terms and the names of resources are not among them: these stay.
 """
 
+import random
 from collections import Counter, deque
 from typing import Any, Final
 
@@ -14,7 +15,7 @@ from services.gang_planner.core.constraints.inter_pod import rules
 from services.gang_planner.core.state import node_labels
 from services.gang_planner.core.state.columns import SHARED_FROM_ROWS
 from services.gang_planner.core.state.inter_pod import counts, label_index
-from shared.model.objects import PriorityClass, Queue
+from shared.model.objects import Pod, PodGroup, PriorityClass, Queue
 from shared.model.reference_objects import Namespace
 from shared.model.terms import PodAffinity, PodTerm, Requirement, Selector, SpreadConstraint
 from tests.services.gang_planner.core.scene import (
@@ -96,6 +97,89 @@ def test_names_that_came_and_went_leave_no_entry_in_any_table(*, hierarchical: b
     before = sizes(scene.planner)
     for number in range(10, 110):
         come_and_go(scene, number)
+    after = sizes(scene.planner)
+    grown = {
+        path: (before[path], after[path])
+        for path in after
+        if after[path] > before[path] + 5 and not path.endswith(LOGS)
+    }
+    assert not grown
+
+
+def moved_about(scene: Scene, randomly: random.Random, name: str) -> None:
+    """Objects of a tenant that come, change their queue, parent, class or node, and go, in any
+    order; in the end all are gone.
+    """
+    here: dict[str, Any] = {"namespace": f"ns-{name}"}
+    queues = [f"q{one}-{name}" for one in range(4)]
+    there: dict[str, Any] = {}
+
+    def queue() -> Queue:
+        own = randomly.choice(queues)
+        parent = randomly.choice(["", "root", *queues])
+        return Queue(
+            uid=f"queue-{own}", dialect="volcano", name=own, parent=parent, resource_version=1
+        )
+
+    def namespace() -> Namespace:
+        return Namespace(
+            uid=f"uid-{name}",
+            name=f"ns-{name}",
+            resource_version=1,
+            queue=randomly.choice(["", *queues]),
+        )
+
+    def priority() -> PriorityClass:
+        value = randomly.randrange(9)
+        return PriorityClass(uid=f"class-{name}", name=name, resource_version=1, value=value)
+
+    def group() -> PodGroup:
+        at = randomly.randrange(3)
+        return make_group(
+            f"g{at}-{name}",
+            randomly.choice([1, 2]),
+            uid=f"g{at}-{name}-{randomly.randrange(2)}",
+            queue=randomly.choice(["", *queues]),
+            queue_of_namespace=randomly.random() < 0.5,
+            priority_class=randomly.choice(["", name]),
+            **here,
+        )
+
+    def pod() -> Pod:
+        gang = f"g{randomly.randrange(3)}-{name}"
+        place = {"node": "n0", "phase": "Running"} if randomly.random() < 0.3 else {}
+        count = randomly.choice([1, 2])
+        return make_pods(gang, count, CPU, role=f"r-{name}", **here, **place)[-1]
+
+    for _ in range(30):
+        if there and randomly.random() < 0.3:
+            scene.remove(there.pop(randomly.choice(sorted(there))))
+        else:
+            one = randomly.choice((queue, namespace, priority, group, pod))()
+            there[one.uid] = one
+            scene.put(one)
+        if randomly.random() < 0.5:
+            scene.step(after_ms=randomly.randrange(2_000))
+    for uid in randomly.sample(sorted(there), len(there)):
+        scene.remove(there[uid])
+    scene.step(after_ms=700_000)
+    scene.settle()
+    scene.step(after_ms=10_000)
+
+
+@pytest.mark.parametrize("hierarchical", [False, True])
+def test_objects_that_came_moved_and_went_in_any_order_leave_no_entry(
+    *, hierarchical: bool
+) -> None:
+    tree = "tiers: [{plugins: [{name: gang}, {name: capacity, enableHierarchy: true}]}]"
+    actions = 'actions: "enqueue, allocate, preempt, reclaim"\n'
+    scene = Scene([make_node("n0"), make_node("n1")], conf=actions + tree if hierarchical else "")
+    scene.put(make_group("stays", 1))
+    for number in range(15):
+        moved_about(scene, random.Random(number), f"x{number}")
+    before = sizes(scene.planner)
+    for number in range(15, 90):
+        moved_about(scene, random.Random(number), f"x{number}")
     after = sizes(scene.planner)
     grown = {
         path: (before[path], after[path])
