@@ -127,6 +127,7 @@ lock: $(STAMP) ## Choose versions anew and write requirements/*.lock
 	$(COMPILE) --upgrade --output-file requirements/release.lock requirements/release.in
 	$(COMPILE) --upgrade --output-file requirements/browser.lock requirements/browser.in
 	$(COMPILE) --upgrade --output-file requirements/notebook.lock requirements/notebook.in
+	$(COMPILE) --upgrade --output-file requirements/clients.lock requirements/clients.in
 	$(COMPILE) --upgrade --extra embedded --extra test --extra dev --output-file requirements/dev.lock pyproject.toml
 
 lock-image: $(STAMP) ## Choose the image's Debian packages again and write requirements/image.lock

@@ -20,7 +20,15 @@ _INSTALL_S: Final = 600.0
 
 def make_importable(name: str, lock: Path) -> None:
     """Install what a lock file pins, if it is not in the cache yet, for imports of this process."""
-    folder = installed(
+    folder = pinned(name, lock)
+    if str(folder) not in sys.path:
+        # At the end: .venv's own packages come first.
+        sys.path.append(str(folder))
+
+
+def pinned(name: str, lock: Path) -> Path:
+    """The folder of the cache that has what a lock file pins, installed if it is not there yet."""
+    return installed(
         name,
         lock.read_bytes(),
         lambda made: (
@@ -28,9 +36,6 @@ def make_importable(name: str, lock: Path) -> None:
             *("--require-hashes", "--target", str(made), "-r", str(lock)),
         ),
     )
-    if str(folder) not in sys.path:
-        # At the end: .venv's own packages come first.
-        sys.path.append(str(folder))
 
 
 def installed(

@@ -1,0 +1,1 @@
+"""Clients of other projects that submit jobs, as their users install them."""

@@ -1,0 +1,106 @@
+"""Kubeflow's SDK, which submits TrainJobs to Trainer v2, on a real cluster."""
+
+import re
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.controlplane.cluster import ControlPlane
+from tests.controlplane.nodes import GPU
+from tests.controlplane.operators.building import BuiltOperator
+from tests.controlplane.operators.managers import JOBSET, running_manager
+from tests.controlplane.operators.trainer import running_trainer
+from tests.documents.links import ROOT
+from tests.documents.playing import matches
+from tests.integration.clients.programs import Programs, shown
+from tests.integration.operators.examples import NAME, example_of
+from tests.integration.operators.managed_sets import ManagedKind, ManagedSets
+from tests.integration.stage import Stage
+from tests.support.waiting import eventually
+
+pytestmark = [pytest.mark.certify, pytest.mark.timeout(400)]
+
+MEMBERS: Final = 4
+KIND: Final = ManagedKind(
+    word="trainjob",
+    plural="trainjobs",
+    version="trainer.kubeflow.org/v1alpha1",
+    name_label="jobset.sigs.k8s.io/jobset-name",
+)
+_SEEN_S: Final = 60.0
+_STATUS: Final = """
+import sys
+from kubeflow.trainer import TrainerClient
+print(TrainerClient().wait_for_job_status(sys.argv[1], status={sys.argv[2]}, timeout=50).status)
+"""
+_DELETE: Final = """
+import sys
+from kubeflow.trainer import TrainerClient
+TrainerClient().delete_job(sys.argv[1])
+"""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def kinds(
+    trainer_operator: BuiltOperator, jobset_operator: BuiltOperator, control_plane: ControlPlane
+) -> None:
+    """The kinds are served before Tutti starts: the watcher looks for absent kinds twice a minute.
+
+    The Trainer refuses to start without JobSet's, and makes no group without coscheduling's.
+    """
+    for crds in (ROOT / "tests" / "dialects" / "crds", jobset_operator.crds, trainer_operator.crds):
+        control_plane.install_crds(crds)
+
+
+@pytest.fixture
+async def sets(
+    trainer_operator: BuiltOperator,
+    jobset_operator: BuiltOperator,
+    control_plane: ControlPlane,
+    stage: Stage,
+    tmp_path: Path,
+) -> AsyncIterator[ManagedSets]:
+    """TrainJobs, both operators at work, and the runtime of the page about Trainer."""
+    found = ManagedSets(stage, KIND)
+    folder = tmp_path / "jobset"
+    folder.mkdir()
+    jobset = running_manager(JOBSET, jobset_operator, control_plane, stage.api, folder)
+    log = tmp_path / "operator.log"
+    trainer = running_trainer(trainer_operator, control_plane, stage.api, log)
+    async with found.operated(jobset, trainer):
+        (runtime,) = [
+            one for one in example_of("trainer").objects(NAME) if one["kind"] == "TrainingRuntime"
+        ]
+        await stage.created(runtime)
+        yield found
+        # The operator removes their finalizer once their TrainJobs are gone.
+        await stage.api.delete(stage.path("trainingruntimes", version=KIND.version))
+
+
+async def test_of_two_train_jobs_the_second_waits_whole_until_the_first_is_deleted(
+    stage: Stage, sets: ManagedSets, tmp_path: Path
+) -> None:
+    await stage.nodes(MEMBERS, extended={GPU: 1})
+    programs = Programs(stage, tmp_path)
+    (tmp_path / "submit.py").write_text(example_of("kubeflow-sdk", "submit.py").text)
+    first = (await programs.said("submit.py")).split()[-1]
+    await sets.wait_bound(first, MEMBERS)
+    assert "Running" in await programs.said("-c", _STATUS, first, "Running")
+    second = (await programs.said("submit.py")).split()[-1]
+    await sets.wait_pods(second, MEMBERS)
+    expected = re.sub(r"trainjob/\w+", f"trainjob/{second}", shown("kubeflow-sdk", "tutti why"))
+
+    async def explained() -> bool:
+        said = await stage.why(f"trainjob/{second}", "waits: ")
+        assert matches(expected, said), said
+        return True
+
+    await eventually(explained, timeout_s=_SEEN_S, because="it is explained as on the page")
+    assert not await sets.placed(second)
+    await programs.said("-c", _DELETE, first)
+    await sets.wait_bound(second, MEMBERS)
+    for uid in await sets.places(second):
+        stage.kubelet.finish(uid)
+    assert "Complete" in await programs.said("-c", _STATUS, second, "Complete")
