@@ -189,6 +189,14 @@ def test_a_degraded_gang_that_is_restored_in_time_stays() -> None:
     assert scene.notes("degraded") == [("opened", "BelowQuorum"), ("closed", "Restored")]
 
 
+def test_a_gang_whose_members_have_all_ended_is_not_degraded_though_one_failed() -> None:
+    scene, _ = placed(2, settings=grace(30))
+    scene.change("a-worker-0", phase="Succeeded")
+    scene.change("a-worker-1", phase="Failed")
+    scene.until_quiet(within_ms=60_000)
+    assert scene.notes("degraded") == []
+
+
 def test_while_room_is_held_for_the_lost_member_the_grace_does_not_run() -> None:
     scene = degraded(settings=set_to(annotations.DEGRADED_GRACE_SECONDS, 30))
     scene.until_quiet(within_ms=59_000)

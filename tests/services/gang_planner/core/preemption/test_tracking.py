@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from services.gang_planner.core.planner import Planner
 from shared.contracts import annotations
 from shared.contracts.decisions import EvictionDecision
 from shared.contracts.outcomes import Member
@@ -416,6 +417,22 @@ def test_a_victim_is_owed_nothing_even_by_a_planner_that_begins_when_it_has_half
     scene.until_quiet()
     scene.restart(checkpoint=True)
     scene.remove(scene.pods[victim.uid])
+    scene.until_quiet()
+    assert scene.notes("hold") == []
+
+
+def test_a_victim_whose_end_is_read_before_its_eviction_is_owed_nothing() -> None:
+    scene = asked()
+    standby = scene.planner = Planner(scene.conf)
+    scene.load_present_snapshot()
+    *before, (seq, eviction) = scene.records
+    for at, record in before:
+        standby.apply_decision(at, record)
+    accept(scene)
+    leave(scene)
+    standby.apply_decision(seq, eviction)
+    scene.decision_seq += 1
+    scene.take_over(standby)
     scene.until_quiet()
     assert scene.notes("hold") == []
 

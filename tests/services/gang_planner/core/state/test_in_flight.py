@@ -77,9 +77,13 @@ def test_a_member_that_the_outcome_lists_as_bound_keeps_its_room() -> None:
     assert [one.gang for _, one in scene.decisions] == ["team/a"]
 
 
-def in_a_later_epoch(scene: Scene, decision: GangDecision) -> None:
+def in_a_later_epoch(scene: Scene, decision: GangDecision, **outcome: Any) -> None:
     """The API server has lost its last writes: what an outcome calls bound is not."""
-    scene.outcome(decision)
+    scene.outcome(decision, **outcome)
+    lose_writes(scene)
+
+
+def lose_writes(scene: Scene) -> None:
     scene.step()
     scene.cluster_seq += 1
     scene.load_snapshot(
@@ -113,6 +117,27 @@ def test_one_that_finds_forgotten_bindings_when_it_starts_decides_them_again_too
     assert scene.settle() == []
     scene.step(after_ms=FORGOTTEN_MS)
     assert len(scene.decisions) == 2
+
+
+def test_a_decision_without_an_outcome_has_no_forgotten_bindings() -> None:
+    scene, decision = one_gang()
+    lose_writes(scene)
+    for _ in range(3):
+        scene.step(after_ms=FORGOTTEN_MS)
+    assert [one for _, one in scene.decisions] == [decision]
+
+
+def test_room_of_a_request_that_may_come_late_outlasts_the_forgotten_bindings_of_its_decision() -> (
+    None
+):
+    scene, decision = one_gang(nodes=3)
+    late = decision.bindings[0].uid
+    in_a_later_epoch(scene, decision, results={late: "unknown"})
+    scene.step(after_ms=1_000)
+    assert len(scene.decisions) == 2, "it is placed elsewhere"
+    scene.step(after_ms=FORGOTTEN_MS)
+    reasons = [one.reason for one in scene.planner._state.reservations.rows(late)]
+    assert sorted(reasons) == ["assumed", "late"]
 
 
 def test_a_binding_that_the_snapshot_of_its_own_epoch_does_not_show_yet_is_not_forgotten() -> None:
@@ -422,6 +447,15 @@ def test_a_standby_that_reads_a_decision_before_its_pods_assumes_them_when_they_
         for reservation in late.planner._state.reservations.every()
     }
     assert reservations == {one.uid: one.node for one in decision.bindings}
+
+
+def test_a_standby_assumes_no_pod_that_ended_without_a_node() -> None:
+    scene, decision = one_gang(2)
+    late = Scene([make_node("n0"), make_node("n1")], leading=False)
+    late.put(*(msgspec.structs.replace(one, phase="Failed") for one in scene.pods.values()))
+    late.planner.apply_decision(2, decision)
+    late.planner.validate()
+    assert not late.planner._state.reservations.every()
 
 
 def test_nothing_is_decided_while_the_log_names_pods_newer_than_the_cluster_state() -> None:
