@@ -7,7 +7,9 @@ from collections.abc import Callable
 import pytest
 
 from shared.model.objects import HostPort, Pod, Queue
+from tests.services.gang_planner.core.lifecycle import gang_lives as lives
 from tests.services.gang_planner.core.lifecycle import test_deadlines as deadlines
+from tests.services.gang_planner.core.logged_scene import LoggedScene
 from tests.services.gang_planner.core.losing import in_full_queue, place_of, running
 from tests.services.gang_planner.core.scene import (
     GPU,
@@ -107,6 +109,72 @@ def test_no_room_is_held_where_another_pod_has_the_port_of_the_lost_one() -> Non
     scene.step()
     (hold,) = scene.holds()
     assert (hold.lost_on, hold.node) == (place, "")
+
+
+def test_a_hold_ends_when_its_gang_is_released() -> None:
+    scene, _ = deadlines.placed(settings=deadlines.start_by(20))
+    scene.until_quiet(within_ms=15_000)
+    scene.change("a-worker-1", phase="Failed")
+    scene.until_quiet(within_ms=5_000)
+    assert len(scene.releases) == 1
+    assert scene.notes("hold") == [("opened", "PodFailed"), ("closed", "Released")]
+
+
+def with_a_hold() -> LoggedScene:
+    """A gang of three has lost a member."""
+    scene, _ = deadlines.placed()
+    scene.change("a-worker-1", phase="Failed")
+    scene.until_quiet()
+    assert len(scene.holds()) == 1
+    return scene
+
+
+def test_a_hold_ends_when_its_gang_is_gone_unseen() -> None:
+    scene = with_a_hold()
+    scene.pods.clear()
+    del scene.objects["group-a"]
+    scene.restart()
+    scene.until_quiet()
+    assert scene.notes("hold")[-1] == ("closed", "GroupGone")
+
+
+def test_a_hold_waits_for_a_cluster_state_that_has_its_gang() -> None:
+    scene = with_a_hold()
+    newest, pods = scene.cluster_seq, list(scene.pods.values())
+    group = scene.objects.pop("group-a")
+    scene.pods.clear()
+    scene.cluster_seq = 0
+    scene.restart()
+    scene.until_quiet()
+    scene.cluster_seq = newest
+    scene.put(group, *pods)
+    scene.until_quiet()
+    assert len(scene.holds()) == 1
+    assert scene.notes("hold") == [("opened", "PodFailed")]
+
+
+def test_the_hold_of_a_repair_ends_when_nothing_of_the_gang_is_bound() -> None:
+    scene = lives.cluster()
+    worker, *_ = lives.submit(scene, 2, minimum=3)
+    (ps,) = make_pods("a", 1, lives.FULL, role="ps")
+    scene.put(ps)
+    scene.step()
+    _, decision = scene.decisions[-1]
+    nodes = {one.uid: one.node for one in decision.bindings}
+    for uid in ("a-worker-0", "a-worker-1"):
+        scene.change(uid, node=nodes[uid])
+    last = [one.uid for one in decision.bindings].index(ps.uid)
+    lives.fail(scene, lives.failed(decision, last))
+    for name in scene.objects:
+        if name.startswith("uid-"):
+            scene.put(make_node(name[4:], unschedulable=True, resource_version=2))
+    scene.until_quiet()
+    scene.remove(worker)
+    scene.until_quiet()
+    assert scene.notes("hold") == [("opened", "Repair")]
+    scene.remove(scene.pods["a-worker-1"])
+    scene.until_quiet()
+    assert scene.notes("hold") == [("opened", "Repair"), ("closed", "RepairEnded")]
 
 
 def _foreign(node: str, shape: bytes) -> Pod:

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from shared.model.objects import Owner, Queue
@@ -67,6 +68,31 @@ def test_a_role_of_which_a_pod_is_there_already_is_placed_with_the_others() -> N
 def test_several_roles_are_late_with_their_numbers(text: str, size: int, bound: int) -> None:
     found = scene(size, OTHER, settings=(("tutti.dev/late-roles", text),))
     assert sum(len(one.bindings) for one in found.settle()) == bound
+
+
+@pytest.mark.parametrize(
+    ("size", "there", "text"),
+    [(3, "worker", "launcher=2"), (4, "launcher", "launcher=2,driver")],
+    ids=["all that the gang needs are there", "one of two pods of the role is there"],
+)
+def test_no_gang_starts_without_a_pod_that_is_there(size: int, there: str, text: str) -> None:
+    found = scene(size, OTHER, settings=(("tutti.dev/late-roles", text),))
+    # It exists, and waits for its volume or for somebody to open its gate.
+    (gated,) = make_pods("job", 1, CPU, role=there, owner=OTHER, gates=("wait",))
+    found.put(msgspec.structs.replace(gated, uid="gated", name="gated"))
+    if there == "worker":
+        found.remove(found.pods["job-worker-0"])
+    assert found.settle() == []
+
+
+def test_the_launcher_of_an_mpi_job_is_waited_for_while_a_worker_cannot_be_placed() -> None:
+    found = scene(4, MPI_JOB)
+    found.change("job-worker-0", gates=("wait",))
+    found.step(after_ms=30_000)
+    found.settle()
+    why = found.verdict("job").why
+    assert why is not None
+    assert why.reason == "NotEnoughPods"
 
 
 def test_the_launcher_of_an_mpi_job_is_late_after_a_silence() -> None:
