@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import msgspec
 import pytest
 
 from shared.model.objects import Owner, Queue
@@ -70,18 +69,15 @@ def test_several_roles_are_late_with_their_numbers(text: str, size: int, bound: 
     assert sum(len(one.bindings) for one in found.settle()) == bound
 
 
-@pytest.mark.parametrize(
-    ("size", "there", "text"),
-    [(3, "worker", "launcher=2"), (4, "launcher", "launcher=2,driver")],
-    ids=["all that the gang needs are there", "one of two pods of the role is there"],
-)
-def test_no_gang_starts_without_a_pod_that_is_there(size: int, there: str, text: str) -> None:
-    found = scene(size, OTHER, settings=(("tutti.dev/late-roles", text),))
-    # It exists, and waits for its volume or for somebody to open its gate.
-    (gated,) = make_pods("job", 1, CPU, role=there, owner=OTHER, gates=("wait",))
-    found.put(msgspec.structs.replace(gated, uid="gated", name="gated"))
-    if there == "worker":
-        found.remove(found.pods["job-worker-0"])
+def test_no_gang_starts_without_a_pod_that_is_there() -> None:
+    found = scene(3, OTHER, settings=(("tutti.dev/late-roles", "launcher=2"),))
+    found.change("job-worker-0", gates=("wait",))
+    assert found.settle() == []
+
+
+def test_a_role_of_which_one_of_two_pods_is_there_is_waited_for() -> None:
+    found = scene(5, OTHER, settings=(("tutti.dev/late-roles", "launcher=2"),))
+    found.put(*make_pods("job", 1, CPU, role="launcher", owner=OTHER))
     assert found.settle() == []
 
 

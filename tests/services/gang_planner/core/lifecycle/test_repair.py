@@ -9,6 +9,7 @@ from shared.contracts import annotations
 from shared.contracts.decisions import Binding, GangDecision, NoteOpened
 from shared.contracts.outcomes import Member, MemberResult
 from shared.model.objects import Pod, PodGroup
+from tests.services.gang_planner.core.lifecycle.test_provisioning import Provisioned
 from tests.services.gang_planner.core.logged_scene import LoggedScene
 from tests.services.gang_planner.core.scene import make_group, make_node, make_pods, make_shape
 
@@ -497,3 +498,19 @@ def test_while_it_finds_no_room_the_verdict_says_how_many_are_placed() -> None:
     assert why.reason == "RepairRoom"
     assert scene.verdict("a").unschedulable == 1, "a new node would help"
     assert why.sentence.startswith("1 of 2 members are placed; of the other members: ")
+
+
+def test_a_gang_that_is_bound_in_part_waits_for_no_provisioning_request() -> None:
+    scene = Provisioned(nodes=2)
+    scene.gang()
+    scene.settle()
+    scene.answer(scene.wanted().request, "Provisioned")
+    (decision,) = scene.settle()
+    scene.bind(decision, only=1)
+    missing = decision.bindings[1]
+    scene.put(make_node(missing.node, unschedulable=True, resource_version=2))
+    scene.outcome(decision, {missing.uid: "conflict"})
+    assert scene.settle() == []
+    scene.put(make_node("late"))
+    (again,) = scene.settle()
+    assert scene.where(again) == {missing.name: "late"}
