@@ -40,7 +40,7 @@ def test_no_pod_is_deleted_before_the_note_of_the_release_is_in_the_log() -> Non
 def test_a_gang_that_is_assessed_twice_in_a_cycle_is_released_once() -> None:
     scene = refused_in_part()
     scene.step()
-    # A new object: the notes are written again, and the gang is assessed once more.
+    # A new object: the notes are written again, and the gang is assessed again.
     scene.remove(make_group("a", 2))
     scene.put(make_group("a", 2, uid="group-a-2"))
     assert len(scene.step().decisions) == 1

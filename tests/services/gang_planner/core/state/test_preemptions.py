@@ -1,4 +1,4 @@
-"""Preemptions in the tables: for whom room is kept, and who counts as a victim."""
+"""Preemptions in the tables: for which pods room is kept, and which pods count as victims."""
 
 from collections.abc import Callable
 
