@@ -3,6 +3,7 @@ the planner leads. A hold that is opened is kept only where the gang may use the
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -179,6 +180,6 @@ def test_the_hold_of_a_repair_ends_when_nothing_of_the_gang_is_bound() -> None:
 
 def _foreign(node: str, shape: bytes) -> Pod:
     """A pod of another scheduler on a node."""
-    fields = {"group_name": "", "owner": None, "ours": False, "scheduler_name": "other"}
+    fields: dict[str, Any] = {"group_name": "", "owner": None, "ours": False}
     (pod,) = make_pods("foreign", 1, shape, node=node, phase="Running", **fields)
     return pod

@@ -1,9 +1,11 @@
 """The steps of a release and of a repair, and what their records and notes contain."""
 
+from collections.abc import Iterable
+
 import pytest
 
 from shared.contracts import annotations
-from shared.contracts.decisions import EvictionDecision, NoteOpened
+from shared.contracts.decisions import EvictionDecision, Note, NoteOpened
 from tests.services.gang_planner.core.lifecycle import test_deadlines as deadlines
 from tests.services.gang_planner.core.lifecycle.gang_lives import (
     cluster,
@@ -24,8 +26,7 @@ def refused_in_part() -> LoggedScene:
     return scene
 
 
-def opened(notes: object) -> list[str]:
-    assert isinstance(notes, list)
+def opened(notes: Iterable[Note]) -> list[str]:
     return [one.kind for one in notes if isinstance(one, NoteOpened)]
 
 

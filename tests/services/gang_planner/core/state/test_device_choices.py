@@ -242,7 +242,7 @@ def read_by_another(scene: Scene, objects: list[Any]) -> Scene:
 
 
 def test_devices_of_the_log_with_administrative_access_are_taken_from_no_claim() -> None:
-    objects = [
+    objects: list[Any] = [
         Namespace(uid="ns", name="team", resource_version=1, labels=(ADMIN,)),
         make_device_class(),
         make_slice("n0", 1),
@@ -257,7 +257,7 @@ def test_devices_of_the_log_with_administrative_access_are_taken_from_no_claim()
 
 @pytest.mark.parametrize(("wanted", "decisions"), [("4", 1), ("6", 0)])
 def test_a_part_of_a_device_in_the_log_takes_its_amount_only(wanted: str, decisions: int) -> None:
-    objects = [
+    objects: list[Any] = [
         make_device_class(),
         make_slice("n0", 1, details=nic("gpu-0")),
         wants("a", request(capacity=(("bandwidth", "6"),))),
