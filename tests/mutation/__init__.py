@@ -11,4 +11,14 @@ which mutants no test notices. An entry is
     = why no test can notice it (only of an equivalent mutant)
 
 `test_mutation.py` checks with every run of the tests that each text still occurs exactly once.
+
+The last results, of 29 November 2026. No mutant survives that is not named as equivalent, with its
+reason, in its list.
+
+    | area      | mutants | dead | surviving | equivalent |
+    | binder    |     110 |  110 |         0 |          0 |
+    | api       |      73 |   73 |         0 |          0 |
+    | security  |      40 |   40 |         0 |          0 |
+    | lifecycle |     153 |  150 |         0 |          3 |
+    | ledgers   |     138 |  138 |         0 |          0 |
 """

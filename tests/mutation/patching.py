@@ -6,6 +6,7 @@ So everything that has imported them behaves as the mutant, too, and nothing is 
 import ast
 import inspect
 import sys
+from functools import lru_cache
 from types import FunctionType, ModuleType
 from typing import Any, Final, NamedTuple
 
@@ -30,15 +31,15 @@ class Changes(NamedTuple):
 
 def changes_of(mutant: Mutant) -> Changes:
     """What a mutant changes. Raises NotPatchable."""
-    old = ast.parse((ROOT / mutant.path).read_text())
-    new = ast.parse(source_of(mutant))
+    texts = (ROOT / mutant.path).read_text(), source_of(mutant)
+    old, new = map(_parsed, texts)
     functions: list[str] = []
     values: list[str] = []
-    for before, after in _changed(old, new):
+    for before, after in _changed(old, new, texts):
         if _is_function(before) and _is_function(after):
             functions.append(before.name)
         elif isinstance(before, ast.ClassDef) and isinstance(after, ast.ClassDef):
-            for method, changed in _changed(before, after):
+            for method, changed in _changed(before, after, texts):
                 if not (_is_function(method) and _is_function(changed)):
                     raise NotPatchable(f"{mutant.path}: a field of {before.name}")
                 functions.append(f"{before.name}.{method.name}")
@@ -89,12 +90,27 @@ def _function(module: ModuleType, name: str) -> FunctionType:
     return found
 
 
-def _changed(old: Any, new: Any) -> list[tuple[Any, Any]]:
+#: Mutants of one file follow each other.
+_parsed: Final = lru_cache(maxsize=8)(ast.parse)
+
+
+def _changed(old: Any, new: Any, texts: tuple[str, str]) -> list[tuple[Any, Any]]:
     """Statements of two bodies that differ, in pairs. Raises NotPatchable."""
     if len(old.body) != len(new.body):
         raise NotPatchable("a statement is missing or new")
-    pairs = zip(old.body, new.body, strict=True)
-    return [(one, other) for one, other in pairs if ast.dump(one) != ast.dump(other)]
+    lines = [text.splitlines() for text in texts]
+    return [
+        (one, other)
+        for one, other in zip(old.body, new.body, strict=True)
+        # Most have the same text, which is known much sooner.
+        if _text(one, lines[0]) != _text(other, lines[1]) and ast.dump(one) != ast.dump(other)
+    ]
+
+
+def _text(statement: Any, lines: list[str]) -> list[str]:
+    decorators = getattr(statement, "decorator_list", ())
+    first = min([statement.lineno, *(one.lineno for one in decorators)])
+    return lines[first - 1 : statement.end_lineno]
 
 
 def _is_function(node: Any) -> bool:

@@ -273,7 +273,7 @@ def _check_starts(state: State, now_ms: int) -> _Contradictions:
                 "and the gang is neither under repair nor being released",
             )
     for key, gang in state.repairs.items():
-        if gang.key not in state.gangs.changed and "repair" not in gang.history.notes:
+        if gang.key not in state.gangs.changed and not repair.is_open(gang):
             yield f"gang {key}", "is under repair without a note"
 
 

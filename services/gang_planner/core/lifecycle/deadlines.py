@@ -26,6 +26,9 @@ def watch(work: CycleContext, gang: Gang) -> None:
         return
     if "start" in history.notes:
         _watch_start(work, gang)
+        if history.releasing:
+            # The release has closed the other deadline.
+            return
     below = not gang.completed and not enough(gang) and not growing(gang)
     if below and not _owed(work, gang) and not _terminating(work, gang):
         _watch_degraded(work, gang)

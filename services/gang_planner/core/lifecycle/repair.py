@@ -50,6 +50,16 @@ def partial(gang: Gang) -> bool:
     return bool(starting and history.attempt and gang.bound and not starts(gang))
 
 
+def is_open(gang: Gang) -> bool:
+    """Whether the gang has a repair, or is being released for another one: until its capacity is
+    free, `unblock` releases no further gang.
+    """
+    notes = gang.history.notes
+    release_note = notes.get("release")
+    gives_way = release_note is not None and release_note.reason == PendingReason.REPAIRS_BLOCKED
+    return gives_way or "repair" in notes
+
+
 def take_failures(work: CycleContext, gang: Gang, failures: Sequence[Failure]) -> None:
     """Release the gang, or open a pause, after outcomes reported members that were not bound."""
     history = gang.history
@@ -88,7 +98,7 @@ def watch(work: CycleContext, gang: Gang, failures: Sequence[Failure]) -> None:
         _open_when_due(work, gang, failures)
     else:
         _continue(work, gang, note.until_ms)
-    if "repair" in notes:
+    if is_open(gang):
         work.state.repairs[gang.key] = gang
     else:
         work.state.repairs.pop(gang.key, None)

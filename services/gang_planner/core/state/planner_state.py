@@ -44,7 +44,7 @@ class State(Tables):
         self.defaults = Defaults()
         #: Whether the configuration reads annotations about a gang's roles.
         self.reads_tasks = False
-        #: Gangs with an open repair, as of their last assessment.
+        #: Gangs with an open repair, and those released for one, as of their last assessment.
         self.repairs: dict[GangKey, Gang] = {}
         #: Gangs whose ProvisioningRequest is open; some of them may have been placed, or be gone.
         self.requesting: dict[GangKey, Gang] = {}

@@ -94,11 +94,16 @@ class LoggedScene(Scene):
         return found if found is not None and found.status == "True" else None
 
     def restart(
-        self, *, checkpoint: bool = False, snapshot_first: bool = False, verdicts: bool = False
+        self,
+        *,
+        checkpoint: bool = False,
+        snapshot_first: bool = False,
+        outcomes_first: bool = False,
+        verdicts: bool = False,
     ) -> None:
         """The planner dies; another one starts from a snapshot, the log and the outcomes, or what
-        of them is behind the checkpoint after the last cycle. The snapshot may come first. With
-        `verdicts` it reads the published ones before.
+        of them is behind the checkpoint after the last cycle. The snapshot or the outcomes may come
+        before the log. With `verdicts` it reads the published ones before.
         """
         pages = self.pages if checkpoint else []
         planner = Planner(self.conf)
@@ -111,15 +116,17 @@ class LoggedScene(Scene):
         planner.restore(pages)
         behind = pages[0].up_to if pages else 0
         read = pages[0].outcomes_seq if pages else 0
+        outcomes = [(seq, outcome) for seq, outcome in self.outcomes if seq > read]
+        if outcomes_first:
+            _apply_outcomes(planner, outcomes)
         for seq, record in self.records:
             if seq > behind:
                 planner.apply_decision(seq, record)
         if not snapshot_first:
             self.planner = planner
             self.load_present_snapshot()
-        for seq, outcome in self.outcomes:
-            if seq > read:
-                planner.apply_outcome(seq, outcome)
+        if not outcomes_first:
+            _apply_outcomes(planner, outcomes)
         self.decision_seq += 1
         self.take_over(planner)
 
@@ -251,3 +258,8 @@ class LoggedScene(Scene):
         step = super().step(after_ms=after_ms, fresh=fresh)
         self.pages = self.planner.checkpoint(self.outcome_seq)
         return step
+
+
+def _apply_outcomes(planner: Planner, outcomes: Iterable[tuple[int, Outcome]]) -> None:
+    for seq, outcome in outcomes:
+        planner.apply_outcome(seq, outcome)

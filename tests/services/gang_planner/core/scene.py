@@ -32,6 +32,8 @@ from shared.model.objects import (
 from tests.support.snapshots import CHANGES, snapshot_of
 
 GPU = "nvidia.com/gpu"
+#: Of `Scene.settle`: more than any test needs.
+_CYCLES_MAX = 1_000
 
 
 def make_shape(requests: dict[str, int] | None = None, **fields: Any) -> bytes:
@@ -217,10 +219,11 @@ class Scene:
     def settle(self) -> list[GangDecision]:
         """Cycles until nothing is left to do at this instant; the decisions made."""
         before = len(self.decisions)
-        self.step()
-        while self.wakeup_ms is not None and self.wakeup_ms <= self.now_ms:
+        for _ in range(_CYCLES_MAX):
             self.step()
-        return [one for _, one in self.decisions[before:]]
+            if self.wakeup_ms is None or self.wakeup_ms > self.now_ms:
+                return [one for _, one in self.decisions[before:]]
+        raise AssertionError("the planner wants to be woken at once again and again")
 
     # --------------------------------------------------------- carrying it out
 

@@ -21,12 +21,12 @@ LONG = "a-job-with-a-name-of-usual-length"
 HUGE = {"cpu": 1_000_000, "pods": 100_000}
 
 
-@pytest.mark.slow
-def test_a_quorum_that_does_not_fit_into_one_message_is_refused_with_a_reason() -> None:
-    scene = Scene([make_node("n0", HUGE)])
-    scene.put(make_group(LONG, 12_000), *make_pods(LONG, 12_000, TINY))
+def test_a_quorum_with_names_as_long_as_kubernetes_allows_is_refused_with_a_reason() -> None:
+    scene = Scene([make_node("n" * 253, HUGE)])
+    longest = "g" * 240
+    scene.put(make_group(longest, 1_400), *make_pods(longest, 1_400, TINY))
     assert scene.settle() == []
-    why = scene.verdict(LONG).why
+    why = scene.verdict(longest).why
     assert why is not None
     assert why.reason == "GangTooLarge"
 

@@ -16,6 +16,8 @@ from tests.services.gang_planner.core.losing import (
     running,
     successor,
 )
+from tests.services.gang_planner.core.preemption.crowd import evictions
+from tests.services.gang_planner.core.preemption.test_tracking import asked
 from tests.services.gang_planner.core.scene import (
     GPU,
     Scene,
@@ -91,6 +93,26 @@ def test_pods_that_belong_on_such_a_node_are_placed(shape: bytes) -> None:
     scene = Scene([make_node("node-0", taints=(Taint(key=KEYS[0], effect="NoSchedule"),))])
     scene.put(make_group("job", 1), *make_pods("job", 1, shape))
     assert len(scene.settle()) == 1
+
+
+def test_a_hold_for_a_node_that_is_removed_lasts_from_the_end_of_its_pod() -> None:
+    scene = running(nodes=4)
+    leave(scene, place_of(scene, "job-worker-1"), LEAVES)
+    scene.settle()
+    scene.now_ms += 50_000
+    evict(scene, "job-worker-1")
+    scene.settle()
+    (hold,) = scene.holds()
+    assert hold.until_ms == scene.now_ms + 60_000
+
+
+def test_a_victim_of_a_preemption_gets_no_hold_for_its_node() -> None:
+    scene = asked()
+    victim, *_ = evictions(scene)[0].victims
+    node = scene.pods[victim.uid].node
+    scene.put(make_node(node, ready=False, resource_version=9))
+    scene.until_quiet()
+    assert victim.uid not in {hold.uid for hold in scene.holds()}
 
 
 def test_room_is_reserved_before_the_eviction_and_the_successor_takes_it() -> None:

@@ -189,6 +189,17 @@ def test_a_degraded_gang_that_is_restored_in_time_stays() -> None:
     assert scene.notes("degraded") == [("opened", "BelowQuorum"), ("closed", "Restored")]
 
 
+def test_the_grace_of_a_gang_ends_when_all_its_members_have_ended() -> None:
+    scene, _ = placed(settings=grace(30))
+    scene.change("a-worker-1", phase="Failed")
+    scene.until_quiet(within_ms=10_000)
+    for name in ("a-worker-0", "a-worker-2"):
+        scene.change(name, phase="Succeeded")
+    scene.until_quiet(within_ms=60_000)
+    assert [what for what, _ in scene.notes("degraded")] == ["opened", "closed"]
+    assert scene.verdict("a").phase == "Completed"
+
+
 def test_while_room_is_held_for_the_lost_member_the_grace_does_not_run() -> None:
     scene = degraded(settings=set_to(annotations.DEGRADED_GRACE_SECONDS, 30))
     scene.until_quiet(within_ms=59_000)

@@ -69,6 +69,28 @@ def test_several_roles_are_late_with_their_numbers(text: str, size: int, bound: 
     assert sum(len(one.bindings) for one in found.settle()) == bound
 
 
+def test_no_gang_starts_without_a_pod_that_is_there() -> None:
+    found = scene(3, OTHER, settings=(("tutti.dev/late-roles", "launcher=2"),))
+    found.change("job-worker-0", gates=("wait",))
+    assert found.settle() == []
+
+
+def test_a_role_of_which_one_of_two_pods_is_there_is_waited_for() -> None:
+    found = scene(5, OTHER, settings=(("tutti.dev/late-roles", "launcher=2"),))
+    found.put(*make_pods("job", 1, CPU, role="launcher", owner=OTHER))
+    assert found.settle() == []
+
+
+def test_the_launcher_of_an_mpi_job_is_waited_for_while_a_worker_cannot_be_placed() -> None:
+    found = scene(4, MPI_JOB)
+    found.change("job-worker-0", gates=("wait",))
+    found.step(after_ms=30_000)
+    found.settle()
+    why = found.verdict("job").why
+    assert why is not None
+    assert why.reason == "NotEnoughPods"
+
+
 def test_the_launcher_of_an_mpi_job_is_late_after_a_silence() -> None:
     found = scene(4, MPI_JOB)
     assert found.settle() == []

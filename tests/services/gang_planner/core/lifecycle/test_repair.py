@@ -9,6 +9,7 @@ from shared.contracts import annotations
 from shared.contracts.decisions import Binding, GangDecision, NoteOpened
 from shared.contracts.outcomes import Member, MemberResult
 from shared.model.objects import Pod, PodGroup
+from tests.services.gang_planner.core.lifecycle.test_provisioning import Provisioned
 from tests.services.gang_planner.core.logged_scene import LoggedScene
 from tests.services.gang_planner.core.scene import make_group, make_node, make_pods, make_shape
 
@@ -447,7 +448,7 @@ def test_a_repair_with_members_under_way_gives_nothing_to_the_proof_for_another(
     # The one of pool c is still in flight, so the third cannot give back what it has in pool a.
     third = scene.decisions[-1][1]
     scene.until_quiet(within_ms=2_000)
-    assert scene.releases == []
+    assert scene.notes("release") == []
     scene.change(third.bindings[1].uid, node=third.bindings[1].node)
     scene.until_quiet(within_ms=2_000)
     (release,) = scene.releases
@@ -497,3 +498,19 @@ def test_while_it_finds_no_room_the_verdict_says_how_many_are_placed() -> None:
     assert why.reason == "RepairRoom"
     assert scene.verdict("a").unschedulable == 1, "a new node would help"
     assert why.sentence.startswith("1 of 2 members are placed; of the other members: ")
+
+
+def test_a_gang_that_is_bound_in_part_waits_for_no_provisioning_request() -> None:
+    scene = Provisioned(nodes=2)
+    scene.gang()
+    scene.settle()
+    scene.answer(scene.wanted().request, "Provisioned")
+    (decision,) = scene.settle()
+    scene.bind(decision, only=1)
+    missing = decision.bindings[1]
+    scene.put(make_node(missing.node, unschedulable=True, resource_version=2))
+    scene.outcome(decision, {missing.uid: "conflict"})
+    assert scene.settle() == []
+    scene.put(make_node("late"))
+    (again,) = scene.settle()
+    assert scene.where(again) == {missing.name: "late"}

@@ -130,6 +130,40 @@ def test_a_waiting_successor_is_not_missing_and_is_placed_before_the_waiting_gan
     assert opened(scene) == []
 
 
+def test_a_gang_that_grows_has_no_member_that_was_lost_unseen() -> None:
+    scene = running()
+    scene.put(make_group("job", 6, resource_version=2))
+    scene.until_quiet()
+    assert opened(scene) == []
+
+
+def test_a_replacement_that_the_log_has_and_the_snapshot_has_not_is_not_missing() -> None:
+    scene = running()
+    scene.remove(scene.pods["job-worker-2"])
+    scene.until_quiet()
+    (decision,) = successor(scene, 2)
+    newest = scene.cluster_seq
+    again = scene.pods.pop(decision.bindings[0].uid)
+    scene.cluster_seq = decision.cycle.cluster_seq - 3
+    scene.restart()
+    scene.step()
+    assert not scene.planner._state.holds.pending
+    scene.cluster_seq = newest
+    scene.put(again)
+    scene.until_quiet()
+    assert scene.notes("hold") == [("opened", "PodDeleted"), ("closed", "Filled")]
+
+
+def test_a_member_that_terminates_is_no_model_of_the_missing_one() -> None:
+    scene = with_roles()
+    lose_unseen(scene, "job-worker-2")
+    chief = scene.pods["job-chief-0"]
+    scene.pods[chief.uid] = msgspec.structs.replace(chief, deleting=True, resource_version=9)
+    restart(scene)
+    (note,) = opened(scene)
+    assert (note.role, note.shape) == ("worker", WORKER)
+
+
 def test_the_launcher_that_an_operator_creates_last_is_not_missing() -> None:
     late = ((annotations.LATE_ROLES, "launcher=1"),)
     scene = LoggedScene(make_node(f"node-{i}") for i in range(NODES))

@@ -1,8 +1,9 @@
 """A full cluster, and gangs that want in: what the tests of preemption share."""
 
+from collections.abc import Iterable
 from typing import Any
 
-from shared.contracts.decisions import EvictionDecision, GangDecision, NoteClosed, Victim
+from shared.contracts.decisions import Binding, EvictionDecision, GangDecision, NoteClosed, Victim
 from shared.contracts.outcomes import Member
 from shared.model.objects import Pod
 from tests.services.gang_planner.core.logged_scene import LoggedScene
@@ -70,8 +71,8 @@ def evictions(scene: LoggedScene) -> list[EvictionDecision]:
     return [one for one in scene.releases if one.via == "eviction"]
 
 
-def names(victims: tuple[Victim, ...]) -> list[str]:
-    return [one.name for one in victims]
+def names(pods: Iterable[Binding | Victim]) -> list[str]:
+    return [one.name for one in pods]
 
 
 def ends(scene: LoggedScene) -> list[str]:

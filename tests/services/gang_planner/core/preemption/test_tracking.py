@@ -7,11 +7,14 @@ from typing import Any
 import msgspec
 import pytest
 
+from services.gang_planner.core.planner import Planner
+from shared.contracts import annotations
 from shared.contracts.decisions import EvictionDecision
 from shared.contracts.outcomes import Member
 from shared.model.objects import Queue
 from tests.services.gang_planner.core.logged_scene import LoggedScene
 from tests.services.gang_planner.core.preemption.crowd import (
+    QUARTER,
     WHOLE_NODE,
     accept,
     cluster,
@@ -374,6 +377,35 @@ def test_a_planner_that_takes_over_knows_the_refused_gangs_and_their_backoff(
     assert refused.uid not in {one.uid for one in evictions(scene)[-1].victims}
 
 
+def test_a_refusal_that_is_read_before_its_eviction_ends_the_preemption() -> None:
+    scene = asked()
+    refuse(scene, {evictions(scene)[0].victims[0].uid})
+    scene.restart(outcomes_first=True)
+    scene.until_quiet(within_ms=6_000)
+    assert ends(scene) == ["EvictionRefused"]
+    assert len(evictions(scene)) == 2
+
+
+def test_a_gang_that_keeps_its_quorum_gets_members_while_others_are_evicted() -> None:
+    scene = asked()
+    scene.put(make_node("small", {"cpu": 1000, "pods": 10}), make_pods("low", 5, QUARTER)[4])
+    scene.until_quiet()
+    assert names(decided(scene, "low")[-1].bindings) == ["low-worker-4"]
+
+
+def test_a_placement_deadline_waits_for_victims_to_leave() -> None:
+    scene = cluster(4)
+    running(scene, "low", 4, minimum=1)
+    deadline = ((annotations.PLACEMENT_DEADLINE_SECONDS, "60"),)
+    submit(scene, "high", 2, priority=10, group={"settings": deadline})
+    scene.until_quiet()
+    accept(scene)
+    scene.until_quiet(within_ms=120_000)
+    leave(scene)
+    scene.until_quiet()
+    assert len(decided(scene, "high")) == 1
+
+
 def test_a_victim_is_owed_nothing_even_by_a_planner_that_begins_when_it_has_half_left() -> None:
     scene = asked()
     accept(scene)
@@ -385,6 +417,22 @@ def test_a_victim_is_owed_nothing_even_by_a_planner_that_begins_when_it_has_half
     scene.until_quiet()
     scene.restart(checkpoint=True)
     scene.remove(scene.pods[victim.uid])
+    scene.until_quiet()
+    assert scene.notes("hold") == []
+
+
+def test_a_victim_whose_end_is_read_before_its_eviction_is_owed_nothing() -> None:
+    scene = asked()
+    standby = scene.planner = Planner(scene.conf)
+    scene.load_present_snapshot()
+    *before, (seq, eviction) = scene.records
+    for at, record in before:
+        standby.apply_decision(at, record)
+    accept(scene)
+    leave(scene)
+    standby.apply_decision(seq, eviction)
+    scene.decision_seq += 1
+    scene.take_over(standby)
     scene.until_quiet()
     assert scene.notes("hold") == []
 

@@ -11,7 +11,11 @@ from services.gang_planner.core.configuration.configuration import (
 )
 from services.gang_planner.core.planner import Planner
 from services.gang_planner.core.state.gang_settings import Defaults
-from services.gang_planner.core.state.in_flight import FORGOTTEN_MS
+from services.gang_planner.core.state.in_flight import (
+    FORGOTTEN_MS,
+    LATE_RESERVATION_MS,
+    number,
+)
 from shared.contracts.decisions import GangDecision, GangStarted, NoteOpened
 from shared.contracts.identity import gang_trace_id
 from shared.contracts.outcomes import MemberResult
@@ -64,9 +68,22 @@ def test_neither_time_nor_a_good_outcome_ends_assumed_room() -> None:
     assert not another_fits(scene)
 
 
-def in_a_later_epoch(scene: Scene, decision: GangDecision) -> None:
+def test_a_member_that_the_outcome_lists_as_bound_keeps_its_room() -> None:
+    scene, decision = one_gang()
+    scene.outcome(decision, {one.uid: "bound" for one in decision.bindings})
+    for _ in range(3):
+        scene.step(after_ms=LATE_RESERVATION_MS)
+    assert not another_fits(scene)
+    assert [one.gang for _, one in scene.decisions] == ["team/a"]
+
+
+def in_a_later_epoch(scene: Scene, decision: GangDecision, **outcome: Any) -> None:
     """The API server has lost its last writes: what an outcome calls bound is not."""
-    scene.outcome(decision)
+    scene.outcome(decision, **outcome)
+    lose_writes(scene)
+
+
+def lose_writes(scene: Scene) -> None:
     scene.step()
     scene.cluster_seq += 1
     scene.load_snapshot(
@@ -100,6 +117,36 @@ def test_one_that_finds_forgotten_bindings_when_it_starts_decides_them_again_too
     assert scene.settle() == []
     scene.step(after_ms=FORGOTTEN_MS)
     assert len(scene.decisions) == 2
+
+
+def test_a_decision_without_an_outcome_has_no_forgotten_bindings() -> None:
+    scene, decision = one_gang()
+    lose_writes(scene)
+    for _ in range(3):
+        scene.step(after_ms=FORGOTTEN_MS)
+    assert [one for _, one in scene.decisions] == [decision]
+
+
+def test_room_of_a_request_that_may_come_late_outlasts_the_forgotten_bindings_of_its_decision() -> (
+    None
+):
+    scene, decision = one_gang(nodes=3)
+    late = decision.bindings[0].uid
+    in_a_later_epoch(scene, decision, results={late: "unknown"})
+    scene.step(after_ms=1_000)
+    assert len(scene.decisions) == 2, "it is placed elsewhere"
+    scene.step(after_ms=FORGOTTEN_MS)
+    reasons = [one.reason for one in scene.planner._state.reservations.rows(late)]
+    assert sorted(reasons) == ["assumed", "late"]
+
+
+def test_a_binding_that_the_snapshot_of_its_own_epoch_does_not_show_yet_is_not_forgotten() -> None:
+    scene, decision = one_gang()
+    scene.outcome(decision)
+    scene.step()
+    scene.step(after_ms=FORGOTTEN_MS)
+    scene.step(after_ms=FORGOTTEN_MS)
+    assert [one for _, one in scene.decisions] == [decision]
 
 
 def test_no_decision_counts_as_forgotten_by_an_old_snapshot_or_once_it_is_shown() -> None:
@@ -378,6 +425,16 @@ def test_the_next_cycle_is_refused_while_records_are_not_in_the_log() -> None:
         scene.planner.step(scene.now_ms)
 
 
+def test_no_decision_gets_the_number_of_another_one() -> None:
+    scene = Scene([make_node("n0"), make_node("n1")])
+    for name in "ab":
+        scene.put(make_group(name, 1), *make_pods(name, 1, FULL))
+    scene.heartbeat()
+    _, second = scene.planner.step(scene.now_ms).decisions
+    with pytest.raises(InvariantViolation, match="not the next one that was made"):
+        number(scene.planner._state, 2, second)
+
+
 def test_a_standby_that_reads_a_decision_before_its_pods_assumes_them_when_they_come() -> None:
     scene, decision = one_gang(2)
     late = Scene([make_node("n0"), make_node("n1")], leading=False)
@@ -390,6 +447,15 @@ def test_a_standby_that_reads_a_decision_before_its_pods_assumes_them_when_they_
         for reservation in late.planner._state.reservations.every()
     }
     assert reservations == {one.uid: one.node for one in decision.bindings}
+
+
+def test_a_standby_assumes_no_pod_that_ended_without_a_node() -> None:
+    scene, decision = one_gang(2)
+    late = Scene([make_node("n0"), make_node("n1")], leading=False)
+    late.put(*(msgspec.structs.replace(one, phase="Failed") for one in scene.pods.values()))
+    late.planner.apply_decision(2, decision)
+    late.planner.validate()
+    assert not late.planner._state.reservations.every()
 
 
 def test_nothing_is_decided_while_the_log_names_pods_newer_than_the_cluster_state() -> None:

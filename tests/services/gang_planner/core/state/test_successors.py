@@ -22,6 +22,12 @@ from tests.services.gang_planner.core.scene import (
 )
 
 WORKER = make_shape({GPU: 1})
+#: Groups are admitted by the votes of policies.
+VOTES = """
+actions: "enqueue, allocate, backfill"
+tiers:
+- plugins: [{name: gang}, {name: predicates}, {name: proportion}]
+"""
 JOB_SET = Workload(
     uid="set-train", namespace="team", name="jobsets.jobset.x-k8s.io/train", resource_version=1
 )
@@ -41,9 +47,9 @@ def gang(
     return made, pods
 
 
-def running(size: int = 4, *, nodes: int = 4, **group: Any) -> LoggedScene:
+def running(size: int = 4, *, nodes: int = 4, conf: str = "", **group: Any) -> LoggedScene:
     """`train` runs on all GPUs, and `rival` waits for as many."""
-    scene = LoggedScene(make_node(f"node-{i}") for i in range(nodes))
+    scene = LoggedScene([make_node(f"node-{i}") for i in range(nodes)], conf=conf)
     made, pods = gang("train", size, **group)
     full = amounts(gpu=4)
     scene.put(Queue(uid="q", dialect="volcano", name="q", resource_version=1, capability=full))
@@ -265,11 +271,14 @@ def test_what_a_successor_of_another_shape_cannot_use_is_free_for_others() -> No
     assert set(ends(scene)) == {"OtherShape"}
 
 
-def test_a_successor_is_admitted_although_its_queue_is_full_of_what_is_held() -> None:
-    scene = running(queue="q", dialect="volcano", waits_for_inqueue=True, phase="Running")
+@pytest.mark.parametrize("name", ["train", "train-2"])
+def test_a_successor_is_admitted_although_its_queue_is_full_of_what_is_held(name: str) -> None:
+    scene = running(
+        conf=VOTES, queue="q", dialect="volcano", waits_for_inqueue=True, phase="Running"
+    )
     after_grace(scene)
     made, pods = gang(
-        "train",
+        name,
         4,
         life=2,
         queue="q",
@@ -279,7 +288,7 @@ def test_a_successor_is_admitted_although_its_queue_is_full_of_what_is_held() ->
         min_resources=amounts(gpu=4),
     )
     scene.put(made, *pods)
-    assert names(decided(scene)) == ["team/train"]
+    assert names(decided(scene)) == [f"team/{name}"]
 
 
 def test_members_that_come_one_by_one_find_what_is_held_as_min_resources_ask_for_all() -> None:
