@@ -7,7 +7,6 @@ gangs behind it. So a more urgent gang that arrives later is placed before it, i
 backlog of decisions.
 """
 
-from math import floor
 from typing import Final
 
 from services.gang_planner.core.allocation import batch, gang_allocation, kept_capacity
@@ -21,7 +20,7 @@ from services.gang_planner.core.queueing.fair_share import (
 )
 from services.gang_planner.core.queueing.provisioning import RequestedQuota
 from services.gang_planner.core.queueing.turns import Turns
-from services.gang_planner.core.queueing.water_filling import Party, water_fill
+from services.gang_planner.core.queueing.water_filling import Party, whole_shares
 from services.gang_planner.core.state.backlog import Line
 from services.gang_planner.core.state.gangs import Bucket, Gang
 from services.gang_planner.core.state.needs import ProvisioningStage
@@ -280,7 +279,7 @@ class _Extras:
             for count, (_, wanted, lacking) in zip(have, gangs, strict=True)
         ]
         total = fitting + sum(have)
-        shares = [floor(share) for share in water_fill(total, parties)]
+        shares = whole_shares(total, parties)
         # Members are whole: the first gangs in line that still want one get those left over.
         rising = [at for at, party in enumerate(parties) if shares[at] < party.most]
         rising.sort(key=lambda at: shares[at])

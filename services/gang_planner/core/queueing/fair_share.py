@@ -21,7 +21,6 @@ otherwise two gangs larger than the shares of their queues would block each othe
 """
 
 from collections.abc import Mapping, Sequence
-from math import floor
 from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
@@ -31,7 +30,7 @@ from services.gang_planner.core.framework.policy import Deserve
 from services.gang_planner.core.placement.gang_placement import GangPlacement
 from services.gang_planner.core.placement.session import Session
 from services.gang_planner.core.queueing import min_resources
-from services.gang_planner.core.queueing.water_filling import Party, water_fill
+from services.gang_planner.core.queueing.water_filling import Party, whole_shares
 from services.gang_planner.core.state.columns import Bools, Ints
 from services.gang_planner.core.state.gangs import Bucket
 from services.gang_planner.core.state.needs import Claimant, Need, Wanted
@@ -176,26 +175,31 @@ def _share(state: State, queues: Sequence[QueueEntry], has: _Amounts, deserve: D
     deserved amounts, so that the shares do not depend on demand.
     """
     all_declared = True
-    wants_of = [wanted(state, entry) for entry in queues]
+    #: By queue; empty until their demand matters.
+    wants_of: list[dict[int, int]] = []
     for row, usable in has.usable.items():
         parties: list[Party] = []
         #: What each queue deserves because it declares it.
         declared: list[int] = []
-        for entry, wants in zip(queues, wants_of, strict=True):
-            weight, amount = deserve(entry, row)
-            most = wants.get(row, 0)
-            if amount is not None:
-                most = min(amount, entry.capability.get(row, amount))
+        for at, entry in enumerate(queues):
+            weight, most = deserve(entry, row)
+            if most is None:
+                wants_of = wants_of or [wanted(state, one) for one in queues]
+                most = wants_of[at].get(row, 0)
+            else:
+                if row in entry.capability:
+                    most = min(most, entry.capability[row])
                 if has.deserved is not None:
                     most = min(most, has.deserved[row])
                 declared.append(most)
-            most = min(most, entry.ceiling.get(row, most))
+            if row in entry.ceiling:
+                most = min(most, entry.ceiling[row])
             parties.append(Party(weight, entry.guarantee.get(row, 0), most))
         all_declared &= bool(declared)
         if not any(party.floor or party.most for party in parties) and not any(declared):
             # No queue declares or demands the resource, so it limits no queue.
             continue
-        fair = [floor(share) for share in water_fill(usable, parties)]
+        fair = whole_shares(usable, parties)
         for entry, party, share, deserved in zip(
             queues, parties, fair, declared or fair, strict=True
         ):

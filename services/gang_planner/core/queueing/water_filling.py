@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import NamedTuple, TypeAlias
 
 Share: TypeAlias = int | Fraction
-"""An exact share; callers that need whole units round it down."""
+"""An exact share."""
 
 
 class Party(NamedTuple):
@@ -33,29 +33,34 @@ def water_fill(total: int, parties: Sequence[Party]) -> list[Share]:
         One share per party; they add up to the total, or to the sum of all maxima if that is
         smaller. A larger total makes no share smaller.
     """
+    level, bounded = _filled(total, parties)
+    if level is None:
+        return [party.most for party in bounded]
+    return [min(most, max(floor, weight * level)) for weight, floor, most in bounded]
+
+
+def whole_shares(total: int, parties: Sequence[Party]) -> list[int]:
+    """The shares of `water_fill`, rounded down; many times faster."""
+    level, bounded = _filled(total, parties)
+    if level is None:
+        return [party.most for party in bounded]
+    top, bottom = level.numerator, level.denominator
+    return [min(most, max(floor, weight * top // bottom)) for weight, floor, most in bounded]
+
+
+def _filled(total: int, parties: Sequence[Party]) -> tuple[Fraction | None, list[Party]]:
+    """The level (None: all parties have their maxima), and the parties with their bounds."""
     total = max(total, 0)
     if sum(party.floor for party in parties) > total:
         parties = [Party(max(party.floor, 1), 0, party.floor) for party in parties]
     bounded = [Party(weight, floor, max(most, floor)) for weight, floor, most in parties]
     if sum(party.most for party in bounded) <= total:
-        return [party.most for party in bounded]
-    top, bottom = _level(total, bounded)
-    return [_share_at(top, bottom, party) for party in bounded]
+        return None, bounded
+    return _level(total, bounded), bounded
 
 
-def _share_at(top: int, bottom: int, party: Party) -> Share:
-    """The share of a party at the level top / bottom."""
-    amount = party.weight * top
-    if amount >= party.most * bottom:
-        return party.most
-    if amount <= party.floor * bottom:
-        return party.floor
-    return Fraction(amount, bottom)
-
-
-def _level(total: int, parties: Sequence[Party]) -> tuple[int, int]:
-    """The level whose shares add up to the total, which is less than the sum of all maxima, as
-    numerator and denominator.
+def _level(total: int, parties: Sequence[Party]) -> Fraction:
+    """The level whose shares add up to the total, which is less than the sum of all maxima.
 
     The sum of shares is piecewise linear in the level. It bends where a party leaves its floor or
     reaches its maximum, at the fraction of that amount and the party's weight. The bends are
@@ -75,4 +80,4 @@ def _level(total: int, parties: Sequence[Party]) -> tuple[int, int]:
             break
         fixed -= direction * amount
         rising += direction * weight
-    return total - fixed, rising
+    return Fraction(total - fixed, rising)

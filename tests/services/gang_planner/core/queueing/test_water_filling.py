@@ -2,12 +2,13 @@
 
 from fractions import Fraction
 from itertools import permutations
+from math import floor
 from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.gang_planner.core.queueing.water_filling import Party, water_fill
+from services.gang_planner.core.queueing.water_filling import Party, water_fill, whole_shares
 
 #: Small amounts, which meet bounds and each other, and amounts as large as bytes.
 amounts = st.one_of(st.integers(0, 6), st.integers(0, 2**60))
@@ -25,6 +26,11 @@ several = st.lists(a_party(), min_size=1, max_size=7)
 
 def test_three_queues_that_deserve_more_than_there_is_get_the_same() -> None:
     assert water_fill(4000, [Party(2000, 0, 2000)] * 3) == [Fraction(4000, 3)] * 3
+
+
+@given(total=amounts, parties=several)
+def test_whole_shares_are_the_exact_ones_rounded_down(total: int, parties: list[Party]) -> None:
+    assert whole_shares(total, parties) == [floor(one) for one in water_fill(total, parties)]
 
 
 @given(total=amounts, parties=several)
