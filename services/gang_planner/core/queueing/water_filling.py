@@ -6,10 +6,7 @@ share of a party depends only on amounts, and never on the order of the parties.
 
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import NamedTuple, TypeAlias
-
-Share: TypeAlias = int | Fraction
-"""An exact share."""
+from typing import NamedTuple
 
 
 class Party(NamedTuple):
@@ -23,7 +20,7 @@ class Party(NamedTuple):
     most: int
 
 
-def water_fill(total: int, parties: Sequence[Party]) -> list[Share]:
+def water_fill(total: int, parties: Sequence[Party]) -> list[Fraction]:
     """Divide a total by water-filling.
 
     Shares rise by weight from each party's floor until the party has its maximum or the total is
@@ -35,8 +32,10 @@ def water_fill(total: int, parties: Sequence[Party]) -> list[Share]:
     """
     level, bounded = _filled(total, parties)
     if level is None:
-        return [party.most for party in bounded]
-    return [min(most, max(floor, weight * level)) for weight, floor, most in bounded]
+        return [Fraction(party.most) for party in bounded]
+    return [
+        min(Fraction(most), max(Fraction(floor), weight * level)) for weight, floor, most in bounded
+    ]
 
 
 def whole_shares(total: int, parties: Sequence[Party]) -> list[int]:
