@@ -127,8 +127,9 @@ def scenarios(folder: pathlib.Path) -> Iterator[tuple[str, Scenario]]:
 
 
 def with_queues_renamed(scenario: Scenario) -> Iterator[Scenario]:
-    """The scenario with other names of its queues: of few queues in every order of these names, of
-    more so that each queue has each name once. What messages say is left out: they name queues.
+    """The scenario with other names of its queues, which appear in the order of their names: of few
+    queues in every order, of more so that each queue has each name once. What messages say is left
+    out: they name queues.
     """
     stages = (scenario, *scenario.then)
     queues = [one for stage in stages for one in stage.objects if one["kind"] == "queue"]
@@ -151,12 +152,13 @@ _Given = TypeVar("_Given", Scenario, Stage)
 
 
 def _stage_renamed(stage: _Given, names: Mapping[str, str]) -> _Given:
+    objects = [
+        _fields_renamed(one, names, "name", "parent") if one["kind"] == "queue" else one
+        for one in stage.objects
+    ]
     return msgspec.structs.replace(
         stage,
-        objects=tuple(
-            _fields_renamed(one, names, "name", "parent") if one["kind"] == "queue" else one
-            for one in stage.objects
-        ),
+        objects=tuple(sorted(objects, key=lambda one: one["name"])),
         gangs=tuple(
             msgspec.structs.replace(one, group=_fields_renamed(one.group, names, "queue"))
             for one in stage.gangs
