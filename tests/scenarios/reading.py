@@ -34,14 +34,16 @@ that it is about. Amounts are in the model's units (milli-CPU, bytes, counts); `
 `evict: true` removes all pods that are to be evicted.
 """
 
+import itertools
 import pathlib
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from typing import Any, get_type_hints
+from typing import Any, TypeVar, get_type_hints
 
 import msgspec
 import yaml
 
+from services.gang_planner.core.state.queues import DEFAULT, ROOT
 from shared.contracts.decisions import EvictionDecision, GangDecision
 from shared.contracts.verdicts import Why
 from shared.model.objects import KINDS, Node, Pod, PodGroup, Shape
@@ -49,6 +51,8 @@ from tests.services.gang_planner.core.scene import GPU, Scene, make_group, make_
 
 _PAIRS = {tuple[tuple[str, str], ...], tuple[tuple[str, int], ...]}
 _SHORT = {"gpu": GPU}
+#: Up to this many queues, their names are tried in every order.
+_PERMUTED_MAX = 4
 
 
 class _Strict(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -120,6 +124,54 @@ def scenarios(folder: pathlib.Path) -> Iterator[tuple[str, Scenario]]:
         for document in yaml.safe_load_all(path.read_text()):
             scenario = msgspec.convert(document, Scenario)
             yield f"{path.parent.name}/{path.stem}: {scenario.title}", scenario
+
+
+def with_queues_renamed(scenario: Scenario) -> Iterator[Scenario]:
+    """The scenario with other names of its queues, which appear in the order of their names: of few
+    queues in every order, of more so that each queue has each name once. What messages say is left
+    out: they name queues.
+    """
+    stages = (scenario, *scenario.then)
+    queues = [one for stage in stages for one in stage.objects if one["kind"] == "queue"]
+    names = sorted({one["name"] for one in queues} - {DEFAULT, ROOT})
+    if len(names) < 2:
+        return
+    count = len(names)
+    orders = [[(at + by) % count for at in range(count)] for by in range(count)]
+    if count <= _PERMUTED_MAX:
+        orders = [list(order) for order in itertools.permutations(range(count))]
+    for order in orders:
+        renamed = {name: f"renamed-{at}" for name, at in zip(names, order, strict=True)}
+        yield msgspec.structs.replace(
+            _stage_renamed(scenario, renamed),
+            then=tuple(_stage_renamed(stage, renamed) for stage in scenario.then),
+        )
+
+
+_Given = TypeVar("_Given", Scenario, Stage)
+
+
+def _stage_renamed(stage: _Given, names: Mapping[str, str]) -> _Given:
+    objects = [
+        _fields_renamed(one, names, "name", "parent") if one["kind"] == "queue" else one
+        for one in stage.objects
+    ]
+    return msgspec.structs.replace(
+        stage,
+        objects=tuple(sorted(objects, key=lambda one: one["name"])),
+        gangs=tuple(
+            msgspec.structs.replace(one, group=_fields_renamed(one.group, names, "queue"))
+            for one in stage.gangs
+        ),
+        expect=msgspec.structs.replace(stage.expect, says={}),
+    )
+
+
+def _fields_renamed(
+    given: Mapping[str, Any], names: Mapping[str, str], *fields: str
+) -> dict[str, Any]:
+    changed = {field: names.get(given[field], given[field]) for field in fields if field in given}
+    return {**given, **changed}
 
 
 def play(scenario: Scenario) -> None:

@@ -7,7 +7,15 @@ import pytest
 
 from services.gang_planner.core.configuration.configuration import ACTIONS
 from services.gang_planner.core.policies import discovered
-from tests.scenarios.reading import Expected, GangGiven, Members, Scenario, play, scenarios
+from tests.scenarios.reading import (
+    Expected,
+    GangGiven,
+    Members,
+    Scenario,
+    play,
+    scenarios,
+    with_queues_renamed,
+)
 
 _FOUND = list(scenarios(pathlib.Path(__file__).parent))
 
@@ -15,6 +23,23 @@ _FOUND = list(scenarios(pathlib.Path(__file__).parent))
 @pytest.mark.parametrize("scenario", [one for _, one in _FOUND], ids=[name for name, _ in _FOUND])
 def test_scenario(scenario: Scenario) -> None:
     play(scenario)
+
+
+_SEVERAL_QUEUES = [
+    (name, one) for name, one in _FOUND if next(with_queues_renamed(one), None) is not None
+]
+
+
+@pytest.mark.parametrize(
+    "scenario",
+    [one for _, one in _SEVERAL_QUEUES],
+    ids=[name for name, _ in _SEVERAL_QUEUES],
+)
+def test_a_scenario_comes_out_the_same_whatever_the_names_of_its_queues_are(
+    scenario: Scenario,
+) -> None:
+    for renamed in with_queues_renamed(scenario):
+        play(renamed)
 
 
 def test_every_action_and_every_policy_has_a_folder() -> None:

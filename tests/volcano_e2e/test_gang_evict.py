@@ -11,6 +11,7 @@ import pytest
 
 from tests.controlplane.client import Object
 from tests.volcano_e2e.cluster import Cluster
+from tests.volcano_e2e.manifests import queue
 from tests.volcano_e2e.scheduling import (
     GANG_EVICT,
     HIGH,
@@ -125,6 +126,20 @@ async def test_a_queue_takes_back_the_surplus_of_a_gang_of_another(bare: Cluster
     late = await bare.create(gang("reclaimer", "gr-q1", 2, 2))
     await bare.pods_run(late, 2)
     assert await running(bare, lent) == 2
+
+
+async def test_queues_within_what_they_deserve_keep_their_gangs(bare: Cluster) -> None:
+    await slots(bare)
+    names = ("gr-q1", "gr-q2", "gr-q3")
+    deserved = {"cpu": "2", "memory": "2Gi"}
+    for name in names:
+        await bare.queue(queue(name, deserved=deserved))
+    kept = [await bare.create(gang(f"kept-{at}", at, 2, 2)) for at in names[1:]]
+    for one in kept:
+        await bare.pods_run(one, 2)
+    late = await bare.create(gang("reclaimer", names[0], 2, 2))
+    await never_runs(bare, late)
+    assert [await running(bare, one) for one in kept] == [2, 2]
 
 
 @pytest.mark.certify

@@ -17,11 +17,10 @@ from services.gang_planner.core.queueing.fair_share import (
     UNLIMITED,
     Claims,
     Limit,
-    Party,
-    water_fill,
 )
 from services.gang_planner.core.queueing.provisioning import RequestedQuota
 from services.gang_planner.core.queueing.turns import Turns
+from services.gang_planner.core.queueing.water_filling import Party, whole_shares
 from services.gang_planner.core.state.backlog import Line
 from services.gang_planner.core.state.gangs import Bucket, Gang
 from services.gang_planner.core.state.needs import ProvisioningStage
@@ -279,7 +278,13 @@ class _Extras:
             Party(1, count + lacking, count + wanted)
             for count, (_, wanted, lacking) in zip(have, gangs, strict=True)
         ]
-        shares = water_fill(fitting + sum(have), parties)
+        total = fitting + sum(have)
+        shares = whole_shares(total, parties)
+        # Members are whole: the first gangs in line that still want one get those left over.
+        rising = [at for at, party in enumerate(parties) if shares[at] < party.most]
+        rising.sort(key=lambda at: shares[at])
+        for at in rising[: max(total - sum(shares), 0)]:
+            shares[at] += 1
         return {
             gang.key: share - count
             for (gang, _, _), share, count in zip(gangs, shares, have, strict=True)

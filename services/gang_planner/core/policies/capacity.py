@@ -3,7 +3,8 @@ its guarantee.
 
 The queue that holds the smallest part of its deserved amounts has the next turn. A queue may borrow
 capacity that other queues do not demand (see `queueing.fair_share`). If the nodes cannot provide
-all deserved amounts, each queue deserves a proportional part.
+all deserved amounts, each queue deserves its amounts nevertheless: what it holds up to them is not
+reclaimed. While several queues wait, each may place a proportional part.
 
 With `enableHierarchy`, queues have parents, gangs wait only in leaf queues, and turns are taken
 level by level. Capacity is reclaimed from a queue while it holds more than it deserves, and so do

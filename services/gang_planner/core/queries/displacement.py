@@ -75,11 +75,11 @@ def displaced(
 def _waiting(state: State, session: Session, need: Need) -> Generator[None]:
     """Within the context, queues deserve what they would if the gang waited as well."""
     entries = list(state.queues.entries.values())
-    before = [(one.deserved, one.demand) for one in entries]
+    before = [(one.deserved, one.fair_share, one.demand) for one in entries]
     # Else the next cycle, or this context, would take the other one's shares for its own.
     shared_at, state.queues.shared_at = state.queues.shared_at, ()
     for one in entries:
-        one.deserved, one.demand = {}, {}
+        one.deserved, one.fair_share, one.demand = {}, {}, {}
     demand = QueuedDemand()
     for queue, counts in state.backlog.demand.by_queue.items():
         demand.by_queue[queue] = dict(counts)
@@ -88,6 +88,6 @@ def _waiting(state: State, session: Session, need: Need) -> Generator[None]:
         fair_share.share_out(state, session, demand)
         yield
     finally:
-        for one, (deserved, demanded) in zip(entries, before, strict=True):
-            one.deserved, one.demand = deserved, demanded
+        for one, (deserved, fair, demanded) in zip(entries, before, strict=True):
+            one.deserved, one.fair_share, one.demand = deserved, fair, demanded
         state.queues.shared_at = shared_at

@@ -1,15 +1,22 @@
-"""How much of contested resources each queue deserves, and which queues these amounts limit.
+"""What each queue deserves of contested resources, its fair share of them, and which queues these
+amounts limit.
 
 A policy sets the weight and the maximum amount of each queue (`Policy.deserve`). From these, this
-module computes deserved amounts per resource and level of the tree: guarantees first, then all
-shares rise by weight until the total is distributed or every queue has its maximum. Deserved
-amounts add up to at most the total: the capacity that gangs can use (`usable_amounts`).
+module computes two amounts per queue, resource and level of the tree:
 
-Deserved amounts limit a queue only while another queue claims the resource; until then it may use
-all free capacity. A queue *claims* a resource while it holds less than it deserves and has waiting
-gangs that the cluster could hold. Queues that hold their deserved amounts then may not use the
-nodes that pods of the claimants could use. They may still use all other nodes: a claim on GPU nodes
-excludes no gang from CPU nodes. A queue below its deserved amount may exceed it by one whole gang;
+* `deserved` decides about evictions: reclaim takes nothing from a queue that holds no more, and
+  takes for a queue up to it. A queue deserves all of what it declares, even where the nodes have
+  less than all queues declare together: no eviction follows from the loss of nodes (ADR 0108). By
+  weight it deserves its fair share. It never deserves less than its guarantee.
+* `fair_share` decides about placement: the queue's part of the capacity that gangs can use
+  (`usable_amounts`), by water-filling with guarantees as floors. It is less than the deserved
+  amount only where the usable capacity is less than all queues deserve together.
+
+Fair shares limit a queue only while another queue claims the resource; until then it may use all
+free capacity. A queue *claims* a resource while it holds less than its fair share and has waiting
+gangs that the cluster could hold. Queues that hold their fair shares then may not use the nodes
+that pods of the claimants could use. They may still use all other nodes: a claim on GPU nodes
+excludes no gang from CPU nodes. A queue below its fair share may exceed it by one whole gang;
 otherwise two gangs larger than the shares of their queues would block each other permanently.
 """
 
@@ -23,92 +30,26 @@ from services.gang_planner.core.framework.policy import Deserve
 from services.gang_planner.core.placement.gang_placement import GangPlacement
 from services.gang_planner.core.placement.session import Session
 from services.gang_planner.core.queueing import min_resources
+from services.gang_planner.core.queueing.water_filling import Party, whole_shares
 from services.gang_planner.core.state.columns import Bools, Ints
 from services.gang_planner.core.state.gangs import Bucket
 from services.gang_planner.core.state.needs import Claimant, Need, Wanted
 from services.gang_planner.core.state.planner_state import State
 from services.gang_planner.core.state.pod_shapes import ShapeEntry
 from services.gang_planner.core.state.queued_demand import QueuedDemand
-from services.gang_planner.core.state.queues import QueueEntry, QueueTable
+from services.gang_planner.core.state.queues import ROOT, QueueEntry, QueueTable
 from services.gang_planner.core.state.taints import first_untolerated
 
 
-class Party(NamedTuple):
-    """A participant of `water_fill`: a queue or a gang."""
-
-    #: At least 1.
-    weight: int
-    floor: int
-    #: Upper bound of its share; at least `floor`.
-    most: int
-
-
-def water_fill(total: int, parties: Sequence[Party]) -> list[int]:
-    """Divide a total by water-filling.
-
-    Floors are assigned first, in order, as far as the total suffices. Then all shares rise by
-    weight until each party has its maximum or the total is used up.
-
-    Returns:
-        One share per party; their sum is the total, or the sum of all maxima if that is smaller.
-    """
-    bounded: list[Party] = []
-    left = max(total, 0)
-    for weight, floor, most in parties:
-        floor = min(floor, left)
-        left -= floor
-        bounded.append(Party(weight, floor, max(most, floor)))
-    if sum(party.most for party in bounded) <= total:
-        return [party.most for party in bounded]
-    shares = _risen(_level(total, bounded), bounded)
-    left = total - sum(shares)
-    for index, (weight, _, most) in enumerate(bounded):
-        # The rest is less than one level; it is assigned in order.
-        more = min(left, max(most - shares[index], 0), weight)
-        shares[index] += more
-        left -= more
-    return shares
-
-
-def _level(total: int, parties: Sequence[Party]) -> int:
-    """The highest level whose shares do not exceed the total.
-
-    The sum of shares is piecewise linear in the level; it bends where a party leaves its floor or
-    reaches its maximum. Therefore only the bends are searched, not every value in bytes.
-    """
-    bends = sorted({0, *(end // weight for weight, *ends in parties for end in ends)})
-    low, high = 0, len(bends)
-    while high - low > 1:
-        middle = (low + high) // 2
-        if sum(_risen(bends[middle], parties)) <= total:
-            low = middle
-        else:
-            high = middle
-    bend, fixed, rising = bends[low], 0, 0
-    for weight, floor, cap in parties:
-        if bend < floor // weight:
-            fixed += floor
-        elif bend >= cap // weight:
-            fixed += cap
-        else:
-            rising += weight
-    # At the bend itself, a party that reaches its maximum may still have less.
-    return max((total - fixed) // rising, bend) if rising else bend
-
-
-def _risen(level: int, parties: Sequence[Party]) -> list[int]:
-    return [min(cap, max(floor, level * weight)) for weight, floor, cap in parties]
-
-
 def refresh(state: State, session: Session) -> None:
-    """Compute the demand and deserved amounts of every queue from the backlog."""
+    """Compute the demand and the shares of every queue from the backlog."""
     share_out(state, session, state.backlog.demand)
 
 
 def share_out(state: State, session: Session, demand: QueuedDemand) -> None:
-    """Compute the demand and deserved amounts of every queue, if more than one queue has gangs that
-    hold or wait for capacity. Otherwise all deserved amounts are empty, which saves the computation
-    in clusters with one active queue.
+    """Compute the demand, deserved amounts and fair shares of every queue, if more than one queue
+    has gangs that hold or wait for capacity. Otherwise all shares are empty, which saves the
+    computation in clusters with one active queue.
     """
     queues, wanting = state.queues, demand.by_queue
     deserve = session.policies.deserve
@@ -116,7 +57,7 @@ def share_out(state: State, session: Session, demand: QueuedDemand) -> None:
         if entry.demand:
             entry.demand = {}
     if deserve is None or not _many(queues.entries, wanting):
-        _deserve_nothing(queues)
+        _share_nothing(queues)
         return
     for name in sorted(wanting):
         for entry in queues.entry(name).chain:
@@ -126,11 +67,11 @@ def share_out(state: State, session: Session, demand: QueuedDemand) -> None:
     now = (deserve, queues.changes, *usable)
     if queues.shared_at == now:
         return
-    _deserve_nothing(queues)
+    _share_nothing(queues)
     declared = True
     for parent, children in queues.siblings():
-        has = dict(enumerate(usable)) if parent is None else parent.deserved
-        declared &= _share(state, children, has, deserve)
+        siblings = [one for one in children if not _is_whole_cluster(one)]
+        declared &= _share(state, siblings, _amounts_of(parent, usable), deserve)
     queues.shared_at = now if declared else ()
 
 
@@ -198,36 +139,72 @@ def _many(entries: Mapping[str, QueueEntry], wanting: Mapping[str, object]) -> b
     )
 
 
-def _deserve_nothing(queues: QueueTable) -> None:
+def _share_nothing(queues: QueueTable) -> None:
     queues.shared_at = ()
     for entry in queues.entries.values():
         if entry.deserved:
-            entry.deserved = {}
+            entry.deserved, entry.fair_share = {}, {}
 
 
-def _share(
-    state: State, queues: Sequence[QueueEntry], has: dict[int, int], deserve: Deserve
-) -> bool:
+class _Amounts(NamedTuple):
+    """What siblings divide among themselves, by resource row."""
+
+    usable: Mapping[int, int]
+    #: The most that a child can deserve of what it declares; None: it deserves all of it.
+    deserved: Mapping[int, int] | None
+
+
+def _amounts_of(parent: QueueEntry | None, usable: Sequence[int]) -> _Amounts:
+    if parent is None:
+        return _Amounts(dict(enumerate(usable)), None)
+    if not _is_whole_cluster(parent):
+        return _Amounts(parent.fair_share, parent.deserved)
+    limits = parent.ceiling
+    return _Amounts(
+        {row: min(amount, limits.get(row, amount)) for row, amount in enumerate(usable)}, None
+    )
+
+
+def _is_whole_cluster(queue: QueueEntry) -> bool:
+    """Whether it is a `root` that limits its children by its capability only."""
+    return queue.name == ROOT and not queue.declared
+
+
+def _share(state: State, queues: Sequence[QueueEntry], has: _Amounts, deserve: Deserve) -> bool:
     """Divide the amounts of a parent among its children. Returns whether all of them declare
     deserved amounts, so that the shares do not depend on demand.
     """
     all_declared = True
-    wants_of = [wanted(state, entry) for entry in queues]
-    for row, total in has.items():
+    #: By queue; empty until their demand matters.
+    wants_of: list[dict[int, int]] = []
+    for row, usable in has.usable.items():
         parties: list[Party] = []
-        for entry, wants in zip(queues, wants_of, strict=True):
-            weight, declared = deserve(entry, row)
-            all_declared &= declared is not None
-            most = wants.get(row, 0) if declared is None else declared
-            limit = entry.ceiling.get(row)
-            if limit is not None:
-                most = min(most, limit)
+        #: What each queue deserves because it declares it.
+        declared: list[int] = []
+        for at, entry in enumerate(queues):
+            weight, most = deserve(entry, row)
+            if most is None:
+                wants_of = wants_of or [wanted(state, one) for one in queues]
+                most = wants_of[at].get(row, 0)
+            else:
+                if row in entry.capability:
+                    most = min(most, entry.capability[row])
+                if has.deserved is not None:
+                    most = min(most, has.deserved[row])
+                declared.append(most)
+            if row in entry.ceiling:
+                most = min(most, entry.ceiling[row])
             parties.append(Party(weight, entry.guarantee.get(row, 0), most))
-        if not any(party.floor or party.most for party in parties):
+        all_declared &= bool(declared)
+        if not any(party.floor or party.most for party in parties) and not any(declared):
             # No queue declares or demands the resource, so it limits no queue.
             continue
-        for entry, amount in zip(queues, water_fill(total, parties), strict=True):
-            entry.deserved[row] = amount
+        fair = whole_shares(usable, parties)
+        for entry, party, share, deserved in zip(
+            queues, parties, fair, declared or fair, strict=True
+        ):
+            entry.fair_share[row] = share
+            entry.deserved[row] = max(deserved, party.floor)
     return all_declared
 
 
@@ -319,7 +296,7 @@ class Claims:
             if row not in self._claimed:
                 continue
             for entry in queue.chain:
-                left = entry.deserved.get(row, 0) - entry.used.get(row, 0)
+                left = entry.fair_share.get(row, 0) - entry.used.get(row, 0)
                 if left <= 0:
                     claimants += self._claimants(entry, row)
                 elif elastic and self._claimants(entry, row) not in ((), self._own(entry, row)):
@@ -341,22 +318,22 @@ class Claims:
                 continue
             for entry in queue.chain:
                 if self._claimants(entry, row):
-                    left = entry.deserved.get(row, 0) - entry.used.get(row, 0)
+                    left = entry.fair_share.get(row, 0) - entry.used.get(row, 0)
                     most = min(most, 1 + (left - 1) // amount)
         return most
 
     def placed(self, queue: QueueEntry) -> None:
-        """Account for a placed gang: its queue and the ancestors that now hold their deserved
-        amounts no longer claim.
+        """Account for a placed gang: its queue and the ancestors that now hold their fair
+        share no longer claim.
         """
         for entry in queue.chain:
-            for row in entry.deserved:
+            for row in entry.fair_share:
                 key = (entry.parent, row)
                 claiming = self._claiming.get(key)
                 if (
                     claiming is not None
                     and entry in claiming
-                    and entry.used.get(row, 0) >= entry.deserved[row]
+                    and entry.used.get(row, 0) >= entry.fair_share[row]
                 ):
                     del claiming[entry]
                     self._known.pop(key, None)
@@ -377,15 +354,15 @@ class Claims:
         return found
 
     def _find(self) -> None:
-        """Find the queues that demand a resource and hold less than they deserve. Held amounts only
-        grow during the action, so claims can only disappear.
+        """Find the queues that demand a resource and hold less than their fair share. Held amounts
+        only grow during the action, so claims can only disappear.
         """
         shapes = self._work.state.shapes.entries
         for name, entry in sorted(self._work.state.queues.entries.items()):
             if not entry.demand:
                 continue
             waits_with = tuple(sorted(entry.demand))
-            for row, amount in sorted(entry.deserved.items()):
+            for row, amount in sorted(entry.fair_share.items()):
                 if entry.used.get(row, 0) >= amount:
                     continue
                 if any(row in shapes[one].by_row for one in waits_with):

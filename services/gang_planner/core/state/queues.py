@@ -84,6 +84,8 @@ class QueueEntry:
         #: Current deserved amounts, by resource row. A resource that no queue declares or demands
         #: is not in it; it is empty while no other queue is active. Set by `queueing.fair_share`.
         self.deserved: dict[int, int] = {}
+        #: Its part of what gangs can use now, for the same resources. Set with `deserved`.
+        self.fair_share: dict[int, int] = {}
         #: Waiting members in its subtree, by shape id. Set by `queueing.fair_share`.
         self.demand: dict[int, int] = {}
         #: Number of its own gangs. Set by `QueueTable.join` and `leave`.

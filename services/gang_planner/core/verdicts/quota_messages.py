@@ -98,28 +98,32 @@ def shortage_reasons(shortage: Shortage, names: list[str]) -> tuple[Reason, ...]
 
 def claims_in_words(state: State, bucket: Bucket) -> tuple[str, tuple[Reason, ...]]:
     """A message with the queues that wait for the capacity that a bucket leaves to them, because
-    its own queue has its deserved amount; and the same as reasons.
+    its own queue has its fair share; and the same as reasons.
     """
     names = state.resources.names
     queue = state.queues.entry(bucket.need.queue)
     rows = sorted({names[row]: row for _, row, _ in bucket.claimants}.items())
     claimants = sorted({name for name, _, _ in bucket.claimants})
+    used, share = queue.used, queue.fair_share
     has = [
-        f"{in_words(name, queue.used.get(row, 0))} of {in_words(name, queue.deserved.get(row, 0))}"
+        f"{in_words(name, used.get(row, 0))} of {in_words(name, share.get(row, 0))}"
         for name, row in rows
     ]
+    # Less is usable than all queues deserve together.
+    short = any(share.get(row, 0) < queue.deserved.get(row, 0) for _, row in rows)
+    part = "its share of what gangs can use" if short else "its deserved amount"
     waiting = f"queues {listed(claimants)} wait"
     if len(claimants) == 1:
         waiting = f"queue {claimants[0]} waits"
     sentence = (
-        f"queue {queue.name} holds its deserved amount ({listed(has)}), and {waiting} for the rest "
+        f"queue {queue.name} holds {part} ({listed(has)}), and {waiting} for the rest "
         "of the free capacity"
     )
     return sentence, tuple(
         Reason(
             reason="DeservedExceeded",
             resource=name,
-            short=max(queue.used.get(row, 0) - queue.deserved.get(row, 0), 0),
+            short=max(used.get(row, 0) - share.get(row, 0), 0),
         )
         for name, row in rows
     )

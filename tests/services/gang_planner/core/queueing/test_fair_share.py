@@ -2,10 +2,6 @@
 
 from typing import Any
 
-from hypothesis import given
-from hypothesis import strategies as st
-
-from services.gang_planner.core.queueing.fair_share import Party, water_fill
 from shared.contracts.decisions import GangDecision
 from shared.model.objects import Node, Pod, Queue
 from tests.services.gang_planner.core.scene import (
@@ -42,52 +38,6 @@ def placed(decisions: list[GangDecision]) -> dict[str, int]:
         name = one.gang.partition("/")[2]
         found[name] = found.get(name, 0) + len(one.bindings)
     return found
-
-
-parties = st.lists(
-    st.builds(
-        Party,
-        weight=st.integers(1, 65_535),
-        floor=st.integers(0, 50),
-        most=st.integers(0, 2**60),
-    ),
-    min_size=1,
-    max_size=8,
-)
-
-
-@given(total=st.integers(0, 2**60), parties=parties)
-def test_all_of_a_total_is_shared_if_it_is_wanted_and_never_more(
-    total: int, parties: list[Party]
-) -> None:
-    shares = water_fill(total, parties)
-    wanted = sum(max(one.most, one.floor) for one in parties)
-    assert sum(shares) == min(total, wanted)
-    for share, one in zip(shares, parties, strict=True):
-        assert 0 <= share <= max(one.most, one.floor)
-    if sum(one.floor for one in parties) <= total:
-        assert all(share >= one.floor for share, one in zip(shares, parties, strict=True))
-
-
-@given(total=st.integers(0, 2_000), parties=parties)
-def test_no_queue_rises_above_the_level_of_a_queue_that_still_wants_more(
-    total: int, parties: list[Party]
-) -> None:
-    shares = water_fill(total, parties)
-    if sum(one.floor for one in parties) > total:
-        return
-    for low, wanting in zip(shares, parties, strict=True):
-        for high, other in zip(shares, parties, strict=True):
-            if low < wanting.most:
-                level = low // wanting.weight
-                assert high <= max(other.floor, level * other.weight) + other.weight
-
-
-@given(total=st.integers(0, 10_000), weights=st.lists(st.integers(1, 9), min_size=2, max_size=6))
-def test_queues_that_want_everything_share_it_by_weight(total: int, weights: list[int]) -> None:
-    shares = water_fill(total, [Party(weight, 0, total) for weight in weights])
-    for share, weight in zip(shares, weights, strict=True):
-        assert abs(share - total * weight / sum(weights)) <= sum(weights)
 
 
 def test_two_gangs_larger_than_their_queues_shares_do_not_block_each_other() -> None:
