@@ -119,6 +119,9 @@ class Provisioning(Struct, frozen=True, kw_only=True):
     pod_sets: tuple[PodSet, ...] = ()
     #: Those to delete, after `request` was created.
     obsolete: tuple[str, ...] = ()
+    #: The UID of each obsolete request, in their order: another request of the same name stays. "":
+    #: the cluster state has not shown it. () in verdicts of older planners.
+    obsolete_uids: tuple[str, ...] = ()
     #: How often `request` was asked for again, because it was not seen for a minute: so the verdict
     #: differs from the last one, and the controller reads it.
     repeats: int = 0

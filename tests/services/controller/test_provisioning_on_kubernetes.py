@@ -329,3 +329,54 @@ async def test_a_refusal_is_reported_unless_the_verdict_has_it(
         await desk.all_written(CONSUMER)
         await eventually(lambda: len(reports) == 2)
     assert {one.message for one in reports} == {refusal}
+
+
+@pytest.mark.usefixtures("served")
+async def test_a_controller_that_dies_at_any_point_deletes_the_request_of_a_placed_gang(
+    desk: Desk, control_plane: ControlPlane, api: RawClient, namespace: str
+) -> None:
+    pods = await make_pods(api, namespace)
+    verdict = wanting(make_verdict(uid="", dialect="", namespace=namespace), pods)
+    for milliseconds in (0, 4, 8, 16, 32, 64):
+        async with controllers(desk.url, control_plane.admin_kubeconfig, "status"):
+            await desk.say(verdict)
+            await desk.all_written(CONSUMER)
+        (request,) = await requests_in(api, namespace)
+        uids = (request["metadata"]["uid"],)
+        placed = Provisioning(obsolete=(FIRST,), obsolete_uids=uids)
+        running = msgspec.structs.replace(verdict, phase="Running", provisioning=placed)
+        async with controllers(desk.url, control_plane.admin_kubeconfig, "status"):
+            await desk.say(running)
+            await asyncio.sleep(milliseconds / 1000)
+        async with controllers(desk.url, control_plane.admin_kubeconfig, "status"):
+            # Sooner than NATS delivers it again.
+            await desk.say(running)
+            await desk.all_written(CONSUMER)
+        assert await requests_in(api, namespace) == []
+        assert await templates_in(api, namespace) == {}
+
+
+@pytest.mark.usefixtures("served")
+async def test_the_request_of_a_gang_that_was_created_again_stays(
+    desk: Desk, control_plane: ControlPlane, api: RawClient, namespace: str
+) -> None:
+    """A controller reads the deletion of the first one late; both have the same name."""
+    pods = await make_pods(api, namespace)
+    verdict = wanting(make_verdict(uid="", dialect="", namespace=namespace), pods)
+    async with controllers(desk.url, control_plane.admin_kubeconfig, "status"):
+        await desk.say(verdict)
+        await desk.all_written(CONSUMER)
+        (first,) = await requests_in(api, namespace)
+        placed = Provisioning(obsolete=(FIRST,), obsolete_uids=(first["metadata"]["uid"],))
+        running = msgspec.structs.replace(verdict, phase="Running", provisioning=placed)
+        await desk.say(running)
+        await desk.all_written(CONSUMER)
+        await desk.say(verdict)
+        await desk.all_written(CONSUMER)
+        (second,) = await requests_in(api, namespace)
+        assert second["metadata"]["uid"] != first["metadata"]["uid"]
+        templates = await templates_in(api, namespace)
+        await desk.say(running)
+        await desk.all_written(CONSUMER)
+    assert await requests_in(api, namespace) == [second]
+    assert await templates_in(api, namespace) == templates

@@ -97,6 +97,8 @@ def assess(work: CycleContext, actions: Sequence[str], gang: Gang) -> None:
     state.gangs.count_phase(gang, "" if silent else _STAGES.get(history.state, gang.phase))
     if history.started:
         gang.queue.promise(gang.gang_id, {})
+        # Its next run needs one of its own.
+        gang.request = None
     gang.pending_reason = None if silent else _pending_reason(work, gang)
     if gang.pending_reason is PendingReason.PLACEMENT_DEADLINE:
         gang.queue.promise(gang.gang_id, {})

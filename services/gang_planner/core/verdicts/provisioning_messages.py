@@ -2,6 +2,7 @@
 requests that the controller creates and deletes.
 """
 
+from collections.abc import Sequence
 from typing import Final
 
 import msgspec
@@ -88,21 +89,24 @@ def failure(state: State, gang: Gang) -> tuple[str, str] | None:
 def requests(state: State, gang: Gang) -> Provisioning | None:
     """The requests to create and to delete for a gang; None: there are none."""
     existing = requests_of(state, gang)
+    if _is_placed(state, gang):
+        # cluster-autoscaler books the capacity of a request for ten minutes, beside the pods.
+        return _deletion(existing)
     if gang.have() or gang.history.started:
         # Its capacity is in use: what is not provided yet is not needed any more.
-        return _deletion([one.name for one in existing if one.state in UNANSWERED])
+        return _deletion([one for one in existing if one.state in UNANSWERED])
     request = gang.request
     if request is None:
         # A planner that took over may not have assessed the gang's request yet.
-        return None if class_of(gang.queue) else _deletion([one.name for one in existing])
+        return None if class_of(gang.queue) else _deletion(existing)
     others = [one for one in existing if one.name != str(request.name)]
     found = request_of(state, gang)
     if not request.open or (found is None and not _waits_for_request(gang)):
         # Those of earlier attempts stay until the next one is created. A gang that has lost a
         # member in the meantime buys nothing.
-        return _deletion([one.name for one in others if one.digest != request.name.digest])
+        return _deletion([one for one in others if one.digest != request.name.digest])
     if found is not None and found.state not in UNANSWERED:
-        return _deletion([one.name for one in others])
+        return _deletion(others)
     pod_sets = _pod_sets(gang)
     if pod_sets is None:
         return None
@@ -112,6 +116,7 @@ def requests(state: State, gang: Gang) -> Provisioning | None:
         parameters=parameters_of(gang.queue),
         pod_sets=pod_sets,
         obsolete=tuple(one.name for one in others[:_OBSOLETE_MAX]),
+        obsolete_uids=tuple(one.uid for one in others[:_OBSOLETE_MAX]),
         repeats=request.repeats,
         refusal=request.refusal,
     )
@@ -132,11 +137,12 @@ def with_requests_of_gone(
     """
     known = state.reference_objects.provisioning_requests
     namespace = last.namespace if last is not None else known.namespace_of(gang_id)
-    names = {one.name for one in known.of_gang(gang_id, namespace)}
+    uids = {one.name: one.uid for one in known.of_gang(gang_id, namespace)}
     if last is not None and last.provisioning is not None:
-        names.update((last.provisioning.request, *last.provisioning.obsolete))
-    deletion = _deletion(sorted(names - {""}))
-    if deletion is None:
+        for name in filter(None, (last.provisioning.request, *last.provisioning.obsolete)):
+            # A controller may be creating it.
+            uids.setdefault(name, "")
+    if not uids:
         return [gone] if gone is not None else []
     if gone is None:
         gone = Verdict(
@@ -148,7 +154,7 @@ def with_requests_of_gone(
             name="",
             phase="Gone",
         )
-    return [msgspec.structs.replace(gone, provisioning=deletion)]
+    return [msgspec.structs.replace(gone, provisioning=_deletion_of(sorted(uids.items())))]
 
 
 def meaning(state: State, gang: Gang) -> tuple[object, ...]:
@@ -175,8 +181,29 @@ def _pod_sets(gang: Gang) -> tuple[PodSet, ...] | None:
     return tuple(sets)
 
 
-def _deletion(names: list[str]) -> Provisioning | None:
-    return Provisioning(obsolete=tuple(names[:_OBSOLETE_MAX])) if names else None
+def _is_placed(state: State, gang: Gang) -> bool:
+    """Whether all pods for which the gang's capacity was requested are bound, or were.
+
+    Capacity that is reserved for later pods of its `minResources` is still free in the eyes of an
+    autoscaler, which therefore keeps booking it.
+    """
+    if gang.history.started:
+        return not any(hold.reserving for hold in state.holds.of(gang))
+    # All its pods may be gone before the controller has deleted the request.
+    return gang.history.dormant and not gang.members and gang.request is None
+
+
+def _deletion(obsolete: Sequence[ProvisioningRequest]) -> Provisioning | None:
+    return _deletion_of([(one.name, one.uid) for one in obsolete]) if obsolete else None
+
+
+def _deletion_of(obsolete: Sequence[tuple[str, str]]) -> Provisioning:
+    """The deletion of requests, given by name and UID."""
+    chosen = obsolete[:_OBSOLETE_MAX]
+    return Provisioning(
+        obsolete=tuple(name for name, _ in chosen),
+        obsolete_uids=tuple(uid for _, uid in chosen),
+    )
 
 
 def _name(gang: Gang) -> str:

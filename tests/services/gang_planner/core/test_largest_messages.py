@@ -145,7 +145,11 @@ def test_the_lists_of_a_verdict_fit_together_with_everything_else() -> None:
         evicted=(long,) * 100,
         unnamed=(msgspec.structs.replace(long, node=""),) * 500,
         conditions=(condition,) * 10,
-        provisioning=Provisioning(request="r" * NAME_MAX, obsolete=("o" * NAME_MAX,) * 100),
+        provisioning=Provisioning(
+            request="r" * NAME_MAX,
+            obsolete=("o" * NAME_MAX,) * 100,
+            obsolete_uids=("u" * 36,) * 100,
+        ),
     )
     assert len(codec.encode(everything)) <= LIMIT
 
