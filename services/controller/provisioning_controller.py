@@ -132,8 +132,8 @@ class ProvisioningController:
         namespace = verdict.namespace
         pods = [await self._pod(namespace, one) for one in wanted.pod_sets]
         owner = await self._group(verdict) or pod_owner(pods[0])
-        for index, pod in enumerate(pods):
-            template = template_manifest(wanted.request, index, pod, owner)
+        for index, (pod, pod_set) in enumerate(zip(pods, wanted.pod_sets, strict=True)):
+            template = template_manifest(wanted.request, index, pod, owner, pod_set.requests)
             await self._create_once(POD_TEMPLATES, template, namespace)
         manifest = request_manifest(wanted, namespace, owner)
         if await self._create_once(PROVISIONING_REQUESTS, manifest, namespace):

@@ -130,6 +130,35 @@ async def test_one_request_has_a_template_for_each_pod_shape(
 
 
 @pytest.mark.usefixtures("served")
+async def test_later_pods_of_min_resources_have_a_template_of_their_requests(
+    desk: Desk, control_plane: ControlPlane, api: RawClient, namespace: str
+) -> None:
+    """It has no node selector, and tolerates what the pods of its gang do."""
+    pods = await make_pods(api, namespace)
+    verdict = make_verdict(uid="", dialect="", namespace=namespace)
+    worker = pods[1]["metadata"]
+    requests = (("cpu", 1_500), ("memory", 1 << 30), ("nvidia.com/gpu", 2), ("pods", 1))
+    sets = (
+        PodSet(name=worker["name"], uid=worker["uid"], count=1),
+        PodSet(name=worker["name"], uid=worker["uid"], count=3, requests=requests),
+    )
+    async with controllers(desk.url, control_plane.admin_kubeconfig, "status"):
+        await desk.say(wanting(verdict, pods, pod_sets=sets))
+        await desk.all_written(CONSUMER)
+    (request,) = await requests_in(api, namespace)
+    assert [one["count"] for one in request["spec"]["podSets"]] == [1, 3]
+    later = (await templates_in(api, namespace))[template_name(FIRST, 1)]["template"]["spec"]
+    (container,) = later["containers"]
+    assert container["resources"] == {
+        "requests": {"cpu": "1500m", "memory": "1Gi", "nvidia.com/gpu": "2"},
+        "limits": {"nvidia.com/gpu": "2"},
+    }
+    assert "nodeSelector" not in later
+    for key in ("gpu", "nvidia.com/gpu"):
+        assert {"key": key, "operator": "Exists"} in later["tolerations"]
+
+
+@pytest.mark.usefixtures("served")
 async def test_a_controller_that_dies_at_any_point_requests_nothing_twice(
     desk: Desk, control_plane: ControlPlane, api: RawClient, namespace: str
 ) -> None:

@@ -21,6 +21,7 @@ from shared.contracts.pending_reasons import PendingReason
 from shared.contracts.provisioning import POD_SETS_MAX
 from shared.contracts.verdicts import PodSet, Provisioning, Verdict
 from shared.kube.resources import PROVISIONING_REQUESTS
+from shared.model.invariants import required
 from shared.model.reference_objects import ProvisioningRequest, ProvisioningState
 
 #: Requests deleted at a time; the next verdict names more, once CLUSTER shows that these are gone.
@@ -58,7 +59,8 @@ def unavailable_words(state: State, gang: Gang) -> str:
             f"queue {gang.queue.name} asks for ProvisioningRequests (annotation "
             f"{PROVISIONING_CLASS}), and the API server does not serve {title}"
         )
-    sets = len(gang.request.sets) if gang.request is not None else 0
+    request = gang.request
+    sets = len(request.sets) + len(request.units) if request is not None else 0
     return f"its pods have {sets} shapes, and a ProvisioningRequest has at most {POD_SETS_MAX}"
 
 
@@ -107,7 +109,7 @@ def requests(state: State, gang: Gang) -> Provisioning | None:
         return _deletion([one for one in others if one.digest != request.name.digest])
     if found is not None and found.state not in UNANSWERED:
         return _deletion(others)
-    pod_sets = _pod_sets(gang)
+    pod_sets = _pod_sets(state, gang)
     if pod_sets is None:
         return None
     return Provisioning(
@@ -166,18 +168,25 @@ def meaning(state: State, gang: Gang) -> tuple[object, ...]:
     return requests(state, gang), _is_overdue(gang), *shown
 
 
-def _pod_sets(gang: Gang) -> tuple[PodSet, ...] | None:
-    """The sets of the gang's request, each with its first waiting pod; None: a shape has none."""
+def _pod_sets(state: State, gang: Gang) -> tuple[PodSet, ...] | None:
+    """The sets of the gang's request, each with its first waiting pod, and those of its units with
+    the first one of all; None: a shape has none.
+    """
     sets: list[PodSet] = []
     by_shape: dict[int, list[tuple[str, str]]] = {}
     for (_, shape_id), members in gang.waiting.items():
         pods = by_shape.setdefault(shape_id, [])
         pods.append(min((one.pod.name, one.pod.uid) for one in members.values()))
-    for shape_id, count in gang.request.sets if gang.request is not None else ():
+    request = required(gang.request, gang.full_name, "asks for capacity and has no request")
+    for shape_id, count in request.sets:
         if shape_id not in by_shape:
             return None
         name, uid = min(by_shape[shape_id])
         sets.append(PodSet(name=name, uid=uid, count=count))
+    for shape_id, count in request.units:
+        name, uid = min(min(pods) for pods in by_shape.values())
+        requests = state.shapes.entries[shape_id].shape.requests
+        sets.append(PodSet(name=name, uid=uid, count=count, requests=requests))
     return tuple(sets)
 
 

@@ -1,9 +1,12 @@
-"""When the ProvisioningRequest of a gang is deleted (ADR 0087)."""
+"""What the ProvisioningRequest of a gang asks for, and when it is deleted (ADR 0087)."""
+
+from collections import Counter
 
 import msgspec
 import pytest
 
-from shared.contracts.verdicts import Provisioning
+from shared.contracts.pending_reasons import PendingReason
+from shared.contracts.verdicts import PodSet, Provisioning
 from shared.model.reference_objects import ProvisioningRequest
 from tests.services.gang_planner.core.lifecycle.test_provisioning import (
     CLASS,
@@ -13,7 +16,13 @@ from tests.services.gang_planner.core.lifecycle.test_provisioning import (
     conditions_of,
     deletion,
 )
-from tests.services.gang_planner.core.scene import make_group, make_pods
+from tests.services.gang_planner.core.scene import (
+    GPU,
+    amounts,
+    make_group,
+    make_node,
+    make_pods,
+)
 
 
 def placed(class_name: str = CLASS) -> tuple[Provisioned, ProvisioningRequest]:
@@ -94,3 +103,62 @@ def test_the_request_of_the_next_run_is_not_the_one_to_delete() -> None:
     scene.settle()
     scene.step(after_ms=2_000)
     assert scene.wanted() == Provisioning(obsolete=(found.name,), obsolete_uids=("second",))
+
+
+def leader(**minimum: int) -> Provisioned:
+    """A gang of one pod with one GPU, whose later pods are known by `minResources` alone."""
+    scene = Provisioned()
+    group = make_group("job", 1, queue="q", dialect="volcano", min_resources=amounts(**minimum))
+    scene.put(group, *make_pods("job", 1, WORKER))
+    scene.settle()
+    return scene
+
+
+def test_the_later_pods_of_min_resources_are_requested_with_those_that_exist() -> None:
+    """An autoscaler that sees the leader alone would add a node for it, and remove it again."""
+    scene = leader(gpu=8)
+    assert scene.reason() == PendingReason.AWAITS_PROVISIONING
+    pod = PodSet(name="job-worker-0", uid="job-worker-0", count=8)
+    assert scene.wanted().pod_sets == (pod,)
+    scene = leader(gpu=5, cpu=8_000)
+    first, *later = scene.wanted().pod_sets
+    assert (first.count, first.requests) == (1, ())
+    assert {one.name for one in later} == {"job-worker-0"}
+    total = Counter[str]()
+    for one in later:
+        for name, amount in one.requests:
+            total[name] += amount * one.count
+    assert (total[GPU], total["cpu"]) == (4, 8_000)
+
+
+def test_a_request_of_the_whole_counts_whole_for_the_quota() -> None:
+    scene = Provisioned(capability=amounts(gpu=9))
+    for name in ("a", "b"):
+        group = make_group(
+            name, 1, queue="q", dialect="volcano", min_resources=amounts(gpu=8), uid=f"group-{name}"
+        )
+        scene.put(group, *make_pods(name, 1, WORKER))
+    scene.settle()
+    assert scene.wanted("a").request
+    assert scene.verdicts["group-b"].provisioning is None
+
+
+def test_a_request_stays_while_capacity_is_reserved_for_later_pods() -> None:
+    """These nodes are free in the eyes of the autoscaler: its booking keeps them."""
+    scene = leader(gpu=3)
+    request = scene.wanted().request
+    scene.answer(request, "Provisioned")
+    assert scene.settle() == []
+    scene.put(*(make_node(f"node-{index}") for index in range(3)))
+    (decision,) = scene.settle()
+    scene.run(decision)
+    scene.step(after_ms=2_000)
+    assert scene.verdicts["group-job"].phase == "Running"
+    assert scene.verdicts["group-job"].provisioning is None
+    scene.put(*make_pods("job", 2, WORKER, role="later"))
+    (decision,) = scene.settle()
+    assert len(decision.bindings) == 2
+    assert decision.provisioning_request == ""
+    scene.run(decision)
+    scene.step(after_ms=2_000)
+    assert scene.wanted() == deletion(request)
