@@ -194,6 +194,10 @@ class Gang(msgspec.Struct, eq=False):
     bound_ms: int = 0
     #: The newest eviction of members; None: there was none, or it has been placed since.
     evicted: Evicted | None = None
+    #: When CLUSTER first showed its group Inqueue; 0: the group is in another phase.
+    inqueue_ms: int = 0
+    #: Its promise was withdrawn, because it cannot start for too long (`lifecycle.promises`).
+    promise_ended: bool = False
     #: Its `minResources` when nodes that were added for its pods did not hold them
     #: (`Verdict.out_of_reach`); None: there was no such case, or it has been placed since.
     out_of_reach: Resources | None = None

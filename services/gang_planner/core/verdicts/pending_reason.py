@@ -11,6 +11,7 @@ from heapq import nsmallest
 from typing import Final
 
 from services.gang_planner.core.constraints.filters.resources_fit import INSUFFICIENT, TOO_MANY_PODS
+from services.gang_planner.core.lifecycle.promises import promised_unready
 from services.gang_planner.core.placement.gang_placement import GangPlacement
 from services.gang_planner.core.placement.parts import Group
 from services.gang_planner.core.placement.session import Session
@@ -42,6 +43,7 @@ from services.gang_planner.core.verdicts.quota_messages import (
     shortage_in_words,
     shortage_reasons,
     unattainable_in_words,
+    with_unready,
 )
 from services.gang_planner.core.verdicts.sentences import SENTENCES
 from shared.contracts import codec
@@ -77,6 +79,8 @@ class Explainer:
         self._said: dict[tuple[Bucket, PendingReason, int, str, bool], Why] = {}
         #: (namespace, "namespace/name", end) of gangs with reservations; None: not read yet.
         self._reservations: list[tuple[str, str, int]] | None = None
+        #: Gangs that count for admission and cannot start; None: not read yet.
+        self._unready: list[Gang] | None = None
         #: The queues of each queue's subtree, including itself, by name.
         self._subtrees: dict[str, list[QueueEntry]] | None = None
 
@@ -336,9 +340,22 @@ class Explainer:
         minimum = gang.group.min_resources or () if gang.group is not None else ()
         amounts = gang.queue.minimum(minimum)
         first = first_in_line(self._state, gang)
-        if first is not gang or not gang.queue.excess(amounts, promised=True):
+        if first is not gang:
             return not_admitted(self._state, self._session, gang, first)
-        return PendingReason.NOT_ENOUGH_QUOTA, self._over_quota(gang.queue, amounts, promised=True)
+        if self._unready is None:
+            self._unready = promised_unready(self._state)
+        counted = self._unready
+        if gang.queue.excess(amounts, promised=True):
+            reason = PendingReason.NOT_ENOUGH_QUOTA
+            found = self._over_quota(gang.queue, amounts, promised=True)
+            chain = set(gang.queue.chain)
+            counted = [one for one in counted if not chain.isdisjoint(one.queue.chain)]
+        else:
+            reason, found = not_admitted(self._state, self._session, gang, first)
+            if reason is PendingReason.NOT_ENOUGH_QUOTA:
+                # A ResourceQuota is short, which counts the groups of its namespace.
+                counted = [one for one in counted if one.namespace == gang.namespace]
+        return reason, with_unready(self._state, gang, found, counted)
 
     def _over_quota(
         self, entry: QueueEntry, amounts: dict[int, int], *, promised: bool
