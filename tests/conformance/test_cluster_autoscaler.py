@@ -378,6 +378,43 @@ def test_the_next_request_follows_a_booking_that_ended_before_its_gang_was_place
     assert played.autoscaler.bought == 2
 
 
+def purchases(scene: Scene, loops: int) -> int:
+    """Nodes of 4 CPUs that it adds for the gang `job`: one while it lists a pod that does not fit,
+    and it removes one that no listed pod would use (rules 1 to 4, and 14).
+    """
+    added: list[str] = []
+    bought = 0
+    for _ in range(loops):
+        waiting = marked(scene, "job", "4")
+        if pods_to_help(waiting, {name: {"cpu": 4_000, "pods": 110} for name in added}):
+            bought += 1
+            added.append(f"bought-{bought}")
+            scene.put(make_node(added[-1]))
+        elif added and not any(map(is_listed, waiting)):
+            scene.remove(make_node(added.pop()))
+        scene.step(after_ms=10_000)
+    return bought
+
+
+@pytest.mark.parametrize(
+    ("nodes", "expected"),
+    [
+        pytest.param(0, 1, id="it is tried once, because no kind of node is known"),
+        pytest.param(1, 0, id="a node of that kind exists, and is full"),
+    ],
+)
+def test_no_node_is_bought_again_and_again_for_a_part_of_min_resources(
+    nodes: int, expected: int
+) -> None:
+    """One pod of 4 CPUs, and a group that declares 8; nodes have 4."""
+    scene = Scene([make_node(f"n-{index}") for index in range(nodes)])
+    for index in range(nodes):
+        full = make_shape({"cpu": 4_000})
+        scene.put(*make_pods("", 1, full, node=f"n-{index}", role=f"full-{index}", ours=False))
+    scene.put(make_group("job", 1, min_resources=(("cpu", 8_000),)), *make_pods("job", 1, CORES))
+    assert purchases(scene, loops=30) == expected
+
+
 def test_a_bypassed_scheduler_is_helped_before_tutti_has_judged_its_pods() -> None:
     """So `--bypassed-scheduler-names` must not name one of Tutti's: the first seconds of a gang
     that waits for quota would buy nodes. Afterwards its condition has a reason.

@@ -13,7 +13,8 @@ from services.gang_planner.core.state.gang_requests import GangRequest, class_of
 from services.gang_planner.core.state.gangs import Gang
 from services.gang_planner.core.state.needs import RESERVED, Need, Wanted
 from services.gang_planner.core.state.planner_state import State
-from shared.contracts.provisioning import RequestName, content_digest
+from shared.contracts.provisioning import POD_SETS_MAX, RequestName, content_digest
+from shared.model.bounds import POD_RESOURCES_MAX
 from shared.model.invariants import required
 
 if TYPE_CHECKING:
@@ -45,6 +46,21 @@ def request_for(state: State, gang: Gang, need: Need, attempt: int) -> GangReque
             amounts[row] += amount * count
     name = RequestName(gang.gang_id, digest, attempt)
     return GangRequest(name, sets, dict(amounts), units=of_units)
+
+
+def unrequestable_words(state: State, request: GangRequest) -> str:
+    """Why no ProvisioningRequest can ask for the gang's pods and units; "" if one can."""
+    sets = len(request.sets) + len(request.units)
+    if sets > POD_SETS_MAX:
+        return f"its pods have {sets} shapes, and a ProvisioningRequest has at most {POD_SETS_MAX}"
+    widest = max((len(state.shapes.entries[unit].pairs) for unit, _ in request.units), default=0)
+    if widest > POD_RESOURCES_MAX:
+        # A verdict has the names of all of them.
+        return (
+            f"its minResources divide into pods of {widest} resources, and Tutti judges pods of at "
+            f"most {POD_RESOURCES_MAX}"
+        )
+    return ""
 
 
 def _pods_by_shape(state: State, need: Need) -> dict[int, int]:

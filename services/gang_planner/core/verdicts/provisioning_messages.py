@@ -7,18 +7,23 @@ from typing import Final
 
 import msgspec
 
+from services.gang_planner.core.queueing.provisioning import unrequestable_words
 from services.gang_planner.core.state.existing_requests import (
     LOST,
     UNANSWERED,
     request_of,
     requests_of,
 )
-from services.gang_planner.core.state.gang_requests import class_of, is_served, parameters_of
+from services.gang_planner.core.state.gang_requests import (
+    GangRequest,
+    class_of,
+    is_served,
+    parameters_of,
+)
 from services.gang_planner.core.state.gangs import Gang
 from services.gang_planner.core.state.planner_state import State
 from shared.contracts.annotations import PROVISIONING_CLASS
 from shared.contracts.pending_reasons import PendingReason
-from shared.contracts.provisioning import POD_SETS_MAX
 from shared.contracts.verdicts import PodSet, Provisioning, Verdict
 from shared.kube.resources import PROVISIONING_REQUESTS
 from shared.model.invariants import required
@@ -59,9 +64,7 @@ def unavailable_words(state: State, gang: Gang) -> str:
             f"queue {gang.queue.name} asks for ProvisioningRequests (annotation "
             f"{PROVISIONING_CLASS}), and the API server does not serve {title}"
         )
-    request = gang.request
-    sets = len(request.sets) + len(request.units) if request is not None else 0
-    return f"its pods have {sets} shapes, and a ProvisioningRequest has at most {POD_SETS_MAX}"
+    return unrequestable_words(state, _request(gang))
 
 
 def provisioned_message(state: State, gang: Gang) -> str | None:
@@ -177,7 +180,7 @@ def _pod_sets(state: State, gang: Gang) -> tuple[PodSet, ...] | None:
     for (_, shape_id), members in gang.waiting.items():
         pods = by_shape.setdefault(shape_id, [])
         pods.append(min((one.pod.name, one.pod.uid) for one in members.values()))
-    request = required(gang.request, gang.full_name, "asks for capacity and has no request")
+    request = _request(gang)
     for shape_id, count in request.sets:
         if shape_id not in by_shape:
             return None
@@ -213,6 +216,10 @@ def _deletion_of(obsolete: Sequence[tuple[str, str]]) -> Provisioning:
         obsolete=tuple(name for name, _ in chosen),
         obsolete_uids=tuple(uid for _, uid in chosen),
     )
+
+
+def _request(gang: Gang) -> GangRequest:
+    return required(gang.request, gang.full_name, "asks for capacity and has no request")
 
 
 def _name(gang: Gang) -> str:

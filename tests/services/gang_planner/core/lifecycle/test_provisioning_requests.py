@@ -162,3 +162,15 @@ def test_a_request_stays_while_capacity_is_reserved_for_later_pods() -> None:
     scene.run(decision)
     scene.step(after_ms=2_000)
     assert scene.wanted() == deletion(request)
+
+
+def test_min_resources_of_more_resources_than_a_pod_may_have_are_not_requested() -> None:
+    scene = Provisioned()
+    wide = tuple((f"example.com/device-{index:03}", 2) for index in range(40))
+    group = make_group("job", 1, queue="q", dialect="volcano", min_resources=wide)
+    scene.put(group, *make_pods("job", 1, WORKER))
+    scene.settle()
+    assert scene.reason() == PendingReason.PROVISIONING_UNAVAILABLE
+    why = scene.verdicts["group-job"].why
+    assert why is not None
+    assert "divide into pods of 4" in why.sentence
