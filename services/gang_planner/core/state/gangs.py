@@ -201,6 +201,8 @@ class Gang(msgspec.Struct, eq=False):
     #: Its `minResources` when nodes that were added for its pods did not hold them
     #: (`Verdict.out_of_reach`); None: there was no such case, or it has been placed since.
     out_of_reach: Resources | None = None
+    #: The number of nodes when its members became Unschedulable; None: they are not.
+    nodes_when_marked: int | None = None
     #: The last member that a policy refused, with the API server's message.
     refusal: str = ""
     #: The reason for the end of its last hold; "" after a new one was opened.

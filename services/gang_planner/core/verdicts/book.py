@@ -323,7 +323,7 @@ def _build(turn: _Turn, gang: Gang, reason: PendingReason | None, last: Verdict 
         why = turn.explainer.why(gang, reason, before.since_ms if before and kept else now_ms)
         helped = turn.explainer.helped(gang, why)
         waiting, unschedulable = pod_refs.waiting(gang, helped, _nominated(state, gang))
-    new_nodes.note_reach(gang, last, why)
+    new_nodes.note_reach(gang, why, unschedulable, state.nodes.count)
     counts, history, members = gang.counts, gang.history, len(gang.members)
     owner = gang.owner if group is None or is_of_pods(group) else None
     known = last.conditions if last is not None else ()

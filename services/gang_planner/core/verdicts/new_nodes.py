@@ -83,20 +83,25 @@ def recall_reach(gang: Gang, last: Verdict | None) -> None:
         gang.out_of_reach = _declared(gang)
 
 
-def note_reach(gang: Gang, last: Verdict | None, why: Why | None) -> None:
+def note_reach(gang: Gang, why: Why | None, marked: int, nodes: int) -> None:
     """Note whether nodes that were added for a gang's pods did not hold its `minResources`.
 
     Args:
         gang: The gang.
-        last: Its published verdict.
         why: Why it waits now; None: it does not.
+        marked: How many of its members are Unschedulable now.
+        nodes: How many nodes exist.
     """
     if gang.have():
-        gang.out_of_reach = None
-        return
-    now = why.pod_reason if why is not None else ""
-    if last is not None and last.unschedulable and now == NewNodes.MIN_RESOURCES.value:
-        gang.out_of_reach = _declared(gang)
+        gang.out_of_reach = gang.nodes_when_marked = None
+    elif marked:
+        if gang.nodes_when_marked is None:
+            gang.nodes_when_marked = nodes
+    elif why is not None and why.pod_reason == NewNodes.MIN_RESOURCES.value:
+        # If no node has joined, capacity was freed for its pods: it may be marked again.
+        if gang.nodes_when_marked is not None and nodes > gang.nodes_when_marked:
+            gang.out_of_reach = _declared(gang)
+        gang.nodes_when_marked = None
 
 
 def _declared(gang: Gang) -> Resources | None:

@@ -388,3 +388,21 @@ def test_other_min_resources_are_tried_again() -> None:
     scene.step(after_ms=6_000)
     assert outlook(scene) == ("NodesTooSmall", 1)
     assert not scene.verdicts["group-job"].out_of_reach
+
+
+def test_capacity_that_was_freed_for_its_pods_alone_is_no_purchase() -> None:
+    """The gang was marked; an ended pod makes room for its pod, and another pod takes it."""
+    scene = filled(16_000)
+    leader(scene, 12_000)
+    assert outlook(scene) == ("NotEnoughResources", 1)
+    (full,) = make_pods("", 1, make_shape({"cpu": 16_000}), role="foreign", node="n-0", ours=False)
+    (half,) = make_pods("", 1, make_shape({"cpu": 8_000}), role="half", node="n-0", ours=False)
+    scene.remove(full)
+    scene.put(half)
+    scene.step(after_ms=6_000)
+    assert outlook(scene) == ("MinResources", 0)
+    (rest,) = make_pods("", 1, make_shape({"cpu": 8_000}), role="rest", node="n-0", ours=False)
+    # It is tried again when a node joins.
+    scene.put(rest, make_node("small", {**FULL, "cpu": 1_000}))
+    scene.step(after_ms=6_000)
+    assert outlook(scene) == ("NotEnoughResources", 1)
