@@ -10,7 +10,8 @@ between two steps leaves no template that it would not find again.
 
 import contextlib
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
+from itertools import zip_longest
 from typing import Final
 
 import msgspec
@@ -92,7 +93,8 @@ class ProvisioningController:
         try:
             if wanted.request:
                 await self._create_or_report(verdict, wanted)
-            await self._delete(verdict.namespace, wanted.obsolete)
+            for name, uid in zip_longest(wanted.obsolete, wanted.obsolete_uids, fillvalue=""):
+                await self._delete(verdict.namespace, name, uid)
         except _PodsChanged as changed:
             logger.info("gang %s/%s: %s", verdict.namespace, verdict.name, changed)
         except KubeError as error:
@@ -130,8 +132,8 @@ class ProvisioningController:
         namespace = verdict.namespace
         pods = [await self._pod(namespace, one) for one in wanted.pod_sets]
         owner = await self._group(verdict) or pod_owner(pods[0])
-        for index, pod in enumerate(pods):
-            template = template_manifest(wanted.request, index, pod, owner)
+        for index, (pod, pod_set) in enumerate(zip(pods, wanted.pod_sets, strict=True)):
+            template = template_manifest(wanted.request, index, pod, owner, pod_set.requests)
             await self._create_once(POD_TEMPLATES, template, namespace)
         manifest = request_manifest(wanted, namespace, owner)
         if await self._create_once(PROVISIONING_REQUESTS, manifest, namespace):
@@ -155,20 +157,30 @@ class ProvisioningController:
             return False
         return True
 
-    async def _delete(self, namespace: str, names: Iterable[str]) -> None:
-        for name in names:
-            try:
-                stored = await self._read(PROVISIONING_REQUESTS, namespace, name)
-            except NotFound:
+    async def _delete(self, namespace: str, name: str, uid: str) -> None:
+        """Delete a request and its templates.
+
+        Args:
+            namespace: Its namespace.
+            name: Its name.
+            uid: Its UID. A request of this name with another one belongs to a gang that was created
+                again, and stays. "": the planner has not seen the request.
+        """
+        try:
+            stored = await self._read(PROVISIONING_REQUESTS, namespace, name)
+        except NotFound:
+            if not uid:
                 # It may have been refused after its first templates were created.
                 await self._delete_templates(namespace, name)
-                continue
-            await self._delete_templates(namespace, name, len(stored["spec"]["podSets"]))
-            uid = stored["metadata"]["uid"]
-            # Another replica has deleted it, or created it again.
-            with contextlib.suppress(NotFound, Conflict):
-                await self._client.delete(PROVISIONING_REQUESTS, name, namespace=namespace, uid=uid)
-                logger.info("deleted ProvisioningRequest %s/%s", namespace, name)
+            return
+        found = stored["metadata"]["uid"]
+        if uid and found != uid:
+            return
+        await self._delete_templates(namespace, name, len(stored["spec"]["podSets"]))
+        # Another replica has deleted it, or created it again.
+        with contextlib.suppress(NotFound, Conflict):
+            await self._client.delete(PROVISIONING_REQUESTS, name, namespace=namespace, uid=found)
+            logger.info("deleted ProvisioningRequest %s/%s", namespace, name)
 
     async def _delete_templates(self, namespace: str, name: str, sets: int | None = None) -> None:
         """Delete the templates of a request with this number of sets; None: as many as exist from

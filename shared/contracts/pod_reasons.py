@@ -40,6 +40,9 @@ class NewNodes(enum.StrEnum):
     MAY_PREEMPT = "PreemptionUndecided"
     #: Its pods fit, and the rest of its `minResources`, for which no pods exist, does not.
     MIN_RESOURCES = "MinResources"
+    #: Neither its pods nor the rest of its `minResources` fit, and new nodes for its pods alone
+    #: would not hold the rest: an autoscaler would add them, and remove them again.
+    MIN_RESOURCES_OUT_OF_REACH = "MinResourcesOutOfReach"
     #: Its ProvisioningRequest is provisioned: its nodes were added, and may still be joining.
     PROVISIONED = "Provisioned"
     #: Its pods fit by now, and are tried again.

@@ -8,7 +8,7 @@ from typing import Literal
 
 from shared.contracts import subjects
 from shared.contracts.pending_reasons import PendingReason
-from shared.model.terms import Labels, Struct
+from shared.model.terms import Labels, Resources, Struct
 
 GangPhase = Literal["Pending", "Inqueue", "Starting", "Running", "Unknown", "Completed", "Gone"]
 """Pending: not admitted. Inqueue: admitted, waits for free capacity or for pods. Starting: decided,
@@ -105,6 +105,10 @@ class PodSet(Struct, frozen=True, kw_only=True):
     name: str
     uid: str
     count: int
+    #: What each of them requests, sorted by name, in Tutti's units (milli-CPUs, bytes, numbers);
+    #: (): the same as the named pod. It is set for later pods that do not exist, of which only the
+    #: gang's `minResources` are known.
+    requests: Resources = ()
 
 
 class Provisioning(Struct, frozen=True, kw_only=True):
@@ -119,6 +123,9 @@ class Provisioning(Struct, frozen=True, kw_only=True):
     pod_sets: tuple[PodSet, ...] = ()
     #: Those to delete, after `request` was created.
     obsolete: tuple[str, ...] = ()
+    #: The UID of each obsolete request, in their order: another request of the same name stays. "":
+    #: the cluster state has not shown it. () in verdicts of older planners.
+    obsolete_uids: tuple[str, ...] = ()
     #: How often `request` was asked for again, because it was not seen for a minute: so the verdict
     #: differs from the last one, and the controller reads it.
     repeats: int = 0
@@ -161,6 +168,9 @@ class Verdict(Struct, frozen=True, kw_only=True, tag="gang.verdict"):
     #: New nodes would help this number of waiting members, the first ones of `waiting`: they get
     #: the reason Unschedulable, on which autoscalers act.
     unschedulable: int = 0
+    #: After its members were Unschedulable they fitted, and the rest of its `minResources` did not:
+    #: no member is marked again until the gang is placed or declares other `minResources`.
+    out_of_reach: bool = False
     #: Members placed by the newest decision, and by earlier ones if no verdict has named them: for
     #: their Scheduled Events.
     placed: tuple[PodRef, ...] = ()

@@ -30,12 +30,21 @@ of its documentation and sources, as of November 2026, in our own words:
    PodTemplates does not exist (the same, and `provisioningrequest/provreqwrapper/wrapper.go`).
 9. It takes up no request again that is Failed or Provisioned. While Provisioned is False it tries
    again (`processors/provreq/injector.go`).
-10. It keeps the capacity of a Provisioned request for ten minutes, and sets BookingExpired after
-   that, or when as many pods with the annotation are bound as were requested
-   (`processors/provreq/processor.go`).
+10. It books the capacity of a Provisioned request for ten minutes: in each loop it adds the pods of
+   its templates to the nodes, beside the pods that are bound, whether these consume it or not. A
+   booking ends when the request is deleted or its ten minutes are over, which sets BookingExpired
+   (`processors/provreq/processor.go`, and seen with release 1.36.1).
 11. It treats nodes with a taint of these prefixes as not ready, and expects them to become ready:
    `startup-taint.cluster-autoscaler.kubernetes.io/`, and the older `ignore-taint.…`. Nodes with
    `status-taint.…` are for no pods for the time being (FAQ).
+12. `check-capacity` requests are Provisioned if their pods fit beside pods and bookings, and are
+   tried again otherwise. For a `best-effort-atomic-scale-up` request it adds the nodes for the pods
+   that do not fit, if it can add all of them (`provisioningrequest/`).
+13. With `--bypassed-scheduler-names`, it also lists pods of these schedulers that have no condition
+   PodScheduled yet, or one that is False without a reason. It leaves out pods that are younger than
+   `--new-pod-scale-up-delay` (`utils/kubernetes/listers.go`, `core/static_autoscaler.go`).
+14. It removes a node without pods that no listed pod would use, after
+   `--scale-down-unneeded-time`, ten minutes by default (FAQ).
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -50,10 +59,10 @@ _CONSUMES: Final = (
     "autoscaling.x-k8s.io/consume-provisioning-request",
     "cluster-autoscaler.kubernetes.io/consume-provisioning-request",
 )
-CLASSES: Final = (
-    "best-effort-atomic-scale-up.autoscaling.x-k8s.io",
-    "check-capacity.autoscaling.x-k8s.io",
-)
+CHECK_CAPACITY: Final = "check-capacity.autoscaling.x-k8s.io"
+CLASSES: Final = ("best-effort-atomic-scale-up.autoscaling.x-k8s.io", CHECK_CAPACITY)
+#: Rule 10.
+BOOKED_MS: Final = 600_000
 #: Rule 11: no pod may run on a node with a taint that begins so.
 TAINT_PREFIXES: Final = (
     "startup-taint.cluster-autoscaler.kubernetes.io/",
@@ -62,17 +71,19 @@ TAINT_PREFIXES: Final = (
 )
 
 
-def is_listed(pod: Object) -> bool:
-    """Rule 1."""
-    status = pod["status"]
+def is_listed(pod: Object, bypassed: Collection[str] = ()) -> bool:
+    """Rule 1, and with the flag `--bypassed-scheduler-names` rule 13."""
+    status = pod.get("status", {})
     if pod["spec"].get("nodeName") or pod["metadata"].get("deletionTimestamp"):
         return False
     if status.get("phase") in _ENDED:
         return False
-    return any(
-        (one["type"], one["status"], one["reason"]) == ("PodScheduled", "False", "Unschedulable")
-        for one in status.get("conditions", ())
-    )
+    conditions = {one["type"]: one for one in status.get("conditions", ())}
+    scheduled = conditions.get("PodScheduled", {"status": "False"})
+    if scheduled["status"] != "False":
+        return False
+    reason = scheduled.get("reason", "")
+    return reason == "Unschedulable" or (not reason and pod["spec"]["schedulerName"] in bypassed)
 
 
 def pods_to_help(pods: Iterable[Object], free: Mapping[str, Requests]) -> list[str]:
@@ -119,17 +130,57 @@ def take_up(request: Object, templates: Collection[str]) -> tuple[str, str] | No
     return "Failed", "FailedToCreatePods"
 
 
-def ends_booking(request: Object, pods: Iterable[Object]) -> bool:
-    """Whether a Provisioned request is consumed, so that BookingExpired is set (rule 10)."""
-    name = request["metadata"]["name"]
-    bound = [one for one in pods if one["spec"].get("nodeName") and consumed_by(one) == name]
-    return len(bound) >= sum(int(one["count"]) for one in request["spec"]["podSets"])
-
-
 def keeps_node(pods: Sequence[Object]) -> bool:
     """Whether it keeps a node with these pods on it, however little they use (rule 5)."""
     key = "cluster-autoscaler.kubernetes.io/safe-to-evict"
     return any(pod["metadata"].get("annotations", {}).get(key) == "false" for pod in pods)
+
+
+class Bookings:
+    """The loops of an autoscaler whose nodes have one GPU each, for pods of one GPU (rules 9, 10
+    and 12).
+    """
+
+    def __init__(self, nodes: int, nodes_max: int) -> None:
+        self.nodes = nodes
+        #: Nodes that it has added.
+        self.bought = 0
+        self._nodes_max = nodes_max
+        #: When each request was Provisioned.
+        self._booked_ms: dict[str, int] = {}
+
+    def loop(self, requests: Mapping[str, Object], bound: int, now_ms: int) -> dict[str, str]:
+        """The conditions that it sets to True, by the request's name.
+
+        Args:
+            requests: All requests that exist, with their spec, by name.
+            bound: The number of pods that are bound.
+            now_ms: The time.
+        """
+        found: dict[str, str] = {}
+        free = self.nodes - bound
+        for name, since_ms in self._booked_ms.items():
+            if name in requests and now_ms < since_ms + BOOKED_MS:
+                free -= _count(requests[name])
+            elif name in requests:
+                found[name] = "BookingExpired"
+        for name, request in requests.items():
+            if name in self._booked_ms:
+                continue
+            missing = max(_count(request) - free, 0)
+            adds = request["spec"]["provisioningClassName"] != CHECK_CAPACITY
+            if missing and not (adds and self.nodes + missing <= self._nodes_max):
+                continue
+            self.nodes += missing
+            self.bought += missing
+            free += missing - _count(request)
+            self._booked_ms[name] = now_ms
+            found[name] = "Provisioned"
+        return found
+
+
+def _count(request: Object) -> int:
+    return sum(int(one["count"]) for one in request["spec"]["podSets"])
 
 
 def _placed(pod: Object, left: dict[str, Requests]) -> bool:

@@ -19,9 +19,11 @@ from shared.kube.transport import Reply
 from shared.model.objects import NetworkTopology, Queue, Taint, Toleration
 from shared.model.reference_objects import ProvisioningRequest, ProvisioningState
 from tests.conformance.cluster_autoscaler import (
+    BOOKED_MS,
+    CHECK_CAPACITY,
     CLASSES,
     TAINT_PREFIXES,
-    ends_booking,
+    Bookings,
     is_listed,
     keeps_node,
     pods_to_help,
@@ -36,6 +38,7 @@ from tests.services.gang_planner.core.losing import running as run_and_lose
 from tests.services.gang_planner.core.preemption.crowd import cluster, submit
 from tests.services.gang_planner.core.preemption.crowd import running as run_gang
 from tests.services.gang_planner.core.scene import (
+    GPU,
     Scene,
     amounts,
     make_group,
@@ -69,7 +72,7 @@ def marked(scene: Scene, gang: str, cpu: str) -> list[Object]:
 def unschedulable(pods: list[Object]) -> list[Object]:
     """These pods, as they would be marked without Tutti's other reasons."""
     condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
-    return [{**pod, "status": {**pod["status"], "conditions": [condition]}} for pod in pods]
+    return [{**pod, "status": {**pod.get("status", {}), "conditions": [condition]}} for pod in pods]
 
 
 def free(**milli: int) -> dict[str, Requests]:
@@ -231,28 +234,202 @@ def test_no_node_is_added_beside_those_of_a_request() -> None:
     assert pods_to_help(waiting, free(n_0=4_000)) == []
 
 
-def test_the_bound_pods_of_a_gang_consume_its_request_and_that_is_no_failure() -> None:
+def test_pods_that_are_bound_by_a_request_are_never_listed_again() -> None:
+    """Their annotation says that the request has provided for them."""
     scene, request = provisioned_scene()
     scene.put(make_node("n-1"))
     answer(scene, request, "Provisioned")
     (decision,) = scene.settle()
     notes = pod_annotations(decision, 1, "g")
-    spec: Object = {"nodeName": "n-0"}
-    pods = [pod_manifest(one.name, annotations=notes, spec=spec) for one in decision.bindings]
-    podsets: Object = {"podSets": [{"count": 2}]}
-    stored: Object = {"metadata": {"name": request}, "spec": podsets}
-    assert not ends_booking(stored, pods[:1])
-    assert ends_booking(stored, pods)
-    scene.run(decision)
-    answer(scene, request, "BookingExpired", version=2)
-    scene.settle()
-    assert "ProvisioningFailed" not in {
-        one.type for one in scene.verdict("job").conditions if one.status == "True"
-    }
-    pod = {**pods[0], "spec": {**pods[0]["spec"], "nodeName": ""}, "status": {}}
-    (waiting,) = unschedulable([pod])
+    pods = [pod_manifest(one.name, annotations=notes) for one in decision.bindings]
+    (waiting, _) = unschedulable(pods)
     assert is_listed(waiting)
-    assert pods_to_help([waiting], {}) == [], "its request has provided for it"
+    assert pods_to_help([waiting], {}) == []
+
+
+class Booked:
+    """A planner whose queue asks for requests, beside the bookings of an autoscaler. Its nodes have
+    one GPU each.
+    """
+
+    def __init__(self, class_name: str, nodes: int, nodes_max: int) -> None:
+        self.scene = Scene([])
+        self.scene.dialects = ("cluster_autoscaler",)
+        settings = ((annotations.PROVISIONING_CLASS, class_name),)
+        self.scene.put(
+            Queue(uid="q", dialect="volcano", name="q", resource_version=1, settings=settings)
+        )
+        self.autoscaler = Bookings(nodes, nodes_max)
+        self.requests: dict[str, Object] = {}
+        #: As many of its nodes get ready.
+        self.joining = nodes_max
+        self._nodes = self._version = self._carried_out = 0
+
+    def submit(self, name: str, size: int) -> None:
+        one = make_shape({GPU: 1})
+        self.scene.put(make_group(name, size, queue="q"), *make_pods(name, size, one))
+
+    def play(self, seconds: int) -> None:
+        """Let all of them work, with a loop each ten seconds. Pods that are decided run at once."""
+        for _ in range(0, seconds, 10):
+            while self._nodes < min(self.autoscaler.nodes, self.joining):
+                self.scene.put(make_node(f"n-{self._nodes}"))
+                self._nodes += 1
+            self.scene.step(after_ms=10_000)
+            self.scene.settle()
+            for _, decision in self.scene.decisions[self._carried_out :]:
+                self.scene.run(decision)
+            self._carried_out = len(self.scene.decisions)
+            self.scene.settle()
+            self._write()
+            bound = sum(bool(pod.node) for pod in self.scene.pods.values())
+            found = self.autoscaler.loop(self.requests, bound, self.scene.now_ms)
+            for name, state in found.items():
+                self._answer(name, cast("ProvisioningState", state))
+
+    def _write(self) -> None:
+        """Do what the controller does with the verdicts."""
+        for verdict in list(self.scene.verdicts.values()):
+            wanted = verdict.provisioning
+            if wanted is None:
+                continue
+            for name in wanted.obsolete:
+                if self.requests.pop(name, None) is not None:
+                    self.scene.remove(self._read(name, ""))
+            if wanted.request and wanted.request not in self.requests:
+                spec: Object = {
+                    "provisioningClassName": wanted.class_name,
+                    "podSets": [{"count": one.count} for one in wanted.pod_sets],
+                }
+                self.requests[wanted.request] = {"spec": spec}
+                self._answer(wanted.request, "")
+
+    def _answer(self, name: str, state: ProvisioningState) -> None:
+        self.scene.put(self._read(name, state))
+
+    def _read(self, name: str, state: ProvisioningState) -> ProvisioningRequest:
+        parts = parse_request_name(name)
+        assert parts is not None
+        self._version += 1
+        return ProvisioningRequest(
+            uid=name,
+            namespace="team",
+            name=name,
+            resource_version=self._version,
+            gang_id=parts.gang_id,
+            digest=parts.digest,
+            attempt=parts.attempt,
+            state=state,
+        )
+
+    def placed(self, name: str) -> int:
+        return sum(bool(pod.node) for pod in self.scene.pods_of(name))
+
+
+def test_a_second_gang_gets_the_capacity_that_is_free_beside_a_placed_one() -> None:
+    """The booking of the first one would hide it for ten minutes."""
+    played = Booked(CHECK_CAPACITY, nodes=16, nodes_max=16)
+    played.submit("a", 8)
+    played.play(60)
+    assert played.placed("a") == 8
+    played.submit("b", 8)
+    played.play(60)
+    assert played.placed("b") == 8
+    assert played.requests == {}
+
+
+def test_no_node_is_bought_for_the_booking_of_a_placed_gang() -> None:
+    best_effort = CLASSES[0]
+    played = Booked(best_effort, nodes=0, nodes_max=16)
+    played.submit("a", 2)
+    played.play(60)
+    assert (played.placed("a"), played.autoscaler.bought) == (2, 2)
+    played.submit("b", 2)
+    played.play(60)
+    assert (played.placed("b"), played.autoscaler.bought) == (2, 4)
+
+
+@pytest.mark.parametrize("class_name", CLASSES)
+def test_the_end_of_a_booking_changes_nothing_for_a_placed_gang(class_name: str) -> None:
+    played = Booked(class_name, nodes=2, nodes_max=2)
+    played.submit("a", 2)
+    played.play(60)
+    played.play(BOOKED_MS // 1000)
+    assert played.placed("a") == 2
+    verdict = played.scene.verdict("a")
+    assert verdict.provisioning is None
+    assert "ProvisioningFailed" not in {one.type for one in verdict.conditions}
+
+
+def test_the_next_request_follows_a_booking_that_ended_before_its_gang_was_placed() -> None:
+    """One of its nodes was not ready in time."""
+    played = Booked(CLASSES[0], nodes=0, nodes_max=8)
+    played.joining = 1
+    played.submit("a", 2)
+    played.play(30)
+    (first,) = played.requests
+    played.play(BOOKED_MS // 1000)
+    assert played.placed("a") == 0
+    (second,) = played.requests
+    assert second != first
+    played.joining = 8
+    played.play(60)
+    assert played.placed("a") == 2
+    assert played.autoscaler.bought == 2
+
+
+def purchases(scene: Scene, loops: int) -> int:
+    """Nodes of 4 CPUs that it adds for the gang `job`: one while it lists a pod that does not fit,
+    and it removes one that no listed pod would use (rules 1 to 4, and 14).
+    """
+    added: list[str] = []
+    bought = 0
+    for _ in range(loops):
+        waiting = marked(scene, "job", "4")
+        if pods_to_help(waiting, {name: {"cpu": 4_000, "pods": 110} for name in added}):
+            bought += 1
+            added.append(f"bought-{bought}")
+            scene.put(make_node(added[-1]))
+        elif added and not any(map(is_listed, waiting)):
+            scene.remove(make_node(added.pop()))
+        scene.step(after_ms=10_000)
+    return bought
+
+
+@pytest.mark.parametrize(
+    ("nodes", "expected"),
+    [
+        pytest.param(0, 1, id="it is tried once, because no kind of node is known"),
+        pytest.param(1, 0, id="a node of that kind exists, and is full"),
+    ],
+)
+def test_no_node_is_bought_again_and_again_for_a_part_of_min_resources(
+    nodes: int, expected: int
+) -> None:
+    """One pod of 4 CPUs, and a group that declares 8; nodes have 4."""
+    scene = Scene([make_node(f"n-{index}") for index in range(nodes)])
+    for index in range(nodes):
+        full = make_shape({"cpu": 4_000})
+        scene.put(*make_pods("", 1, full, node=f"n-{index}", role=f"full-{index}", ours=False))
+    scene.put(make_group("job", 1, min_resources=(("cpu", 8_000),)), *make_pods("job", 1, CORES))
+    assert purchases(scene, loops=30) == expected
+
+
+def test_a_bypassed_scheduler_is_helped_before_tutti_has_judged_its_pods() -> None:
+    """So `--bypassed-scheduler-names` must not name one of Tutti's: the first seconds of a gang
+    that waits for quota would buy nodes. Afterwards its condition has a reason.
+    """
+    pod = pod_manifest("w-0", requests={"cpu": "4"})
+    scheduler = pod["spec"]["schedulerName"]
+    assert not is_listed(pod)
+    assert is_listed(pod, bypassed=(scheduler,))
+    condition = {"type": "PodScheduled", "status": "False", "reason": "NotEnoughQuota"}
+    pod["status"] = {"phase": "Pending", "conditions": [condition]}
+    assert not is_listed(pod, bypassed=(scheduler,))
+    # The API server writes this one with a pod that is created with a scheduling gate.
+    gated = {**condition, "reason": "SchedulingGated"}
+    pod["status"] = {"phase": "Pending", "conditions": [gated]}
+    assert not is_listed(pod, bypassed=(scheduler,))
 
 
 def test_a_class_that_it_does_not_know_gets_no_answer() -> None:

@@ -11,9 +11,12 @@ from typing import Literal, get_args
 
 import msgspec
 
-from shared.contracts.annotations import SCHEDULE
+from shared.contracts.annotations import GANG, SCHEDULE
 from shared.contracts.verdicts import Condition, Reason, ShapeReport, Verdict, Why
 from shared.dialects.discovery import OWN_SCHEDULER
+from shared.dialects.owner_kinds import OWNER_KINDS
+from shared.dialects.workload_sizes import ALL
+from shared.kube.resources import PODS
 from shared.model.gang_keys import has_objects
 from shared.model.objects import GROUP_NAME_SCOPE, Owner, PodPhase
 from tutti.why.facts import PODS_MISSING, Facts, Group, MemberPod, belongs, declared_gang
@@ -35,6 +38,8 @@ State = Literal[
     "completed",
 ]
 _URGENCY: tuple[State, ...] = get_args(State)
+#: Kinds whose objects are one gang if their annotation says so.
+_GANG_KINDS = frozenset(one.resource.kind for one in OWNER_KINDS) - {PODS.kind}
 _NOT_WAITING = Why(reason="", sentence="")
 
 
@@ -121,7 +126,24 @@ def explain(facts: Facts) -> Answer:
         states = Counter(gang.state for gang in gangs)
         counts = ", ".join(f"{states[state]} {state}" for state in _URGENCY if states[state])
         sentence = f"{facts.title} has {len(gangs)} gangs ({counts}); the first: {sentence}"
+    if gangs[0].state != "completed":
+        sentence = "; ".join([sentence, *_undeclared(facts)])
     return _answer(facts, sentence, gangs[0].state, gangs)
+
+
+def _undeclared(facts: Facts) -> Iterator[str]:
+    """A sentence about an object whose pods only name a scheduler, where users expect a gang."""
+    pods = [each.pod for each in facts.pods]
+    if len(pods) < 2 or facts.kind not in _GANG_KINDS:
+        return
+    declared = any(one.group_min_member or not one.group_implied for one in pods)
+    if declared or any(one.min_member > 1 for one in facts.groups):
+        return
+    if all(any(belongs(each, group) for group in facts.groups) for each in facts.pods):
+        yield (
+            f"nothing declares its {len(pods)} pods one gang, so each is placed by itself: with "
+            f"the annotation {GANG}: {ALL} on the {facts.kind} they start together"
+        )
 
 
 def _nothing(facts: Facts) -> Answer:

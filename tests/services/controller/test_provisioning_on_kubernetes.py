@@ -130,6 +130,35 @@ async def test_one_request_has_a_template_for_each_pod_shape(
 
 
 @pytest.mark.usefixtures("served")
+async def test_later_pods_of_min_resources_have_a_template_of_their_requests(
+    desk: Desk, control_plane: ControlPlane, api: RawClient, namespace: str
+) -> None:
+    """It has no node selector, and tolerates what the pods of its gang do."""
+    pods = await make_pods(api, namespace)
+    verdict = make_verdict(uid="", dialect="", namespace=namespace)
+    worker = pods[1]["metadata"]
+    requests = (("cpu", 1_500), ("memory", 1 << 30), ("nvidia.com/gpu", 2), ("pods", 1))
+    sets = (
+        PodSet(name=worker["name"], uid=worker["uid"], count=1),
+        PodSet(name=worker["name"], uid=worker["uid"], count=3, requests=requests),
+    )
+    async with controllers(desk.url, control_plane.admin_kubeconfig, "status"):
+        await desk.say(wanting(verdict, pods, pod_sets=sets))
+        await desk.all_written(CONSUMER)
+    (request,) = await requests_in(api, namespace)
+    assert [one["count"] for one in request["spec"]["podSets"]] == [1, 3]
+    later = (await templates_in(api, namespace))[template_name(FIRST, 1)]["template"]["spec"]
+    (container,) = later["containers"]
+    assert container["resources"] == {
+        "requests": {"cpu": "1500m", "memory": "1Gi", "nvidia.com/gpu": "2"},
+        "limits": {"nvidia.com/gpu": "2"},
+    }
+    assert "nodeSelector" not in later
+    for key in ("gpu", "nvidia.com/gpu"):
+        assert {"key": key, "operator": "Exists"} in later["tolerations"]
+
+
+@pytest.mark.usefixtures("served")
 async def test_a_controller_that_dies_at_any_point_requests_nothing_twice(
     desk: Desk, control_plane: ControlPlane, api: RawClient, namespace: str
 ) -> None:
@@ -329,3 +358,54 @@ async def test_a_refusal_is_reported_unless_the_verdict_has_it(
         await desk.all_written(CONSUMER)
         await eventually(lambda: len(reports) == 2)
     assert {one.message for one in reports} == {refusal}
+
+
+@pytest.mark.usefixtures("served")
+async def test_a_controller_that_dies_at_any_point_deletes_the_request_of_a_placed_gang(
+    desk: Desk, control_plane: ControlPlane, api: RawClient, namespace: str
+) -> None:
+    pods = await make_pods(api, namespace)
+    verdict = wanting(make_verdict(uid="", dialect="", namespace=namespace), pods)
+    for milliseconds in (0, 4, 8, 16, 32, 64):
+        async with controllers(desk.url, control_plane.admin_kubeconfig, "status"):
+            await desk.say(verdict)
+            await desk.all_written(CONSUMER)
+        (request,) = await requests_in(api, namespace)
+        uids = (request["metadata"]["uid"],)
+        placed = Provisioning(obsolete=(FIRST,), obsolete_uids=uids)
+        running = msgspec.structs.replace(verdict, phase="Running", provisioning=placed)
+        async with controllers(desk.url, control_plane.admin_kubeconfig, "status"):
+            await desk.say(running)
+            await asyncio.sleep(milliseconds / 1000)
+        async with controllers(desk.url, control_plane.admin_kubeconfig, "status"):
+            # Sooner than NATS delivers it again.
+            await desk.say(running)
+            await desk.all_written(CONSUMER)
+        assert await requests_in(api, namespace) == []
+        assert await templates_in(api, namespace) == {}
+
+
+@pytest.mark.usefixtures("served")
+async def test_the_request_of_a_gang_that_was_created_again_stays(
+    desk: Desk, control_plane: ControlPlane, api: RawClient, namespace: str
+) -> None:
+    """A controller reads the deletion of the first one late; both have the same name."""
+    pods = await make_pods(api, namespace)
+    verdict = wanting(make_verdict(uid="", dialect="", namespace=namespace), pods)
+    async with controllers(desk.url, control_plane.admin_kubeconfig, "status"):
+        await desk.say(verdict)
+        await desk.all_written(CONSUMER)
+        (first,) = await requests_in(api, namespace)
+        placed = Provisioning(obsolete=(FIRST,), obsolete_uids=(first["metadata"]["uid"],))
+        running = msgspec.structs.replace(verdict, phase="Running", provisioning=placed)
+        await desk.say(running)
+        await desk.all_written(CONSUMER)
+        await desk.say(verdict)
+        await desk.all_written(CONSUMER)
+        (second,) = await requests_in(api, namespace)
+        assert second["metadata"]["uid"] != first["metadata"]["uid"]
+        templates = await templates_in(api, namespace)
+        await desk.say(running)
+        await desk.all_written(CONSUMER)
+    assert await requests_in(api, namespace) == [second]
+    assert await templates_in(api, namespace) == templates

@@ -7,7 +7,7 @@ import pytest
 
 from shared.contracts.verdicts import Condition, ShapeReport
 from tests.tutti.why.situations import answer, gang, member
-from tutti.why.explanation import State
+from tutti.why.explanation import Answer, State
 from tutti.why.facts import Group, MemberPod
 from tutti.why.planner_liveness import PlannerLiveness
 
@@ -446,3 +446,37 @@ def test_members_are_counted_by_role() -> None:
     found = answer(*pods, groups=(gang("Running"),))
     assert found.gangs[0].roles == {"ps": {"Running": 1}, "worker": {"Pending": 1, "Running": 1}}
     assert answer(*PLACED, groups=(gang("Running"),)).gangs[0].roles == {}
+
+
+def _children(*, implied: bool = True, least: int = 1) -> Answer:
+    """A JobSet of two Jobs, whose pods name a scheduler and nothing else."""
+    pods = [member(f"p-{index}", group=f"podgroup-{index // 2}") for index in range(4)]
+    pods = [
+        msgspec.structs.replace(one, pod=msgspec.structs.replace(one.pod, group_implied=implied))
+        for one in pods
+    ]
+    groups = tuple(gang("Inqueue", "0 of 1", least=least, name=f"podgroup-{n}") for n in range(2))
+    return answer(*pods, groups=groups, kind="JobSet")
+
+
+def test_an_object_whose_pods_nothing_declares_one_gang_says_so() -> None:
+    found = _children()
+    assert found.sentence.endswith(
+        "; nothing declares its 4 pods one gang, so each is placed by itself: with the annotation "
+        "tutti.dev/gang: all on the JobSet they start together"
+    )
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        pytest.param(_children(implied=False), id="its pods name their groups"),
+        pytest.param(_children(least=2), id="a generated group has the declared minimum"),
+        pytest.param(
+            answer(member("p-0", node="n"), groups=(gang("Running", least=1),), kind="Job"),
+            id="it has one pod",
+        ),
+    ],
+)
+def test_other_objects_do_not_say_so(found: Answer) -> None:
+    assert "nothing declares" not in found.sentence

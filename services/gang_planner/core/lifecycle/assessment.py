@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from services.gang_planner.core.cycle_context import CycleContext
 from services.gang_planner.core.framework.policy_set import PolicySet
-from services.gang_planner.core.lifecycle import provisioning, uniform_members
+from services.gang_planner.core.lifecycle import promises, provisioning, uniform_members
 from services.gang_planner.core.lifecycle.effects import report
 from services.gang_planner.core.lifecycle.transitions import AFTER_START, BEFORE_START, apply_event
 from services.gang_planner.core.queueing.need import is_too_large, need_of
@@ -97,11 +97,14 @@ def assess(work: CycleContext, actions: Sequence[str], gang: Gang) -> None:
     state.gangs.count_phase(gang, "" if silent else _STAGES.get(history.state, gang.phase))
     if history.started:
         gang.queue.promise(gang.gang_id, {})
+        # Its next run needs one of its own.
+        gang.request = None
     gang.pending_reason = None if silent else _pending_reason(work, gang)
     if gang.pending_reason is PendingReason.PLACEMENT_DEADLINE:
         gang.queue.promise(gang.gang_id, {})
     _wait_outside(state, policies, gang, now_ms)
     _wait_in_backlog(work, actions, gang, silent=silent)
+    promises.limit_promise(work, gang)
 
 
 def _wait_in_backlog(

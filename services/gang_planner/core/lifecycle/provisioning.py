@@ -10,14 +10,14 @@ from typing import Final
 import msgspec
 
 from services.gang_planner.core.cycle_context import CycleContext
-from services.gang_planner.core.queueing.provisioning import request_for
+from services.gang_planner.core.queueing.provisioning import request_for, unrequestable_words
 from services.gang_planner.core.state.existing_requests import LOST, request_of, requests_of
 from services.gang_planner.core.state.gang_requests import GangRequest, class_of, is_served
 from services.gang_planner.core.state.gangs import Gang
 from services.gang_planner.core.state.needs import Need, ProvisioningStage
 from services.gang_planner.core.state.planner_state import State
 from shared.contracts.pending_reasons import PendingReason
-from shared.contracts.provisioning import POD_SETS_MAX, parse_request_name
+from shared.contracts.provisioning import parse_request_name
 from shared.contracts.questions import RequestRefused
 from shared.contracts.verdicts import Verdict
 from shared.model.reference_objects import ProvisioningRequest
@@ -46,7 +46,7 @@ def review(work: CycleContext, gang: Gang, need: Need) -> tuple[Need, PendingRea
         gang.request = None
         return need, PendingReason.PROVISIONING_UNAVAILABLE
     request = gang.request = _current(work, gang, need)
-    if len(request.sets) > POD_SETS_MAX:
+    if unrequestable_words(work.state, request):
         return need, PendingReason.PROVISIONING_UNAVAILABLE
     if not request.open:
         return _at(need, ProvisioningStage.UNREQUESTED), None
@@ -98,7 +98,7 @@ def _current(work: CycleContext, gang: Gang, need: Need) -> GangRequest:
         known = wanted
     else:
         # Ids of shapes may have changed, and the queue of the gang.
-        known.sets, known.amounts = wanted.sets, wanted.amounts
+        known.sets, known.amounts, known.units = wanted.sets, wanted.amounts, wanted.units
     attempts = requests_of(work.state, gang)
     found = next((one for one in reversed(attempts) if one.digest == known.name.digest), None)
     if found is None or found.attempt < known.name.attempt:
@@ -167,7 +167,8 @@ def _next(request: GangRequest) -> GangRequest:
 
 def _attempt(request: GangRequest, attempt: int) -> GangRequest:
     """The request of another attempt, not open."""
-    return GangRequest(request.name._replace(attempt=attempt), request.sets, request.amounts)
+    name = request.name._replace(attempt=attempt)
+    return GangRequest(name, request.sets, request.amounts, units=request.units)
 
 
 def _at(need: Need, stage: ProvisioningStage) -> Need:

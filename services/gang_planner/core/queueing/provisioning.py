@@ -1,7 +1,8 @@
 """Which pods a gang requests capacity for, and whether its quota allows it.
 
-The minimum is requested. Only requests count the amounts of open requests as used, so the placement
-of gangs does not depend on cycles that wrote no records.
+The minimum is requested, and the reserved units of its `minResources`: an autoscaler does not see
+the later pods for which these stand. Only requests count the amounts of open requests as used, so
+the placement of gangs does not depend on cycles that wrote no records.
 """
 
 from collections import Counter
@@ -12,7 +13,8 @@ from services.gang_planner.core.state.gang_requests import GangRequest, class_of
 from services.gang_planner.core.state.gangs import Gang
 from services.gang_planner.core.state.needs import RESERVED, Need, Wanted
 from services.gang_planner.core.state.planner_state import State
-from shared.contracts.provisioning import RequestName, content_digest
+from shared.contracts.provisioning import POD_SETS_MAX, RequestName, content_digest
+from shared.model.bounds import POD_RESOURCES_MAX
 from shared.model.invariants import required
 
 if TYPE_CHECKING:
@@ -20,17 +22,45 @@ if TYPE_CHECKING:
 
 
 def request_for(state: State, gang: Gang, need: Need, attempt: int) -> GangRequest:
-    """The request of this attempt for the gang's minimum; it is not open."""
+    """The request of this attempt for the gang's minimum and its units; it is not open."""
     shapes = state.shapes.entries
     counts = _pods_by_shape(state, need)
-    sets = tuple(sorted(counts.items(), key=lambda one: shapes[one[0]].encoded))
-    content = [(shapes[shape_id].encoded, count) for shape_id, count in sets]
+    in_order = sorted(counts, key=lambda one: shapes[one].encoded)
+    units: dict[int, int] = {}
+    for _, shape_id, count in (one for one in need.wanted if one[0] == RESERVED):
+        # Units that request what one of its pods does are further pods of that shape.
+        requests = shapes[shape_id].shape.requests
+        same = next((one for one in in_order if shapes[one].shape.requests == requests), None)
+        chosen = units if same is None else counts
+        key = shape_id if same is None else same
+        chosen[key] = chosen.get(key, 0) + count
+    sets, of_units = (
+        tuple(sorted(one.items(), key=lambda item: shapes[item[0]].encoded))
+        for one in (counts, units)
+    )
+    content = [(shapes[shape_id].encoded, count) for shape_id, count in (*sets, *of_units)]
     digest = content_digest(class_of(gang.queue), parameters_of(gang.queue), content)
     amounts: Counter[int] = Counter()
-    for shape_id, count in sets:
+    for shape_id, count in (*sets, *of_units):
         for row, amount in shapes[shape_id].pairs:
             amounts[row] += amount * count
-    return GangRequest(RequestName(gang.gang_id, digest, attempt), sets, dict(amounts))
+    name = RequestName(gang.gang_id, digest, attempt)
+    return GangRequest(name, sets, dict(amounts), units=of_units)
+
+
+def unrequestable_words(state: State, request: GangRequest) -> str:
+    """Why no ProvisioningRequest can ask for the gang's pods and units; "" if one can."""
+    sets = len(request.sets) + len(request.units)
+    if sets > POD_SETS_MAX:
+        return f"its pods have {sets} shapes, and a ProvisioningRequest has at most {POD_SETS_MAX}"
+    widest = max((len(state.shapes.entries[unit].pairs) for unit, _ in request.units), default=0)
+    if widest > POD_RESOURCES_MAX:
+        # A verdict has the names of all of them.
+        return (
+            f"its minResources divide into pods of {widest} resources, and Tutti judges pods of at "
+            f"most {POD_RESOURCES_MAX}"
+        )
+    return ""
 
 
 def _pods_by_shape(state: State, need: Need) -> dict[int, int]:

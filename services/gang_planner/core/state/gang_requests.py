@@ -22,8 +22,10 @@ class GangRequest(msgspec.Struct, eq=False):
     name: RequestName
     #: (shape id, number of pods), in the order of the request's sets.
     sets: tuple[tuple[int, int], ...]
-    #: Amounts of all its pods, by resource row.
+    #: Amounts of all its pods and units, by resource row.
     amounts: dict[int, int]
+    #: The same as `sets` of reserved units of `minResources`, for which no pods exist.
+    units: tuple[tuple[int, int], ...] = ()
     #: The gang's turn has come, and its quota suffices: the request is to be created.
     open: bool = False
     #: The cluster state has shown it.

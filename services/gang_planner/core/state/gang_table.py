@@ -244,6 +244,7 @@ class GangTable:
                 self.twins[uid] = group
                 self.retired[uid] = None
         gang.group = chosen
+        _note_phase(gang, at_ms)
         if chosen is not None:
             gang.created_ms = chosen.created_ms if chosen.uid else gang.created_ms
             if chosen.by_owner:
@@ -487,3 +488,11 @@ def _keep_standing(gang: Gang, chosen: PodGroup | None) -> None:
         gang.kept = None
     elif gang.group is not None and gang.key[0] not in UNNAMED:
         gang.kept = Kept(gang.queue.name, gang.priority, gang.group.settings)
+
+
+def _note_phase(gang: Gang, at_ms: int) -> None:
+    """Note since when the gang's group is Inqueue."""
+    if gang.group is None or gang.group.phase != "Inqueue":
+        gang.inqueue_ms = 0
+    elif not gang.inqueue_ms:
+        gang.inqueue_ms = at_ms

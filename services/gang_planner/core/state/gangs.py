@@ -43,7 +43,7 @@ from shared.dialects.discovery import preferred_dialects
 from shared.model.gang_keys import UNNAMED, GangKey
 from shared.model.invariants import InvariantViolation
 from shared.model.minimums import MemberDeclarations, binding_role_minima
-from shared.model.objects import Owner, Pod, PodGroup, SubGroup
+from shared.model.objects import Owner, Pod, PodGroup, Resources, SubGroup
 
 if TYPE_CHECKING:
     from services.gang_planner.core.state.node_capacity import NodeCapacity
@@ -194,6 +194,15 @@ class Gang(msgspec.Struct, eq=False):
     bound_ms: int = 0
     #: The newest eviction of members; None: there was none, or it has been placed since.
     evicted: Evicted | None = None
+    #: When CLUSTER first showed its group Inqueue; 0: the group is in another phase.
+    inqueue_ms: int = 0
+    #: Its promise was withdrawn, because it cannot start for too long (`lifecycle.promises`).
+    promise_ended: bool = False
+    #: Its `minResources` when nodes that were added for its pods did not hold them
+    #: (`Verdict.out_of_reach`); None: there was no such case, or it has been placed since.
+    out_of_reach: Resources | None = None
+    #: The number of nodes when its members became Unschedulable; None: they are not.
+    nodes_when_marked: int | None = None
     #: The last member that a policy refused, with the API server's message.
     refusal: str = ""
     #: The reason for the end of its last hold; "" after a new one was opened.

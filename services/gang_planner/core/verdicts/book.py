@@ -26,7 +26,12 @@ from services.gang_planner.core.state.member_states import (
     SUCCEEDED,
 )
 from services.gang_planner.core.state.planner_state import State
-from services.gang_planner.core.verdicts import hold_messages, pod_refs, provisioning_messages
+from services.gang_planner.core.verdicts import (
+    hold_messages,
+    new_nodes,
+    pod_refs,
+    provisioning_messages,
+)
 from services.gang_planner.core.verdicts.conditions import conditions, meaning
 from services.gang_planner.core.verdicts.debounce import RUSH, HeldBack
 from services.gang_planner.core.verdicts.member_messages import disagreement_words
@@ -311,12 +316,14 @@ def _build(turn: _Turn, gang: Gang, reason: PendingReason | None, last: Verdict 
     why = None
     waiting: tuple[PodRef, ...] = ()
     unschedulable = 0
+    new_nodes.recall_reach(gang, last)
     if reason is not None:
         before = last.why if last is not None else None
         kept = before is not None and before.reason == reason
         why = turn.explainer.why(gang, reason, before.since_ms if before and kept else now_ms)
         helped = turn.explainer.helped(gang, why)
         waiting, unschedulable = pod_refs.waiting(gang, helped, _nominated(state, gang))
+    new_nodes.note_reach(gang, why, unschedulable, state.nodes.count)
     counts, history, members = gang.counts, gang.history, len(gang.members)
     owner = gang.owner if group is None or is_of_pods(group) else None
     known = last.conditions if last is not None else ()
@@ -345,6 +352,7 @@ def _build(turn: _Turn, gang: Gang, reason: PendingReason | None, last: Verdict 
         attempt=history.attempt,
         waiting=waiting,
         unschedulable=unschedulable,
+        out_of_reach=new_nodes.is_out_of_reach(gang),
         placed=pod_refs.placed(gang, last),
         evicted=gang.evicted.pods if gang.evicted else (),
         ended=pod_refs.ended(gang),

@@ -81,7 +81,10 @@ def conditions(
         claims.append(_duration_shortened(gang, state.defaults))
     refused = gang.request is not None and bool(gang.request.refusal)
     if refused or requests_of(state, gang) or not known.keys().isdisjoint(_OF_REQUESTS):
-        claims += [_provisioned(state, gang), _provisioning_failed(state, gang)]
+        claims += [
+            _provisioned(state, gang, known.get("Provisioned")),
+            _provisioning_failed(state, gang),
+        ]
     found = (_condition(one, known.get(one.type), gang.shown_phase, now_ms) for one in claims)
     return tuple(one for one in found if one is not None)
 
@@ -175,8 +178,11 @@ def _degraded(gang: Gang, holds: Sequence[Hold], names: Sequence[str]) -> _Claim
     return _Claim("Degraded", True, "BelowQuorum", degraded_in_words(gang, holds, names))
 
 
-def _provisioned(state: State, gang: Gang) -> _Claim:
+def _provisioned(state: State, gang: Gang, last: Condition | None) -> _Claim:
     message = provisioned_message(state, gang)
+    if message is None and gang.history.started and last is not None and last.status == "True":
+        # The request by which it was placed has been deleted.
+        message = last.message
     return _Claim(
         "Provisioned", message is not None, "Provisioned" if message else "", message or ""
     )

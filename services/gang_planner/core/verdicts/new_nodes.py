@@ -18,16 +18,18 @@ from services.gang_planner.core.placement.domains import counts_by_domain, domai
 from services.gang_planner.core.placement.gang_placement import GangPlacement
 from services.gang_planner.core.placement.parts import Group
 from services.gang_planner.core.placement.session import Session
+from services.gang_planner.core.queueing import min_resources
 from services.gang_planner.core.state.columns import Bools
-from services.gang_planner.core.state.gangs import Bucket
+from services.gang_planner.core.state.gangs import Bucket, Gang
 from services.gang_planner.core.state.needs import Need, Outlook, ProvisioningStage, Structure
 from services.gang_planner.core.state.node_capacity import NodeCapacity
 from services.gang_planner.core.state.planner_state import State
 from services.gang_planner.core.state.pod_shapes import ShapeEntry
 from services.gang_planner.core.state.queues import QueueEntry
 from shared.contracts.pod_reasons import NewNodes
+from shared.contracts.verdicts import Verdict, Why
 from shared.model.bounded_text import joined
-from shared.model.objects import NetworkTopology, SelectorTerm, Shape
+from shared.model.objects import NetworkTopology, Resources, SelectorTerm, Shape
 
 _HOSTNAME: Final = "kubernetes.io/hostname"
 #: A label and a field that differ on each node.
@@ -36,6 +38,8 @@ _WORDS: Final = {
     NewNodes.DOMAIN_FULL: "new nodes would not help: capacity outside its domain is free",
     NewNodes.NO_DOMAIN: "new nodes would not help: they would be in no HyperNode",
     NewNodes.NAMED_NODES: "new nodes would not help: members or their volumes name their nodes",
+    NewNodes.MIN_RESOURCES_OUT_OF_REACH: "no nodes are requested: an autoscaler counts only pods "
+    "that exist, and new nodes for these would not hold the rest of its minResources",
     NewNodes.PROVISIONED: "its ProvisioningRequest is provisioned, so no more nodes are requested",
     NewNodes.RESERVED: "it would fit without the reservations for other gangs",
 }
@@ -52,15 +56,56 @@ def in_words(outlook: Outlook) -> str:
     return _WORDS.get(outlook.new_nodes, "")
 
 
-def of_bucket(bucket: Bucket, outlook: Outlook) -> Outlook:
-    """The outlook of a bucket's gangs: while it is not known whether an eviction would make room
-    for them, no node is bought, and none beside those of a ProvisioningRequest.
+def of_gang(gang: Gang, bucket: Bucket, outlook: Outlook) -> Outlook:
+    """The outlook of a gang of a bucket: while it is not known whether an eviction would make room
+    for it, no node is bought, and none beside those of a ProvisioningRequest, or if nodes were
+    added for it before that did not hold the rest of its `minResources`.
     """
     if bucket.need.provisioning is ProvisioningStage.PROVISIONED:
         return Outlook(NewNodes.PROVISIONED)
-    if bucket.searches_due and outlook.new_nodes in {NewNodes.HELP, NewNodes.OTHER_KIND}:
+    if outlook.new_nodes not in {NewNodes.HELP, NewNodes.OTHER_KIND}:
+        return outlook
+    if bucket.searches_due:
         return Outlook(NewNodes.MAY_PREEMPT)
+    if bucket.need.reserved and is_out_of_reach(gang):
+        return Outlook(NewNodes.MIN_RESOURCES_OUT_OF_REACH)
     return outlook
+
+
+def is_out_of_reach(gang: Gang) -> bool:
+    """Whether nodes that were added for the gang's pods did not hold its present `minResources`."""
+    return gang.out_of_reach is not None and gang.out_of_reach == _declared(gang)
+
+
+def recall_reach(gang: Gang, last: Verdict | None) -> None:
+    """Read `out_of_reach` from a verdict that an earlier planner published."""
+    if last is not None and last.out_of_reach and gang.out_of_reach is None:
+        gang.out_of_reach = _declared(gang)
+
+
+def note_reach(gang: Gang, why: Why | None, marked: int, nodes: int) -> None:
+    """Note whether nodes that were added for a gang's pods did not hold its `minResources`.
+
+    Args:
+        gang: The gang.
+        why: Why it waits now; None: it does not.
+        marked: How many of its members are Unschedulable now.
+        nodes: How many nodes exist.
+    """
+    if gang.have():
+        gang.out_of_reach = gang.nodes_when_marked = None
+    elif marked:
+        if gang.nodes_when_marked is None:
+            gang.nodes_when_marked = nodes
+    elif why is not None and why.pod_reason == NewNodes.MIN_RESOURCES.value:
+        # If no node has joined, capacity was freed for its pods: it may be marked again.
+        if gang.nodes_when_marked is not None and nodes > gang.nodes_when_marked:
+            gang.out_of_reach = _declared(gang)
+        gang.nodes_when_marked = None
+
+
+def _declared(gang: Gang) -> Resources | None:
+    return gang.group.min_resources if gang.group is not None else None
 
 
 class Forecast:
@@ -99,6 +144,40 @@ class Forecast:
             return Outlook()
         return self._in_domains(need, need.structure, attempt, base, fragments=fragments)
 
+    def reaches_min_resources(
+        self, need: Need, queue: QueueEntry, groups: Sequence[Group], missing: int
+    ) -> bool:
+        """Whether new nodes for the pods that do not fit would also hold the rest of the gang's
+        `minResources`, by the sums of free amounts.
+
+        A new node is one like a node of the cluster. If no node would hold one of these pods even
+        when empty, it is not known: True.
+
+        Args:
+            need: A refused need with reserved units.
+            queue: Its queue.
+            groups: The pods, placed as far as they fit, and discarded.
+            missing: How many pods of the quorum do not fit.
+        """
+        nodes = self._state.nodes
+        base = self._session.allowed_nodes(queue, need.structure)
+        kinds = np.ones(nodes.size, dtype=np.bool_) if base is None else base[: nodes.size].copy()
+        added = np.zeros(nodes.size, dtype=np.int64)
+        for group in groups:
+            left = min(group.left, missing)
+            missing -= left
+            if left:
+                counts = self._emptied().fits.counts(group.shape)
+                kinds &= counts > 0
+                added += -(-left // np.maximum(counts, 1))
+        if not kinds.any():
+            return True
+        nodes.allocatable.ensure(*self._session.node_capacity.free.cells.shape)
+        for one in min_resources.requirements(self._session, need):
+            row = self._state.resources.row(one.resource)
+            kinds &= one.free + added * nodes.allocatable.cells[row, : nodes.size] >= one.needed
+        return bool(kinds.any())
+
     def _of_named_nodes(self, groups: Sequence[Group]) -> set[tuple[str, int]]:
         """The roles and shapes whose members only named nodes may hold, with too little free
         capacity for all of them.
@@ -128,9 +207,7 @@ class Forecast:
         for group in groups:
             if group.fit:
                 continue
-            if self._empty is None:
-                self._empty = self._other(self._state.node_capacity.emptied())
-            counts = self._empty.fits.counts(group.shape)
+            counts = self._emptied().fits.counts(group.shape)
             if not bool((counts if base is None else counts * base).any()):
                 found |= {(group.role, shape.id): shape for shape in group.shapes}
         return found
@@ -197,6 +274,11 @@ class Forecast:
             anywhere += min(int(usable.sum()), group.wanted)
             inside += np.minimum(counts_by_domain(widest, usable, around), group.wanted)
         return anywhere > int(inside.max(initial=0))
+
+    def _emptied(self) -> Session:
+        if self._empty is None:
+            self._empty = self._other(self._state.node_capacity.emptied())
+        return self._empty
 
     def _other(self, node_capacity: NodeCapacity) -> Session:
         """A session for a copy of the node capacity."""

@@ -11,6 +11,7 @@ from heapq import nsmallest
 from typing import Final
 
 from services.gang_planner.core.constraints.filters.resources_fit import INSUFFICIENT, TOO_MANY_PODS
+from services.gang_planner.core.lifecycle.promises import promised_unready
 from services.gang_planner.core.placement.gang_placement import GangPlacement
 from services.gang_planner.core.placement.parts import Group
 from services.gang_planner.core.placement.session import Session
@@ -30,7 +31,7 @@ from services.gang_planner.core.verdicts.hold_messages import (
     owners_of_reservations,
 )
 from services.gang_planner.core.verdicts.member_messages import disagreement_words
-from services.gang_planner.core.verdicts.new_nodes import Forecast, of_bucket
+from services.gang_planner.core.verdicts.new_nodes import Forecast, is_out_of_reach, of_gang
 from services.gang_planner.core.verdicts.new_nodes import in_words as outlook_in_words
 from services.gang_planner.core.verdicts.preemption_messages import ended_words
 from services.gang_planner.core.verdicts.quota_messages import (
@@ -42,6 +43,7 @@ from services.gang_planner.core.verdicts.quota_messages import (
     shortage_in_words,
     shortage_reasons,
     unattainable_in_words,
+    with_unready,
 )
 from services.gang_planner.core.verdicts.sentences import SENTENCES
 from shared.contracts import codec
@@ -74,9 +76,11 @@ class Explainer:
         self._holders: dict[tuple[str, int], tuple[tuple[str, ...], int]] = {}
         #: Explanations shared by gangs of a bucket and a namespace that wait for the same reason
         #: since the same time.
-        self._said: dict[tuple[Bucket, PendingReason, int, str], Why] = {}
+        self._said: dict[tuple[Bucket, PendingReason, int, str, bool], Why] = {}
         #: (namespace, "namespace/name", end) of gangs with reservations; None: not read yet.
         self._reservations: list[tuple[str, str, int]] | None = None
+        #: Gangs that count for admission and cannot start; None: not read yet.
+        self._unready: list[Gang] | None = None
         #: The queues of each queue's subtree, including itself, by name.
         self._subtrees: dict[str, list[QueueEntry]] | None = None
 
@@ -88,7 +92,7 @@ class Explainer:
         if reason != bucket.reason or self._state.holds.of(gang) or disagreement_words(gang):
             return self._why(gang, reason, since_ms)
         # No part of the explanation is specific to this gang.
-        key = bucket, reason, since_ms, gang.namespace
+        key = bucket, reason, since_ms, gang.namespace, is_out_of_reach(gang)
         said = self._said.get(key)
         if said is None:
             said = self._said[key] = self._why(gang, reason, since_ms)
@@ -100,7 +104,7 @@ class Explainer:
         outlook = found.outlook
         if gang.bucket is not None:
             reason = self._device_reason(gang.bucket, reason)
-            outlook = of_bucket(gang.bucket, outlook)
+            outlook = of_gang(gang, gang.bucket, outlook)
             words = outlook_in_words(outlook)
             if outlook.new_nodes is NewNodes.RESERVED:
                 owners = self._reserved_for(gang)
@@ -137,7 +141,7 @@ class Explainer:
         bucket = gang.bucket
         if bucket is None or bucket.explanation is None:
             return ()
-        new_nodes, too_large = of_bucket(bucket, bucket.explanation.outlook)
+        new_nodes, too_large = of_gang(gang, bucket, bucket.explanation.outlook)
         word = pod_reason(PendingReason(why.reason), new_nodes)
         if word == UNSCHEDULABLE:
             return [uid for members in gang.waiting.values() for uid in members]
@@ -208,6 +212,7 @@ class Explainer:
         state = self._state
         if need.reserved and self._fits(plain := need.without_reserved(), queue):
             return self._min_resources(need, plain, queue)
+        whole = need
         need = need.without_reserved() if need.reserved else need
         attempt = GangPlacement(self._session, queue, need, members_max=need.quorum or 1)
         attempt.run_partly()
@@ -251,12 +256,17 @@ class Explainer:
         if need.avoid:
             blocking["node(s) refused one of its members recently"] = len(need.avoid)
         holders, holders_count = self._holding(need.queue, short)
+        outlook = self._forecast.outlook(need, queue, attempt, fragments=fragments)
+        if outlook.new_nodes is NewNodes.HELP and whole.reserved:
+            needed = max((need.quorum or 1) - fitting, 0)
+            if not self._forecast.reaches_min_resources(whole, queue, attempt.groups, needed):
+                outlook = Outlook(NewNodes.MIN_RESOURCES_OUT_OF_REACH)
         return Explanation(
             sentence=_sentence(state.nodes.count, domains, blocking, short, fitting, wanted),
             shapes=tuple(reports),
             holders=holders,
             holders_count=holders_count,
-            outlook=self._forecast.outlook(need, queue, attempt, fragments=fragments),
+            outlook=outlook,
         )
 
     def _fits(self, need: Need, queue: QueueEntry) -> bool:
@@ -330,9 +340,22 @@ class Explainer:
         minimum = gang.group.min_resources or () if gang.group is not None else ()
         amounts = gang.queue.minimum(minimum)
         first = first_in_line(self._state, gang)
-        if first is not gang or not gang.queue.excess(amounts, promised=True):
+        if first is not gang:
             return not_admitted(self._state, self._session, gang, first)
-        return PendingReason.NOT_ENOUGH_QUOTA, self._over_quota(gang.queue, amounts, promised=True)
+        if self._unready is None:
+            self._unready = promised_unready(self._state)
+        counted = self._unready
+        if gang.queue.excess(amounts, promised=True):
+            reason = PendingReason.NOT_ENOUGH_QUOTA
+            found = self._over_quota(gang.queue, amounts, promised=True)
+            chain = set(gang.queue.chain)
+            counted = [one for one in counted if not chain.isdisjoint(one.queue.chain)]
+        else:
+            reason, found = not_admitted(self._state, self._session, gang, first)
+            if reason is PendingReason.NOT_ENOUGH_QUOTA:
+                # A ResourceQuota is short, which counts the groups of its namespace.
+                counted = [one for one in counted if one.namespace == gang.namespace]
+        return reason, with_unready(self._state, gang, found, counted)
 
     def _over_quota(
         self, entry: QueueEntry, amounts: dict[int, int], *, promised: bool

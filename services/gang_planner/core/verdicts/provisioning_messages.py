@@ -2,24 +2,31 @@
 requests that the controller creates and deletes.
 """
 
+from collections.abc import Sequence
 from typing import Final
 
 import msgspec
 
+from services.gang_planner.core.queueing.provisioning import unrequestable_words
 from services.gang_planner.core.state.existing_requests import (
     LOST,
     UNANSWERED,
     request_of,
     requests_of,
 )
-from services.gang_planner.core.state.gang_requests import class_of, is_served, parameters_of
+from services.gang_planner.core.state.gang_requests import (
+    GangRequest,
+    class_of,
+    is_served,
+    parameters_of,
+)
 from services.gang_planner.core.state.gangs import Gang
 from services.gang_planner.core.state.planner_state import State
 from shared.contracts.annotations import PROVISIONING_CLASS
 from shared.contracts.pending_reasons import PendingReason
-from shared.contracts.provisioning import POD_SETS_MAX
 from shared.contracts.verdicts import PodSet, Provisioning, Verdict
 from shared.kube.resources import PROVISIONING_REQUESTS
+from shared.model.invariants import required
 from shared.model.reference_objects import ProvisioningRequest, ProvisioningState
 
 #: Requests deleted at a time; the next verdict names more, once CLUSTER shows that these are gone.
@@ -57,8 +64,7 @@ def unavailable_words(state: State, gang: Gang) -> str:
             f"queue {gang.queue.name} asks for ProvisioningRequests (annotation "
             f"{PROVISIONING_CLASS}), and the API server does not serve {title}"
         )
-    sets = len(gang.request.sets) if gang.request is not None else 0
-    return f"its pods have {sets} shapes, and a ProvisioningRequest has at most {POD_SETS_MAX}"
+    return unrequestable_words(state, _request(gang))
 
 
 def provisioned_message(state: State, gang: Gang) -> str | None:
@@ -88,22 +94,25 @@ def failure(state: State, gang: Gang) -> tuple[str, str] | None:
 def requests(state: State, gang: Gang) -> Provisioning | None:
     """The requests to create and to delete for a gang; None: there are none."""
     existing = requests_of(state, gang)
+    if _is_placed(state, gang):
+        # cluster-autoscaler books the capacity of a request for ten minutes, beside the pods.
+        return _deletion(existing)
     if gang.have() or gang.history.started:
         # Its capacity is in use: what is not provided yet is not needed any more.
-        return _deletion([one.name for one in existing if one.state in UNANSWERED])
+        return _deletion([one for one in existing if one.state in UNANSWERED])
     request = gang.request
     if request is None:
         # A planner that took over may not have assessed the gang's request yet.
-        return None if class_of(gang.queue) else _deletion([one.name for one in existing])
+        return None if class_of(gang.queue) else _deletion(existing)
     others = [one for one in existing if one.name != str(request.name)]
     found = request_of(state, gang)
     if not request.open or (found is None and not _waits_for_request(gang)):
         # Those of earlier attempts stay until the next one is created. A gang that has lost a
         # member in the meantime buys nothing.
-        return _deletion([one.name for one in others if one.digest != request.name.digest])
+        return _deletion([one for one in others if one.digest != request.name.digest])
     if found is not None and found.state not in UNANSWERED:
-        return _deletion([one.name for one in others])
-    pod_sets = _pod_sets(gang)
+        return _deletion(others)
+    pod_sets = _pod_sets(state, gang)
     if pod_sets is None:
         return None
     return Provisioning(
@@ -112,6 +121,7 @@ def requests(state: State, gang: Gang) -> Provisioning | None:
         parameters=parameters_of(gang.queue),
         pod_sets=pod_sets,
         obsolete=tuple(one.name for one in others[:_OBSOLETE_MAX]),
+        obsolete_uids=tuple(one.uid for one in others[:_OBSOLETE_MAX]),
         repeats=request.repeats,
         refusal=request.refusal,
     )
@@ -132,11 +142,12 @@ def with_requests_of_gone(
     """
     known = state.reference_objects.provisioning_requests
     namespace = last.namespace if last is not None else known.namespace_of(gang_id)
-    names = {one.name for one in known.of_gang(gang_id, namespace)}
+    uids = {one.name: one.uid for one in known.of_gang(gang_id, namespace)}
     if last is not None and last.provisioning is not None:
-        names.update((last.provisioning.request, *last.provisioning.obsolete))
-    deletion = _deletion(sorted(names - {""}))
-    if deletion is None:
+        for name in filter(None, (last.provisioning.request, *last.provisioning.obsolete)):
+            # A controller may be creating it.
+            uids.setdefault(name, "")
+    if not uids:
         return [gone] if gone is not None else []
     if gone is None:
         gone = Verdict(
@@ -148,7 +159,7 @@ def with_requests_of_gone(
             name="",
             phase="Gone",
         )
-    return [msgspec.structs.replace(gone, provisioning=deletion)]
+    return [msgspec.structs.replace(gone, provisioning=_deletion_of(sorted(uids.items())))]
 
 
 def meaning(state: State, gang: Gang) -> tuple[object, ...]:
@@ -160,23 +171,55 @@ def meaning(state: State, gang: Gang) -> tuple[object, ...]:
     return requests(state, gang), _is_overdue(gang), *shown
 
 
-def _pod_sets(gang: Gang) -> tuple[PodSet, ...] | None:
-    """The sets of the gang's request, each with its first waiting pod; None: a shape has none."""
+def _pod_sets(state: State, gang: Gang) -> tuple[PodSet, ...] | None:
+    """The sets of the gang's request, each with its first waiting pod, and those of its units with
+    the first one of all; None: a shape has none.
+    """
     sets: list[PodSet] = []
     by_shape: dict[int, list[tuple[str, str]]] = {}
     for (_, shape_id), members in gang.waiting.items():
         pods = by_shape.setdefault(shape_id, [])
         pods.append(min((one.pod.name, one.pod.uid) for one in members.values()))
-    for shape_id, count in gang.request.sets if gang.request is not None else ():
+    request = _request(gang)
+    for shape_id, count in request.sets:
         if shape_id not in by_shape:
             return None
         name, uid = min(by_shape[shape_id])
         sets.append(PodSet(name=name, uid=uid, count=count))
+    for shape_id, count in request.units:
+        name, uid = min(min(pods) for pods in by_shape.values())
+        requests = state.shapes.entries[shape_id].shape.requests
+        sets.append(PodSet(name=name, uid=uid, count=count, requests=requests))
     return tuple(sets)
 
 
-def _deletion(names: list[str]) -> Provisioning | None:
-    return Provisioning(obsolete=tuple(names[:_OBSOLETE_MAX])) if names else None
+def _is_placed(state: State, gang: Gang) -> bool:
+    """Whether all pods for which the gang's capacity was requested are bound, or were.
+
+    Capacity that is reserved for later pods of its `minResources` is still free in the eyes of an
+    autoscaler, which therefore keeps booking it.
+    """
+    if gang.history.started:
+        return not any(hold.reserving for hold in state.holds.of(gang))
+    # All its pods may be gone before the controller has deleted the request.
+    return gang.history.dormant and not gang.members and gang.request is None
+
+
+def _deletion(obsolete: Sequence[ProvisioningRequest]) -> Provisioning | None:
+    return _deletion_of([(one.name, one.uid) for one in obsolete]) if obsolete else None
+
+
+def _deletion_of(obsolete: Sequence[tuple[str, str]]) -> Provisioning:
+    """The deletion of requests, given by name and UID."""
+    chosen = obsolete[:_OBSOLETE_MAX]
+    return Provisioning(
+        obsolete=tuple(name for name, _ in chosen),
+        obsolete_uids=tuple(uid for _, uid in chosen),
+    )
+
+
+def _request(gang: Gang) -> GangRequest:
+    return required(gang.request, gang.full_name, "asks for capacity and has no request")
 
 
 def _name(gang: Gang) -> str:

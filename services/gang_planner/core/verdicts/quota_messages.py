@@ -3,9 +3,10 @@ queues that deserve the capacity, and the faults of queues.
 """
 
 from collections.abc import Sequence
-from typing import assert_never
+from typing import Final, assert_never
 
 from services.gang_planner.core.framework.admission import AdmissionView
+from services.gang_planner.core.lifecycle.promises import PROMISED_MS
 from services.gang_planner.core.placement.session import Session
 from services.gang_planner.core.policies import resourcequota
 from services.gang_planner.core.queueing.min_resources import Requirement, Unattainable
@@ -18,6 +19,9 @@ from services.gang_planner.core.state.titles import title_of
 from shared.contracts.pending_reasons import PendingReason
 from shared.contracts.verdicts import Reason
 from shared.model.bounded_text import joined
+
+#: Groups without pods that are named; further ones are counted.
+_NAMED_MAX: Final = 5
 
 
 def first_in_line(state: State, gang: Gang) -> Gang:
@@ -61,6 +65,26 @@ def not_admitted(
             f"{gang.queue.name} already"
         )
     return PendingReason.NOT_ADMITTED, Explanation("waits to be admitted to its queue")
+
+
+def with_unready(
+    state: State, gang: Gang, found: Explanation, unready: Sequence[Gang]
+) -> Explanation:
+    """The explanation of a group that is not admitted, with the admitted groups that count before
+    it although they cannot start. Those of other namespaces are counted in the sentence.
+    """
+    if not unready:
+        return found
+    own = [one for one in unready if one.namespace == gang.namespace]
+    named = [title_of(state, one) for one in own[:_NAMED_MAX]]
+    if hidden := len(unready) - len(named):
+        named.append(f"{hidden} more")
+    words = (
+        f"admitted before it, and without the pods that they need: {listed(named)}, for at most "
+        f"{PROMISED_MS // 1000} s each"
+    )
+    ahead = tuple(title_of(state, one) for one in unready[:_NAMED_MAX])
+    return found._replace(sentence=f"{found.sentence}; {words}", ahead=ahead)
 
 
 def behind(first: str, gang: Gang) -> Explanation:

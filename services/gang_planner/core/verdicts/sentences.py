@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from services.gang_planner.core.lifecycle.deadlines import not_running_words
+from services.gang_planner.core.lifecycle.promises import PROMISED_MS
 from services.gang_planner.core.lifecycle.uniform_members import difference
 from services.gang_planner.core.state.gang_settings import placement_deadline_ms
 from services.gang_planner.core.state.gangs import Gang
@@ -47,6 +48,11 @@ def _queue_fault_words(_: State, gang: Gang) -> str:
 
 def _missing_members_words(_: State, gang: Gang) -> str:
     words = f"{gang.able()} of {max(gang.min_member, 1)} members exist that could run"
+    if gang.promise_ended:
+        words = (
+            f"{words}; it was admitted more than {PROMISED_MS // 1000} s ago, so other groups are "
+            "admitted without regard to it until its pods exist"
+        )
     return f"{words}; {misdirected_words(gang)}" if gang.declarations.misdirected else words
 
 

@@ -69,7 +69,10 @@ def test_what_is_promised_to_admitted_gangs_counts_and_a_small_one_behind_still_
     why = scene.verdict("b").why
     assert why is not None
     assert why.reason == "NotEnoughQuota"
-    assert why.sentence == "queue q is at its capability: job needs 2 cpu more than it leaves"
+    assert why.sentence == (
+        "queue q is at its capability: job needs 2 cpu more than it leaves; admitted before it, "
+        "and without the pods that they need: team/a and team/c, for at most 30 s each"
+    )
     assert why.quota[0].short == 2000
 
 

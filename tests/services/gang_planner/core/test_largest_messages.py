@@ -13,8 +13,10 @@ from services.gang_planner.core.state.decision_sizes import parts_of
 from shared.contracts import codec
 from shared.contracts.decisions import Checkpoint, EvictionDecision, GangDecision, Victim
 from shared.contracts.outcomes import Member
+from shared.contracts.provisioning import POD_SETS_MAX
 from shared.contracts.subjects import MESSAGE_BYTES_MAX, PAGE_BYTES_MAX
-from shared.contracts.verdicts import PodRef, Provisioning, Verdict
+from shared.contracts.verdicts import PodRef, PodSet, Provisioning, Verdict
+from shared.model.bounds import POD_RESOURCES_MAX
 from shared.model.objects import Pod
 from tests.services.gang_planner.core.logged_scene import LoggedScene
 from tests.services.gang_planner.core.preemption.crowd import configured
@@ -138,6 +140,10 @@ def test_the_lists_of_a_verdict_fit_together_with_everything_else() -> None:
     long = PodRef(uid="u" * 36, name="p" * NAME_MAX, node=NODE)
     big, wide = scene.verdict("big"), scene.verdict("wide")
     condition = msgspec.structs.replace(wide.conditions[0], message="m" * 2_048)
+    pods = PodSet(name="p" * NAME_MAX, uid="u" * 36, count=10_000)
+    # Later pods of one gang have at most two sets with more than a few resources.
+    requests = tuple((f"{index:0317}", 1 << 60) for index in range(POD_RESOURCES_MAX))
+    later = (msgspec.structs.replace(pods, requests=requests),) * 2
     everything: Verdict = msgspec.structs.replace(
         wide,
         placed=big.placed,
@@ -145,7 +151,12 @@ def test_the_lists_of_a_verdict_fit_together_with_everything_else() -> None:
         evicted=(long,) * 100,
         unnamed=(msgspec.structs.replace(long, node=""),) * 500,
         conditions=(condition,) * 10,
-        provisioning=Provisioning(request="r" * NAME_MAX, obsolete=("o" * NAME_MAX,) * 100),
+        provisioning=Provisioning(
+            request="r" * NAME_MAX,
+            obsolete=("o" * NAME_MAX,) * 100,
+            obsolete_uids=("u" * 36,) * 100,
+            pod_sets=(*later, *(pods,) * (POD_SETS_MAX - 2)),
+        ),
     )
     assert len(codec.encode(everything)) <= LIMIT
 

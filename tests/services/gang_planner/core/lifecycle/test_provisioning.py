@@ -88,7 +88,13 @@ class Provisioned(Scene):
         return why.reason if why is not None else ""
 
 
-def _conditions(verdict: Verdict) -> dict[str, tuple[str, str]]:
+def deletion(*requests: str) -> Provisioning:
+    """The deletion of these requests, which the cluster state has shown."""
+    uids = tuple(f"uid-{one}" for one in requests)
+    return Provisioning(obsolete=requests, obsolete_uids=uids)
+
+
+def conditions_of(verdict: Verdict) -> dict[str, tuple[str, str]]:
     return {one.type: (one.status, one.message) for one in verdict.conditions}
 
 
@@ -116,8 +122,8 @@ def test_a_gang_waits_for_its_request_and_is_then_placed_whole() -> None:
     scene.step(after_ms=2_000)
     verdict = scene.verdicts["group-job"]
     assert verdict.phase == "Running"
-    assert verdict.provisioning is None
-    assert _conditions(verdict)["Provisioned"][0] == "True"
+    assert verdict.provisioning == deletion(wanted.request)
+    assert conditions_of(verdict)["Provisioned"][0] == "True"
 
 
 def _sentence(scene: Provisioned) -> str:
@@ -172,7 +178,7 @@ def test_a_failed_request_is_followed_by_another_after_a_backoff() -> None:
     assert verdict.why is not None
     assert verdict.why.reason == PendingReason.PROVISIONING_FAILED
     assert "no capacity in zone a" in verdict.why.sentence
-    assert _conditions(verdict)["ProvisioningFailed"][1].endswith("failed: no capacity in zone a")
+    assert conditions_of(verdict)["ProvisioningFailed"][1].endswith("failed: no capacity in zone a")
     assert verdict.unschedulable == 0
     assert verdict.provisioning is None
     scene.step(after_ms=MINUTE_MS - 1)
@@ -224,13 +230,14 @@ def test_bookings_that_end_again_before_the_gang_fits_are_followed_after_a_backo
     verdict = scene.verdicts["group-job"]
     assert scene.reason() == PendingReason.PROVISIONING_FAILED
     assert (
-        "its capacity is no longer kept: not used" in _conditions(verdict)["ProvisioningFailed"][1]
+        "its capacity is no longer kept: not used"
+        in conditions_of(verdict)["ProvisioningFailed"][1]
     )
-    assert verdict.provisioning == Provisioning(obsolete=(first,))
+    assert verdict.provisioning == deletion(first)
     scene.step(after_ms=MINUTE_MS)
     scene.settle()
     assert parse_request_name(scene.wanted().request) == _next(second)
-    assert _conditions(scene.verdicts["group-job"])["ProvisioningFailed"][0] == "False"
+    assert conditions_of(scene.verdicts["group-job"])["ProvisioningFailed"][0] == "False"
 
 
 def test_a_request_that_was_deleted_by_hand_is_made_again() -> None:
@@ -294,7 +301,7 @@ def test_a_refusal_of_the_api_server_is_in_the_verdict_until_the_request_is_seen
     scene.settle()
     verdict = scene.verdicts["group-job"]
     assert scene.reason() == PendingReason.AWAITS_PROVISIONING
-    assert _conditions(verdict)["ProvisioningFailed"] == ("False", "")
+    assert conditions_of(verdict)["ProvisioningFailed"] == ("False", "")
     assert scene.wanted().refusal == ""
 
 
@@ -308,7 +315,7 @@ def test_a_request_that_no_autoscaler_accepts_has_a_reason() -> None:
     scene.answer(request)
     scene.settle()
     scene.step(after_ms=2 * MINUTE_MS - 1)
-    assert "ProvisioningFailed" not in _conditions(scene.verdicts["group-job"])
+    assert "ProvisioningFailed" not in conditions_of(scene.verdicts["group-job"])
     scene.step(after_ms=1)
     verdict = scene.verdicts["group-job"]
     (condition,) = (one for one in verdict.conditions if one.type == "ProvisioningFailed")
@@ -318,7 +325,7 @@ def test_a_request_that_no_autoscaler_accepts_has_a_reason() -> None:
     assert "accepted by no autoscaler for two minutes" in _sentence(scene)
     scene.answer(request, "Provisioned")
     scene.settle()
-    assert _conditions(scene.verdicts["group-job"])["ProvisioningFailed"][0] == "False"
+    assert conditions_of(scene.verdicts["group-job"])["ProvisioningFailed"][0] == "False"
 
 
 def test_nothing_is_created_for_a_gang_that_has_lost_a_member_meanwhile() -> None:
@@ -348,13 +355,13 @@ def test_requests_of_a_gang_that_is_gone_are_deleted_also_if_they_appear_later()
     request = scene.wanted().request
     scene.remove(*scene.pods_of("job"), make_group("job", 2, queue="q"))
     scene.settle()
-    assert scene.wanted() == Provisioning(obsolete=(request,))
+    assert scene.wanted() == Provisioning(obsolete=(request,), obsolete_uids=("",))
     scene.published.clear()
     made = scene.answer(request)
     scene.settle()
     (gone,) = scene.published
     assert (gone.gang_id, gone.namespace, gone.phase) == ("group-job", "team", "Gone")
-    assert gone.provisioning == Provisioning(obsolete=(request,))
+    assert gone.provisioning == deletion(request)
     scene.remove(made)
     scene.settle()
     assert len(scene.published) == 1
@@ -363,7 +370,7 @@ def test_requests_of_a_gang_that_is_gone_are_deleted_also_if_they_appear_later()
     other.answer(request, "Accepted")
     other.planner.lead(1)
     other.settle()
-    assert other.wanted() == Provisioning(obsolete=(request,))
+    assert other.wanted() == deletion(request)
 
 
 def test_a_planner_that_takes_over_continues_with_the_request_that_exists() -> None:
@@ -420,7 +427,7 @@ def test_a_gang_that_is_created_again_under_its_id_requests_nothing_twice(*, del
     scene.settle()
     scene.remove(*scene.pods_of("job"), make_group("job", 2, queue="q"))
     scene.settle()
-    assert scene.wanted() == Provisioning(obsolete=(first,))
+    assert scene.wanted() == deletion(first)
     if deleted:
         scene.remove(made)
     scene.gang()
@@ -452,7 +459,7 @@ def test_other_pods_need_another_request_and_new_pods_of_the_same_shape_do_not()
     assert scene.wanted().request not in {first, changed.request}
     scene.ask("", resource_version=3)
     scene.settle()
-    assert scene.wanted() == Provisioning(obsolete=(first,))
+    assert scene.wanted() == deletion(first)
 
 
 def test_the_minimum_is_requested_with_roles_first() -> None:
@@ -520,7 +527,7 @@ def test_a_request_of_a_gang_that_started_without_it_is_deleted() -> None:
     assert decision.provisioning_request == ""
     scene.run(decision)
     scene.settle()
-    assert scene.wanted() == Provisioning(obsolete=(request,))
+    assert scene.wanted() == deletion(request)
 
 
 def test_a_lost_member_of_a_started_gang_is_replaced_without_a_request() -> None:

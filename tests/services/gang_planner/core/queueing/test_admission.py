@@ -89,7 +89,8 @@ def test_a_few_groups_of_each_queue_are_let_in_without_room_and_an_autoscaler_br
     assert why is not None
     assert why.sentence == (
         "free capacity does not suffice for it, "
-        "and 4 gangs wait for capacity in queue default already"
+        "and 4 gangs wait for capacity in queue default already; admitted before it, and without "
+        "the pods that they need: team/g0, team/g1, team/g2 and team/g3, for at most 30 s each"
     )
     # Operators make the pods of those that are inside; all of them are Unschedulable.
     for name in names[:4]:
@@ -191,8 +192,9 @@ def test_a_group_waits_while_the_quotas_of_its_namespace_are_short() -> None:
     why = scene.verdict("b").why
     assert why is not None
     assert why.reason == "NotEnoughQuota"
-    assert (
-        why.sentence == "ResourceQuota team/compute is short: job needs 2 cpu more than it leaves"
+    assert why.sentence == (
+        "ResourceQuota team/compute is short: job needs 2 cpu more than it leaves; admitted before "
+        "it, and without the pods that they need: team/a, for at most 30 s each"
     )
     quota(0, 2)
     scene.settle()

@@ -296,3 +296,113 @@ def test_min_resources_without_pods_are_not_bought() -> None:
     scene.put(make_group("job", 1, min_resources=amounts(cpu=8_000)))
     scene.put(*make_pods("job", 1, CORES))
     assert outlook(scene) == ("MinResources", 0)
+
+
+OUT_OF_REACH = ("MinResourcesOutOfReach", 0)
+FULL = {"cpu": 4_000, "memory": 16 << 30, "pods": 110}
+
+
+def leader(scene: Scene, cpu: int, **group: Any) -> None:
+    """A gang of one pod of 4 CPUs whose group declares `cpu` for all its pods."""
+    scene.put(make_group("job", 1, min_resources=amounts(cpu=cpu), **group))
+    scene.put(*make_pods("job", 1, CORES))
+
+
+def filled(cpu: int) -> Scene:
+    """A node with this amount of CPU, all in use."""
+    scene = Scene([make_node("n-0", {**FULL, "cpu": cpu})])
+    scene.put(*make_pods("", 1, make_shape({"cpu": cpu}), role="foreign", node="n-0", ours=False))
+    return scene
+
+
+@pytest.mark.parametrize(
+    ("node", "whole", "expected"),
+    [
+        pytest.param(4_000, 8_000, OUT_OF_REACH, id="a node like this one holds the pod alone"),
+        pytest.param(16_000, 8_000, ("NotEnoughResources", 1), id="it holds the whole"),
+        pytest.param(16_000, 32_000, OUT_OF_REACH, id="it holds a part"),
+        pytest.param(4_000, 4_000, ("NotEnoughResources", 1), id="the pod is the whole"),
+    ],
+)
+def test_a_node_is_bought_for_a_pod_only_if_it_brings_the_rest_of_min_resources(
+    node: int, whole: int, expected: tuple[str, int]
+) -> None:
+    scene = filled(node)
+    leader(scene, whole)
+    assert outlook(scene) == expected
+
+
+def test_the_rest_of_min_resources_may_be_free_elsewhere() -> None:
+    scene = filled(4_000)
+    scene.put(make_node("small-0", {**FULL, "cpu": 3_000}), make_node("small-1", FULL))
+    scene.put(
+        *make_pods("", 1, make_shape({"cpu": 2_000}), node="small-1", role="other", ours=False)
+    )
+    leader(scene, 8_000)
+    assert outlook(scene) == ("NotEnoughResources", 1)
+    leader(scene, 12_000, resource_version=2)
+    scene.step(after_ms=6_000)
+    assert outlook(scene) == OUT_OF_REACH
+    why = waiting(scene, "job").why
+    assert why is not None
+    assert "would not hold the rest of its minResources" in why.sentence
+
+
+def bought_once() -> Scene:
+    """A gang for which a node was added that held its pod, but not the rest; it is removed."""
+    scene = Scene([])
+    leader(scene, 8_000)
+    assert outlook(scene) == ("NodesTooSmall", 1), "no kind of node is known yet"
+    scene.put(make_node("n-0"))
+    scene.step(after_ms=6_000)
+    assert outlook(scene) == ("MinResources", 0)
+    scene.remove(make_node("n-0"))
+    scene.step(after_ms=6_000)
+    return scene
+
+
+def test_a_node_that_did_not_hold_min_resources_is_not_bought_again() -> None:
+    scene = bought_once()
+    assert outlook(scene) == OUT_OF_REACH
+    for _ in range(3):
+        scene.step(after_ms=3_600_000)
+        assert outlook(scene) == OUT_OF_REACH
+
+
+def test_a_planner_that_takes_over_buys_it_no_second_time() -> None:
+    before = bought_once()
+    other = Scene([], leading=False)
+    leader(other, 8_000)
+    other.planner.apply_verdict(before.verdicts["group-job"])
+    other.planner.lead(1)
+    other.settle()
+    other.step(after_ms=6_000)
+    found = other.verdicts.get("group-job", before.verdicts["group-job"])
+    assert found.out_of_reach
+    assert found.unschedulable == 0
+
+
+def test_other_min_resources_are_tried_again() -> None:
+    scene = bought_once()
+    leader(scene, 6_000, resource_version=2)
+    scene.step(after_ms=6_000)
+    assert outlook(scene) == ("NodesTooSmall", 1)
+    assert not scene.verdicts["group-job"].out_of_reach
+
+
+def test_capacity_that_was_freed_for_its_pods_alone_is_no_purchase() -> None:
+    """The gang was marked; an ended pod makes room for its pod, and another pod takes it."""
+    scene = filled(16_000)
+    leader(scene, 12_000)
+    assert outlook(scene) == ("NotEnoughResources", 1)
+    (full,) = make_pods("", 1, make_shape({"cpu": 16_000}), role="foreign", node="n-0", ours=False)
+    (half,) = make_pods("", 1, make_shape({"cpu": 8_000}), role="half", node="n-0", ours=False)
+    scene.remove(full)
+    scene.put(half)
+    scene.step(after_ms=6_000)
+    assert outlook(scene) == ("MinResources", 0)
+    (rest,) = make_pods("", 1, make_shape({"cpu": 8_000}), role="rest", node="n-0", ours=False)
+    # It is tried again when a node joins.
+    scene.put(rest, make_node("small", {**FULL, "cpu": 1_000}))
+    scene.step(after_ms=6_000)
+    assert outlook(scene) == ("NotEnoughResources", 1)
