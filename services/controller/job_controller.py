@@ -7,12 +7,13 @@ is carried out at most once.
 import asyncio
 import time
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from services.controller.core.events import COMMAND_REFUSED, ControllerEvent
 from services.controller.core.jobs.planning import plan
+from services.controller.core.jobs.states import unfinished
 from services.controller.core.jobs.step import JOB_NAME, JobMemory, LostPod, Observed, SeenPod, Step
 from services.controller.job_spans import JobSpans, PerformedStep
 from services.controller.job_writer import JobWriter, Obstacle, Overtaken
@@ -23,7 +24,7 @@ from shared.kinds.job import ACTIONS, Job
 from shared.kinds.job_shape import group_name, queue_name
 from shared.kinds.podgroup import PodGroup
 from shared.kinds.queue import Queue
-from shared.kube.errors import NotFound
+from shared.kube.errors import ApiError, NotFound
 from shared.kube.objects import PriorityClass
 from shared.kube.resources import (
     COMMANDS,
@@ -43,6 +44,10 @@ _COUNTS_EVERY_S: Final = 1.0
 _COUNTS_LEAST_S: Final = 0.001
 #: The longest delay of counts while other jobs' writes are waiting.
 _COUNTS_EVERY_S_MAX: Final = 10.0
+#: An obstacle that stays is reported again before API servers delete the Event, after an hour; one
+#: whose text changes (a quota that other jobs use), at most once a minute.
+_REPORT_EVERY_S: Final = 1_800.0
+_REPORT_CHANGE_EVERY_S: Final = 60.0
 #: Phases in which a job may lack a group because its queue refused it.
 _GROUPLESS: Final = frozenset({"", "Pending", "Restarting"})
 #: Why a Command is deleted without having been carried out: the field and the rule.
@@ -60,6 +65,15 @@ class _KnownJob(msgspec.Struct, eq=False):
     command: str = ""
     #: The loop's time when its counts were last written or its pods last created.
     counted_s: float = 0.0
+    #: By reason: the last report of each present obstacle.
+    reports: dict[str, "_Report"] = {}
+
+
+class _Report(NamedTuple):
+    """The Event of an obstacle, and the loop's time at which it was recorded."""
+
+    message: str
+    at_s: float
 
 
 class JobReconciler:
@@ -141,21 +155,29 @@ class JobReconciler:
             await writer.write_status(step.status)
         self._report(job, step.events)
         known.command = ""
-        obstacle = await self._perform(writer, step)
-        if step.status is not None and not step.status_first and not late and obstacle is None:
-            await writer.write_status(step.status)
+        failures = await self._perform(writer, step)
+        # A status is of the observed pods, whichever writes have failed.
+        if step.status is not None and not step.status_first and not late:
+            status = unfinished(job.status, step.status) if failures else step.status
+            if status != job.status:
+                await writer.write_status(status)
             known.counted_s = _now_s()
-        if obstacle is None:
-            if step.make_pods:
-                # Their count as pending is mostly outdated within a second.
-                known.counted_s = _now_s()
-            # Pods may have been lost during the writes.
-            came = tuple(one for one in known.memory.lost if one not in before.lost)
-            known.memory = _with_lost(step.memory, came)
+        if step.make_pods and not failures:
+            # Their count as pending is mostly outdated within a second.
+            known.counted_s = _now_s()
+        # Pods may have been lost during the writes.
+        came = tuple(one for one in known.memory.lost if one not in before.lost)
+        ensured = before.ensured if failures else step.memory.ensured
+        known.memory = _with_lost(msgspec.structs.replace(step.memory, ensured=ensured), came)
+        obstacles = [one for one in failures if isinstance(one, Obstacle)]
+        self._report_obstacles(job, known, obstacles)
+        for failure in failures:
+            if isinstance(failure, ApiError):
+                raise failure
         return _soonest(
             None if step.again_ms is None else step.again_ms / 1000,
             waits_s if late else None,
-            _OBSTACLE_S if obstacle is not None else None,
+            _OBSTACLE_S if obstacles else None,
             0.0 if self._waiting_commands.get(key) else None,
         )
 
@@ -168,18 +190,26 @@ class JobReconciler:
         busy = age_s < _COUNTS_EVERY_S_MAX and self._runtime.writes.all_taken
         return _COUNTS_EVERY_S if busy else 0.0
 
-    async def _perform(self, writer: JobWriter, step: Step) -> Obstacle | None:
-        """Perform all writes but the status; report and return the obstacle that ended them."""
+    async def _perform(self, writer: JobWriter, step: Step) -> tuple[Obstacle | ApiError, ...]:
+        """Perform all writes but the status; return the failures."""
         began_ms = time.time_ns() // 1_000_000
         writer.group_created_ms = None
-        try:
-            await writer.carry_out(step)
-        except Obstacle as obstacle:
-            self._trace(writer, step, began_ms, str(obstacle))
-            self._report(writer.job, (ControllerEvent("Warning", obstacle.reason, str(obstacle)),))
-            return obstacle
-        self._trace(writer, step, began_ms)
-        return None
+        failures = await writer.carry_out(step)
+        obstacles = (str(one) for one in failures if isinstance(one, Obstacle))
+        self._trace(writer, step, began_ms, next(obstacles, ""))
+        return failures
+
+    def _report_obstacles(self, job: Job, known: _KnownJob, obstacles: Iterable[Obstacle]) -> None:
+        """Report obstacles that are new, have another text, or were reported long ago."""
+        now_s = _now_s()
+        reports: dict[str, _Report] = {}
+        for obstacle in obstacles:
+            message, last = str(obstacle), known.reports.get(obstacle.reason)
+            if last is None or now_s - last.at_s >= _report_every_s(last.message == message):
+                last = _Report(message, now_s)
+                self._report(job, (ControllerEvent("Warning", obstacle.reason, message),))
+            reports[obstacle.reason] = last
+        known.reports = reports
 
     def _trace(self, writer: JobWriter, step: Step, began_ms: int, error: str = "") -> None:
         if self._spans is not None:
@@ -306,6 +336,11 @@ class JobReconciler:
         commands.pop(command.metadata.uid, None)
         if not commands:
             self._waiting_commands.pop(key, None)
+
+
+def _report_every_s(same: bool) -> float:
+    """The interval between reports of an obstacle with the same text, or with another."""
+    return _REPORT_EVERY_S if same else _REPORT_CHANGE_EVERY_S
 
 
 def _with_lost(memory: JobMemory, more: tuple[LostPod, ...]) -> JobMemory:
