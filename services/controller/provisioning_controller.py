@@ -94,7 +94,7 @@ class ProvisioningController:
                 await self._create_or_report(verdict, wanted)
             await self._delete(verdict.namespace, wanted.obsolete)
         except _PodsChanged as changed:
-            logger.info("gang %s/%s: %s", verdict.namespace, verdict.name, changed)
+            logger.info("gang %s: %s", verdict.gang, changed)
         except KubeError as error:
             delay_s = _RETRY_S_MAX
             if is_temporary(error):

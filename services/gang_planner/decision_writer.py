@@ -163,9 +163,10 @@ class DecisionWriter:
         if records:
             appended = [(_subject(record), codec.encode(record)) for record in records]
             for record, seq in zip(records, await self._append(fence, appended), strict=True):
+                name = planner.gang_name(record.gang_id)
                 planner.decided(seq, record)
                 self._applier.decided(seq)
-                self._reporting.appended(seq, record)
+                self._reporting.appended(seq, record, name)
             self._reporting.appending_took(time.perf_counter() - planned_s)
         for verdict in [*self._take_unsent(), *self._take_overwritten(), *step.verdicts]:
             await self._publish(verdict)
