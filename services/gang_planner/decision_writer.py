@@ -253,7 +253,7 @@ class DecisionWriter:
             return
         gang_id = verdict.gang_id
         if error is not None:
-            log.warning("verdict on %s not stored, will be sent again: %s", verdict.name, error)
+            log.warning("verdict on %s not stored, will be sent again: %s", verdict.gang, error)
             self._context.ready.unready("verdicts", str(error))
             if not self._unsent:
                 # No record may arrive for a long time.
