@@ -15,6 +15,7 @@ from services.controller.core.events import COMMAND_REFUSED, ControllerEvent
 from services.controller.core.jobs.planning import plan
 from services.controller.core.jobs.states import unfinished
 from services.controller.core.jobs.step import JOB_NAME, JobMemory, LostPod, Observed, SeenPod, Step
+from services.controller.core.jobs.succeeded_pods import remembered
 from services.controller.job_spans import JobSpans, PerformedStep
 from services.controller.job_writer import JobWriter, Obstacle, Overtaken
 from services.controller.reconciling.controller import Runtime, Wake
@@ -165,10 +166,9 @@ class JobReconciler:
         if step.make_pods and not failures:
             # Their count as pending is mostly outdated within a second.
             known.counted_s = _now_s()
-        # Pods may have been lost during the writes.
-        came = tuple(one for one in known.memory.lost if one not in before.lost)
-        ensured = before.ensured if failures else step.memory.ensured
-        known.memory = _with_lost(msgspec.structs.replace(step.memory, ensured=ensured), came)
+        known.memory = _with_gone(step.memory, before, known.memory)
+        if failures:
+            known.memory = msgspec.structs.replace(known.memory, ensured=before.ensured)
         obstacles = [one for one in failures if isinstance(one, Obstacle)]
         self._report_obstacles(job, known, obstacles)
         for failure in failures:
@@ -284,19 +284,10 @@ class JobReconciler:
         if owner is None or owner.kind != "Job" or not owner.api_version.startswith("batch.volc"):
             return
         key = f"{pod.metadata.namespace}/{owner.name}"
-        if new is None and not pod.marked and not pod.released:
-            known = self._known.get(key)
-            # Also during the first step, which was planned with this pod.
-            if known is not None and known.uid == owner.uid:
-                lost = LostPod(
-                    name=pod.metadata.name,
-                    uid=pod.metadata.uid,
-                    task=pod.task,
-                    index=pod.index,
-                    version=pod.version,
-                    at_ms=time.time_ns() // 1_000_000,
-                )
-                known.memory = _with_lost(known.memory, (lost,))
+        known = self._known.get(key)
+        # Also during the first step, which was planned with this pod.
+        if new is None and not pod.marked and known is not None and known.uid == owner.uid:
+            known.memory = _without(known.memory, pod)
         self._wake_or_forget(key)
 
     def _group_changed(self, old: PodGroup | None, new: PodGroup | None) -> None:
@@ -343,8 +334,32 @@ def _report_every_s(same: bool) -> float:
     return _REPORT_EVERY_S if same else _REPORT_CHANGE_EVERY_S
 
 
-def _with_lost(memory: JobMemory, more: tuple[LostPod, ...]) -> JobMemory:
-    return msgspec.structs.replace(memory, lost=(*memory.lost, *more)) if more else memory
+def _without(memory: JobMemory, pod: SeenPod) -> JobMemory:
+    """The memory after a pod is gone that the controller did not delete. One that has succeeded is
+    not lost.
+    """
+    if pod.status.phase == "Succeeded":
+        return msgspec.structs.replace(memory, succeeded=(*memory.succeeded, remembered(pod)))
+    if pod.released:
+        return memory
+    lost = LostPod(
+        name=pod.metadata.name,
+        uid=pod.metadata.uid,
+        task=pod.task,
+        index=pod.index,
+        version=pod.version,
+        at_ms=time.time_ns() // 1_000_000,
+    )
+    return msgspec.structs.replace(memory, lost=(*memory.lost, lost))
+
+
+def _with_gone(planned: JobMemory, before: JobMemory, now: JobMemory) -> JobMemory:
+    """The planned memory with the pods that have gone during the writes."""
+    lost = tuple(one for one in now.lost if one not in before.lost)
+    succeeded = tuple(one for one in now.succeeded if one not in before.succeeded)
+    return msgspec.structs.replace(
+        planned, lost=(*planned.lost, *lost), succeeded=(*planned.succeeded, *succeeded)
+    )
 
 
 def _soonest(*delays_s: float | None) -> float | None:

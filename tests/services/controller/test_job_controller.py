@@ -338,3 +338,32 @@ async def test_a_controller_that_is_killed_again_and_again_is_finished_by_the_ne
     async with running(either, job_controller):
         await submitting
         await becomes(stage.pods, [f"{name}-x-{index}" for index in range(5)])
+
+
+async def test_a_pod_that_has_succeeded_and_is_gone_is_not_run_again_by_this_or_the_next_controller(
+    either: KubeClient,
+) -> None:
+    name = "partly-done"
+    stage = Stage(either, name)
+    evicted = [{"event": "PodEvicted", "action": "AbortJob"}]
+    async with running(either, job_controller):
+        await stage.submit(a_task("x", 3), policies=evicted)
+        await becomes(stage.pods, [f"{name}-x-{index}" for index in range(3)])
+        await stage.kubelet("Running", *await stage.pods())
+        await becomes(stage.phase, "Running")
+        await stage.kubelet("Succeeded", f"{name}-x-1")
+
+        async def succeeded() -> int:
+            return int((await stage.job())["status"].get("succeeded", 0))
+
+        await becomes(succeeded, 1)
+        await either.delete(PODS, f"{name}-x-1", namespace=NS, grace_s=0)
+        await asyncio.sleep(1)
+        assert await stage.pods() == [f"{name}-x-0", f"{name}-x-2"]
+    async with running(either, job_controller):
+        await stage.kubelet("Succeeded", f"{name}-x-0")
+        await becomes(succeeded, 2)
+        assert await stage.pods() == [f"{name}-x-0", f"{name}-x-2"]
+        await stage.kubelet("Succeeded", f"{name}-x-2")
+        await becomes(stage.phase, "Completed")
+        assert await succeeded() == 3
