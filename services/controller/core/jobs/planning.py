@@ -2,7 +2,7 @@
 
 A step leaves at most one phase. Its writes are performed in this order: the status if it comes
 first, objects and claims, the group, pods, deletions, else the status. Each of them may have been
-performed before.
+performed before. A failed creation ends the creations; deletions and the status follow.
 """
 
 from collections.abc import Iterator, Sequence
