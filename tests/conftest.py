@@ -14,9 +14,12 @@ import psutil
 import pytest
 from blockbuster import blockbuster_ctx
 
+from tests.support.interrupts import keep_ignored_interrupt_from_children
 from tests.support.nats_server import running_nats_server
 from tests.support.watchful_loop import WatchfulLoop
 from tutti.nats_server import NatsServer
+
+keep_ignored_interrupt_from_children()
 
 # On a busy machine the first draw of a cold process is slow; how long one takes says nothing.
 hypothesis.settings.register_profile(

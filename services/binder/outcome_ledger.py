@@ -78,8 +78,9 @@ class OutcomeLedger:
                 return "ours"
         return "overtaken"
 
-    async def settle(self, delivery: Delivery, outcome: Outcome) -> Settled:
-        """Store `outcome` unless the decision has one already, then acknowledge.
+    async def settle(self, delivery: Delivery, outcome: Outcome, gang: str) -> Settled:
+        """Store `outcome` unless the decision has one already, then acknowledge. Failures are
+        logged about `gang`.
 
         Returns:
             "done" when the decision has an outcome and is acknowledged. Otherwise the outcome is
@@ -91,11 +92,15 @@ class OutcomeLedger:
             if not await self._store(subject, outcome):
                 return "overtaken"
         except AppendRefused as error:
-            logger.error("%s was refused: %s", subject, error)
+            logger.error(
+                "gang %s: the outcome of decision %d was refused: %s", gang, delivery.seq, error
+            )
             await request_redelivery(delivery, _RETRY_S)
             return "refused"
         except BusError as error:
-            logger.warning("the outcome %s was not stored: %s", subject, error)
+            logger.warning(
+                "gang %s: the outcome of decision %d was not stored: %s", gang, delivery.seq, error
+            )
             return "unanswered"
         await acknowledge(delivery)
         return "done"
@@ -111,7 +116,9 @@ class OutcomeLedger:
             if record is None:
                 continue
             if isinstance(record, Outcome) and _same_generation(record, outcome.generation):
-                logger.debug("another binder stored an outcome under %s first", subject)
+                logger.debug(
+                    "another binder stored an outcome of decision %d first", outcome.decision_seq
+                )
                 return True
             mine = _is_claim(record, outcome.binder, outcome.delivered)
             if not mine and not _may_follow(record, outcome.delivered, outcome.generation):

@@ -65,7 +65,8 @@ class Reporting:
             self._span(name, decision, outcome, end_ms, {}, outcome.reason)
         logger.warning(
             "gang %s: decision %d is not carried out: %s",
-            outcome.gang_id,
+            # Of a decision that cannot be decoded, only the id in its subject is known.
+            decision.gang if decision is not None else f"with id {outcome.gang_id}",
             outcome.decision_seq,
             outcome.reason,
             extra=_facts(decision, outcome),

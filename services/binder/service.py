@@ -218,7 +218,8 @@ class Binder:
         await self._refuse(delivery, outcome, None)
 
     async def _refuse(self, delivery: Delivery, outcome: Outcome, decision: Act | None) -> None:
-        if await self._settle(delivery, outcome):
+        gang = decision.gang if decision is not None else f"with id {outcome.gang_id}"
+        if await self._settle(delivery, outcome, gang):
             self._reporting.refused(outcome, decision, self._ctx.now_ms())
 
     # Carrying out.
@@ -243,7 +244,12 @@ class Binder:
         try:
             claimed = await self._ledger.claim(machine.decision.gang_id, machine.sender)
         except BusError as error:
-            logger.warning("cannot claim decision %d: %s", lease.delivery.seq, error)
+            logger.warning(
+                "gang %s: cannot claim decision %d: %s",
+                machine.decision.gang,
+                lease.delivery.seq,
+                error,
+            )
             claimed = "overtaken"
         if claimed == "overtaken":
             self._abandon(active)
@@ -256,12 +262,12 @@ class Binder:
         if not lease.is_held(time.monotonic()) or not await self._stream.is_current(lease):
             self._abandon(active)
             return
-        if await self._settle(lease.delivery, outcome):
+        if await self._settle(lease.delivery, outcome, active.machine.decision.gang):
             self._reporting.finished(active.machine.decision, outcome, self._ctx.now_ms())
         self._release(active)
 
-    async def _settle(self, delivery: Delivery, outcome: Outcome) -> bool:
-        settled = await self._ledger.settle(delivery, outcome)
+    async def _settle(self, delivery: Delivery, outcome: Outcome, gang: str) -> bool:
+        settled = await self._ledger.settle(delivery, outcome, gang)
         if settled == "refused":
             self._reporting.outcomes_refused.inc()
         elif settled == "overtaken":

@@ -7,13 +7,15 @@ is carried out at most once.
 import asyncio
 import time
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from services.controller.core.events import COMMAND_REFUSED, ControllerEvent
 from services.controller.core.jobs.planning import plan
+from services.controller.core.jobs.states import unfinished
 from services.controller.core.jobs.step import JOB_NAME, JobMemory, LostPod, Observed, SeenPod, Step
+from services.controller.core.jobs.succeeded_pods import remembered
 from services.controller.job_spans import JobSpans, PerformedStep
 from services.controller.job_writer import JobWriter, Obstacle, Overtaken
 from services.controller.reconciling.controller import Runtime, Wake
@@ -23,7 +25,7 @@ from shared.kinds.job import ACTIONS, Job
 from shared.kinds.job_shape import group_name, queue_name
 from shared.kinds.podgroup import PodGroup
 from shared.kinds.queue import Queue
-from shared.kube.errors import NotFound
+from shared.kube.errors import ApiError, NotFound
 from shared.kube.objects import PriorityClass
 from shared.kube.resources import (
     COMMANDS,
@@ -43,6 +45,10 @@ _COUNTS_EVERY_S: Final = 1.0
 _COUNTS_LEAST_S: Final = 0.001
 #: The longest delay of counts while other jobs' writes are waiting.
 _COUNTS_EVERY_S_MAX: Final = 10.0
+#: An obstacle that stays is reported again before API servers delete the Event, after an hour; one
+#: whose text changes (a quota that other jobs use), at most once a minute.
+_REPORT_EVERY_S: Final = 1_800.0
+_REPORT_CHANGE_EVERY_S: Final = 60.0
 #: Phases in which a job may lack a group because its queue refused it.
 _GROUPLESS: Final = frozenset({"", "Pending", "Restarting"})
 #: Why a Command is deleted without having been carried out: the field and the rule.
@@ -60,6 +66,15 @@ class _KnownJob(msgspec.Struct, eq=False):
     command: str = ""
     #: The loop's time when its counts were last written or its pods last created.
     counted_s: float = 0.0
+    #: By reason: the last report of each present obstacle.
+    reports: dict[str, "_Report"] = {}
+
+
+class _Report(NamedTuple):
+    """The Event of an obstacle, and the loop's time at which it was recorded."""
+
+    message: str
+    at_s: float
 
 
 class JobReconciler:
@@ -141,21 +156,28 @@ class JobReconciler:
             await writer.write_status(step.status)
         self._report(job, step.events)
         known.command = ""
-        obstacle = await self._perform(writer, step)
-        if step.status is not None and not step.status_first and not late and obstacle is None:
-            await writer.write_status(step.status)
+        failures = await self._perform(writer, step)
+        # A status is of the observed pods, whichever writes have failed.
+        if step.status is not None and not step.status_first and not late:
+            status = unfinished(job.status, step.status) if failures else step.status
+            if status != job.status:
+                await writer.write_status(status)
             known.counted_s = _now_s()
-        if obstacle is None:
-            if step.make_pods:
-                # Their count as pending is mostly outdated within a second.
-                known.counted_s = _now_s()
-            # Pods may have been lost during the writes.
-            came = tuple(one for one in known.memory.lost if one not in before.lost)
-            known.memory = _with_lost(step.memory, came)
+        if step.make_pods and not failures:
+            # Their count as pending is mostly outdated within a second.
+            known.counted_s = _now_s()
+        known.memory = _with_gone(step.memory, before, known.memory)
+        if failures:
+            known.memory = msgspec.structs.replace(known.memory, ensured=before.ensured)
+        obstacles = [one for one in failures if isinstance(one, Obstacle)]
+        self._report_obstacles(job, known, obstacles)
+        for failure in failures:
+            if isinstance(failure, ApiError):
+                raise failure
         return _soonest(
             None if step.again_ms is None else step.again_ms / 1000,
             waits_s if late else None,
-            _OBSTACLE_S if obstacle is not None else None,
+            _OBSTACLE_S if obstacles else None,
             0.0 if self._waiting_commands.get(key) else None,
         )
 
@@ -168,18 +190,26 @@ class JobReconciler:
         busy = age_s < _COUNTS_EVERY_S_MAX and self._runtime.writes.all_taken
         return _COUNTS_EVERY_S if busy else 0.0
 
-    async def _perform(self, writer: JobWriter, step: Step) -> Obstacle | None:
-        """Perform all writes but the status; report and return the obstacle that ended them."""
+    async def _perform(self, writer: JobWriter, step: Step) -> tuple[Obstacle | ApiError, ...]:
+        """Perform all writes but the status; return the failures."""
         began_ms = time.time_ns() // 1_000_000
         writer.group_created_ms = None
-        try:
-            await writer.carry_out(step)
-        except Obstacle as obstacle:
-            self._trace(writer, step, began_ms, str(obstacle))
-            self._report(writer.job, (ControllerEvent("Warning", obstacle.reason, str(obstacle)),))
-            return obstacle
-        self._trace(writer, step, began_ms)
-        return None
+        failures = await writer.carry_out(step)
+        obstacles = (str(one) for one in failures if isinstance(one, Obstacle))
+        self._trace(writer, step, began_ms, next(obstacles, ""))
+        return failures
+
+    def _report_obstacles(self, job: Job, known: _KnownJob, obstacles: Iterable[Obstacle]) -> None:
+        """Report obstacles that are new, have another text, or were reported long ago."""
+        now_s = _now_s()
+        reports: dict[str, _Report] = {}
+        for obstacle in obstacles:
+            message, last = str(obstacle), known.reports.get(obstacle.reason)
+            if last is None or now_s - last.at_s >= _report_every_s(last.message == message):
+                last = _Report(message, now_s)
+                self._report(job, (ControllerEvent("Warning", obstacle.reason, message),))
+            reports[obstacle.reason] = last
+        known.reports = reports
 
     def _trace(self, writer: JobWriter, step: Step, began_ms: int, error: str = "") -> None:
         if self._spans is not None:
@@ -254,19 +284,10 @@ class JobReconciler:
         if owner is None or owner.kind != "Job" or not owner.api_version.startswith("batch.volc"):
             return
         key = f"{pod.metadata.namespace}/{owner.name}"
-        if new is None and not pod.marked and not pod.released:
-            known = self._known.get(key)
-            # Also during the first step, which was planned with this pod.
-            if known is not None and known.uid == owner.uid:
-                lost = LostPod(
-                    name=pod.metadata.name,
-                    uid=pod.metadata.uid,
-                    task=pod.task,
-                    index=pod.index,
-                    version=pod.version,
-                    at_ms=time.time_ns() // 1_000_000,
-                )
-                known.memory = _with_lost(known.memory, (lost,))
+        known = self._known.get(key)
+        # Also during the first step, which was planned with this pod.
+        if new is None and not pod.marked and known is not None and known.uid == owner.uid:
+            known.memory = _without(known.memory, pod)
         self._wake_or_forget(key)
 
     def _group_changed(self, old: PodGroup | None, new: PodGroup | None) -> None:
@@ -308,8 +329,37 @@ class JobReconciler:
             self._waiting_commands.pop(key, None)
 
 
-def _with_lost(memory: JobMemory, more: tuple[LostPod, ...]) -> JobMemory:
-    return msgspec.structs.replace(memory, lost=(*memory.lost, *more)) if more else memory
+def _report_every_s(same: bool) -> float:
+    """The interval between reports of an obstacle with the same text, or with another."""
+    return _REPORT_EVERY_S if same else _REPORT_CHANGE_EVERY_S
+
+
+def _without(memory: JobMemory, pod: SeenPod) -> JobMemory:
+    """The memory after a pod is gone that the controller did not delete. One that has succeeded is
+    not lost.
+    """
+    if pod.status.phase == "Succeeded":
+        return msgspec.structs.replace(memory, succeeded=(*memory.succeeded, remembered(pod)))
+    if pod.released:
+        return memory
+    lost = LostPod(
+        name=pod.metadata.name,
+        uid=pod.metadata.uid,
+        task=pod.task,
+        index=pod.index,
+        version=pod.version,
+        at_ms=time.time_ns() // 1_000_000,
+    )
+    return msgspec.structs.replace(memory, lost=(*memory.lost, lost))
+
+
+def _with_gone(planned: JobMemory, before: JobMemory, now: JobMemory) -> JobMemory:
+    """The planned memory with the pods that have gone during the writes."""
+    lost = tuple(one for one in now.lost if one not in before.lost)
+    succeeded = tuple(one for one in now.succeeded if one not in before.succeeded)
+    return msgspec.structs.replace(
+        planned, lost=(*planned.lost, *lost), succeeded=(*planned.succeeded, *succeeded)
+    )
 
 
 def _soonest(*delays_s: float | None) -> float | None:

@@ -5,7 +5,7 @@ import contextlib
 import time
 from collections.abc import Iterable
 from itertools import groupby
-from typing import Final
+from typing import Final, NoReturn
 
 import msgspec
 from cryptography.hazmat.primitives import serialization
@@ -23,7 +23,7 @@ from shared.kinds.job import Job, JobStatus, TaskSpec
 from shared.kinds.job_shape import pod_name, template_spec
 from shared.kinds.metadata import Metadata
 from shared.kinds.podgroup import PodGroup
-from shared.kube.errors import Forbidden, Invalid, MalformedAnswer, NotFound
+from shared.kube.errors import ApiError, MalformedAnswer, NotFound, is_refusal
 from shared.kube.resources import JOBS_VOLCANO, PODGROUPS_VOLCANO, PODS, VOLUME_CLAIMS
 
 #: Writes for one job at the same time, fewer than all, so that other jobs' writes continue.
@@ -123,41 +123,58 @@ class JobWriter:
             )
         self._jobs.learn(body)
 
-    async def carry_out(self, step: Step) -> None:
-        """Perform all writes of the step but the status.
+    async def carry_out(self, step: Step) -> tuple[Obstacle | ApiError, ...]:
+        """Perform all writes of the step but the status; return the failures.
+
+        Deletions do not wait for creations: a quota may refuse a pod until another is deleted.
 
         Raises:
-            Obstacle: A user has to remedy a failure.
-            Overtaken: The job has changed since it was read.
-            KubeError: A write failed for the moment.
+            KubeError: There was no answer to a write.
         """
+        failures: list[Obstacle | ApiError] = []
+        for write in (self._create, self._delete_pods, self._delete_objects):
+            try:
+                await write(step)
+            except (Obstacle, ApiError) as failure:
+                failures.append(failure)
+        return tuple(failures)
+
+    async def _create(self, step: Step) -> None:
         if step.ensure_objects:
             await self._ensure(step)
         await self._write_group(step)
         if step.make_pods:
             await self._make_pods(step)
-        await self._delete_pods(step)
-        if step.delete_objects:
-            for owned in self._owned(step.job):
-                with contextlib.suppress(NotOurs):
-                    stored = await self._stored(owned)
-                    if stored is not None:
-                        await self._writes.delete(owned.resource, stored.metadata)
-        group = self._group()
-        if step.delete_group and group is not None:
-            await self._writes.delete(PODGROUPS_VOLCANO, group.metadata)
+
+    async def _delete_objects(self, step: Step) -> None:
+        """Delete the plugins' objects, and then the group."""
+        try:
+            if step.delete_objects:
+                for owned in self._owned(step.job):
+                    with contextlib.suppress(NotOurs):
+                        stored = await self._stored(owned)
+                        if stored is not None:
+                            await self._writes.delete(owned.resource, stored.metadata)
+            group = self._group()
+            if step.delete_group and group is not None:
+                await self._writes.delete(PODGROUPS_VOLCANO, group.metadata)
+        except ApiError as error:
+            _fail(error, "FailedDelete", "Error deleting objects: ")
 
     # Objects of plugins, and claims.
 
     async def _ensure(self, step: Step) -> None:
-        await self._ensure_claims(step)
+        try:
+            await self._ensure_claims(step)
+        except ApiError as error:
+            _fail(error, "PVCError", "Failed to create PVC, err: ")
         try:
             for owned in self._owned(step.job):
                 await self._ensure_owned(owned)
         except NotOurs as other:
             raise Obstacle("PluginError", str(other)) from other
-        except (Forbidden, Invalid) as error:
-            raise Obstacle("PluginError", error.message) from error
+        except ApiError as error:
+            _fail(error, "PluginError")
 
     def _owned(self, job: Job) -> Iterable[Owned]:
         return [owned for plugin in plugins_of(job) for owned in plugin.objects()]
@@ -199,7 +216,8 @@ class JobWriter:
         volumes = step.job.spec.volumes
         for volume in volumes:
             if volume.volume_claim is not None:
-                await self._make_claim(claim_for(step.job, volume))
+                manifest = claim_for(step.job, volume)
+                await self._writes.create(VOLUME_CLAIMS, manifest, namespace=self._namespace)
             else:
                 await self._expect_claim(volume.volume_claim_name)
         names = [claim_name(step.job, volume) for volume in volumes]
@@ -219,12 +237,6 @@ class JobWriter:
                 patch_type="json",
             )
             self._learn(reply.body)
-
-    async def _make_claim(self, manifest: Manifest) -> None:
-        try:
-            await self._writes.create(VOLUME_CLAIMS, manifest, namespace=self._namespace)
-        except (Forbidden, Invalid) as error:
-            raise Obstacle("PVCError", f"Failed to create PVC, err: {error.message}") from error
 
     async def _expect_claim(self, name: str) -> None:
         try:
@@ -252,10 +264,8 @@ class JobWriter:
                     PODGROUPS_VOLCANO, group.metadata, step.change_group
                 )
                 self._groups.learn(changed.body)
-        except (Forbidden, Invalid) as error:
-            raise Obstacle(
-                "PodGroupError", f"Failed to create PodGroup, err: {error.message}"
-            ) from error
+        except ApiError as error:
+            _fail(error, "PodGroupError", "Failed to create PodGroup, err: ")
 
     def _group(self) -> PodGroup | None:
         metadata = self.job.metadata
@@ -266,7 +276,9 @@ class JobWriter:
 
     async def _make_pods(self, step: Step) -> None:
         plugins = plugins_of(step.job)
-        refused: list[str] = []
+        #: Task -> index and error of its first pod that cannot be created. Only this one is
+        #: reported, so that the report stays the same however many pods were tried.
+        failed: dict[str, tuple[int, str]] = {}
         #: Tasks with a refused pod (a quota, a policy). Their other pods would be refused, too, and
         #: trying all of them every few seconds would delay the writes for other jobs.
         refused_tasks: set[str] = set()
@@ -277,23 +289,31 @@ class JobWriter:
                 return
             name = pod_name(step.job.metadata.name, task.name, index)
             try:
-                manifest = pod_for(step.job, task, index, plugins)
-                made = await self._writes.create(PODS, manifest, namespace=self._namespace)
-                if made.outcome is Outcome.EXISTS:
-                    made = await self._ours(name)
-            except (Forbidden, Invalid) as error:
+                await self._make_pod(name, pod_for(step.job, task, index, plugins))
+            except ApiError as error:
+                if not is_refusal(error):
+                    raise
                 refused_tasks.add(task.name)
-                refused.append(f"failed to create pod {name}, err: {error.message}")
+                problem = error.message
             except (PluginError, NotOurs) as error:
-                refused.append(f"failed to create pod {name}, err: {error}")
+                problem = str(error)
             else:
-                self._pods.learn(made.body)
+                return
+            text = f"failed to create pod {name}, err: {problem}"
+            failed[task.name] = min((index, text), failed.get(task.name, (index, text)))
 
         for _, pods in groupby(step.make_pods, key=_priority_class):
             await for_all(make, list(pods), at_once=_WRITERS, name="job-writer")
-        if refused:
-            errors = ", ".join(sorted(refused)[:_ERRORS_SHOWN])
+        if failed:
+            errors = ", ".join([failed[name][1] for name in sorted(failed)][:_ERRORS_SHOWN])
             raise Obstacle("FailedCreate", f"Error creating pods: [{errors}]")
+
+    async def _make_pod(self, name: str, manifest: Manifest) -> None:
+        """Create the pod unless it exists. Raises NotOurs, KubeError."""
+        made = await self._writes.create(PODS, manifest, namespace=self._namespace)
+        if made.outcome is Outcome.EXISTS:
+            made = await self._ours(name)
+        self._pods.learn(made.body)
 
     async def _ours(self, name: str) -> Written:
         """The existing pod of this name, if it belongs to this job. Raises NotOurs."""
@@ -306,7 +326,7 @@ class JobWriter:
         return Written(Outcome.DONE, reply.body)
 
     async def _delete_pods(self, step: Step) -> None:
-        refused: list[str] = []
+        failed: list[str] = []
         marked = {pod.metadata.uid for pod in step.mark}
         # A surplus pod of an old version is in both sets.
         doomed = {pod.metadata.uid: pod for pod in (*step.mark, *step.delete)}
@@ -319,13 +339,22 @@ class JobWriter:
                     await self._writes.patch(PODS, metadata, mark)
                 if not pod.terminating:
                     self._pods.learn((await self._writes.delete(PODS, metadata)).body)
-            except (Forbidden, Invalid) as error:
-                refused.append(f"failed to delete pod {metadata.name}, err: {error.message}")
+            except ApiError as error:
+                if not is_refusal(error):
+                    raise
+                failed.append(f"failed to delete pod {metadata.name}, err: {error.message}")
 
         await for_all(delete, list(doomed.values()), at_once=_WRITERS, name="job-writer")
-        if refused:
-            errors = ", ".join(sorted(refused)[:_ERRORS_SHOWN])
+        if failed:
+            errors = ", ".join(sorted(failed)[:_ERRORS_SHOWN])
             raise Obstacle("FailedDelete", f"Error deleting pods: [{errors}]")
+
+
+def _fail(error: ApiError, reason: str, what: str = "") -> NoReturn:
+    """Raise the error, as an Obstacle if a user has to remedy it."""
+    if is_refusal(error):
+        raise Obstacle(reason, f"{what}{error.message}") from error
+    raise error
 
 
 def _priority_class(at: tuple[TaskSpec, int]) -> str:

@@ -1,5 +1,10 @@
-"""The controller of JobFlows, and of the lists of created Jobs in JobTemplates."""
+"""The controller of JobFlows, and of the lists of created Jobs in JobTemplates.
 
+A client that creates one of them and updates it with the answer gets a conflict if a status was
+written in between, and Volcano's users do so. The first status therefore waits a moment.
+"""
+
+import asyncio
 from collections.abc import Iterable
 from typing import Any, Final
 
@@ -25,6 +30,9 @@ from shared.kube.resources import JOBFLOWS, JOBS_VOLCANO, JOBTEMPLATES
 
 #: Prefix of a template's key; no namespace has a colon in its name.
 _TEMPLATE: Final = "template:"
+#: Longer than a program takes from a creation to its first update; users can wait so long for a
+#: status.
+_FIRST_STATUS_S: Final = 2.0
 
 
 class JobFlowReconciler:
@@ -39,6 +47,8 @@ class JobFlowReconciler:
         self._templates = runtime.informers.of(JOBTEMPLATES, JobTemplate)
         self._jobs = runtime.informers.of(JOBS_VOLCANO, Job)
         self._wake: Wake = lambda _key: None
+        #: The loop's time at which an object without a status was seen first, by UID.
+        self._seen_s: dict[str, float] = {}
 
     def watches(self, wake: Wake) -> Iterable[Informer[Any]]:
         self._wake = wake
@@ -54,21 +64,24 @@ class JobFlowReconciler:
     async def reconcile(self, key: str) -> float | None:
         """Create the Jobs that may start, and write the status."""
         if key.startswith(_TEMPLATE):
-            await self._list_jobs(key.removeprefix(_TEMPLATE))
-            return None
+            return await self._list_jobs(key.removeprefix(_TEMPLATE))
         flow = self._flows.get(key)
         if flow is None or flow.metadata.deletion_timestamp is not None:
             return None
         jobs = {job.metadata.name: job for job in self._jobs_of(flow)}
         decided = plan(flow, jobs)
         refused = await self._start(flow, decided)
-        if not self._is_just_started(flow, decided):
+        wait_s = 0.0
+        # A step that has finished is remembered by the status only.
+        if flow.status == JobFlowStatus() and not decided.has_finished_jobs:
+            wait_s = self._first_status_wait_s(flow.metadata.uid)
+        if not wait_s:
             await self._write_status(flow, decided)
         for job in decided.delete:
             await self._writes.delete(JOBS_VOLCANO, job.metadata)
         if refused is not None:
             raise refused
-        return None
+        return wait_s or None
 
     async def _start(self, flow: JobFlow, decided: FlowPlan) -> KubeError | None:
         """Create Jobs. Returns the last refusal; the other Jobs are created nevertheless."""
@@ -97,14 +110,10 @@ class JobFlowReconciler:
             if known is not None and known.metadata.deletion_timestamp is None:
                 self._report(flow, "Warning", "FailedCreate", f"another job is named {name}")
 
-    def _is_just_started(self, flow: JobFlow, decided: FlowPlan) -> bool:
-        """Whether the first Jobs were created a moment ago and have no phase. A status that reports
-        only this would make the next update by the flow's author fail.
-        """
-        if flow.status != JobFlowStatus() or decided.status.state.phase != "Pending":
-            return False
-        jobs = self._jobs_of(flow)
-        return bool(jobs) and not any(job.status.state.phase for job in jobs)
+    def _first_status_wait_s(self, uid: str) -> float:
+        """Seconds for which the first status of an object has to wait."""
+        now_s = asyncio.get_running_loop().time()
+        return max(0.0, self._seen_s.get(uid, now_s) + _FIRST_STATUS_S - now_s)
 
     def _jobs_of(self, flow: JobFlow) -> list[Job]:
         return self._jobs.owned_by(flow.metadata.uid, namespace=_namespace(flow))
@@ -115,10 +124,11 @@ class JobFlowReconciler:
         changed = msgspec.structs.replace(flow, status=decided.status)
         self._flows.learn((await self._writes.replace_status(JOBFLOWS, changed)).body)
 
-    async def _list_jobs(self, key: str) -> None:
+    async def _list_jobs(self, key: str) -> float | None:
+        """Write the list of a template's Jobs, or return the seconds for which it has to wait."""
         template = self._templates.get(key)
         if template is None:
-            return
+            return None
         mark = f"{template.metadata.namespace}.{template.metadata.name}"
         made = sorted(
             job.metadata.name
@@ -126,21 +136,38 @@ class JobFlowReconciler:
             if job.metadata.namespace == template.metadata.namespace
             and job.metadata.labels.get(CREATED_BY_TEMPLATE) == mark
         )
-        # An empty list is written, too: it shows that the controller has processed the template.
         status = JobTemplateStatus(job_depends_on_list=tuple(made))
         if status == template.status:
-            return
+            return None
+        if template.status == JobTemplateStatus():
+            wait_s = self._first_status_wait_s(template.metadata.uid)
+            if wait_s:
+                return wait_s
         changed = msgspec.structs.replace(template, status=status)
         self._templates.learn((await self._writes.replace_status(JOBTEMPLATES, changed)).body)
+        return None
 
     def _report(self, flow: JobFlow, type_: EventType, reason: str, message: str) -> None:
         self._events.record(JOBFLOWS, flow.metadata, ControllerEvent(type_, reason, message))
 
-    def _flow_changed(self, _old: JobFlow | None, new: JobFlow | None) -> None:
+    def _note(self, uid: str, *, has_status: bool) -> None:
+        """Note when an object without a status was seen first; forget one that is gone or has a
+        status.
+        """
+        if has_status:
+            self._seen_s.pop(uid, None)
+        else:
+            self._seen_s.setdefault(uid, asyncio.get_running_loop().time())
+
+    def _flow_changed(self, old: JobFlow | None, new: JobFlow | None) -> None:
+        has_status = new is None or new.status != JobFlowStatus()
+        self._note(latest(old, new).metadata.uid, has_status=has_status)
         if new is not None:
             self._wake(new.metadata.key)
 
-    def _template_changed(self, _old: JobTemplate | None, new: JobTemplate | None) -> None:
+    def _template_changed(self, old: JobTemplate | None, new: JobTemplate | None) -> None:
+        has_status = new is None or new.status != JobTemplateStatus()
+        self._note(latest(old, new).metadata.uid, has_status=has_status)
         if new is None:
             return
         self._wake(_TEMPLATE + new.metadata.key)

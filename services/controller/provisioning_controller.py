@@ -96,7 +96,7 @@ class ProvisioningController:
             for name, uid in zip_longest(wanted.obsolete, wanted.obsolete_uids, fillvalue=""):
                 await self._delete(verdict.namespace, name, uid)
         except _PodsChanged as changed:
-            logger.info("gang %s/%s: %s", verdict.namespace, verdict.name, changed)
+            logger.info("gang %s: %s", verdict.gang, changed)
         except KubeError as error:
             delay_s = _RETRY_S_MAX
             if is_temporary(error):

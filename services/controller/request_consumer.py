@@ -78,7 +78,7 @@ class RequestConsumer:
         try:
             await self._handle(verdict)
         except RetryLater as later:
-            logger.info("%s of gang %s: %s", self._name, verdict.gang_id, later)
+            logger.info("%s of gang %s: %s", self._name, verdict.gang, later)
             await inform_consumer(delivery.nak(later.delay_s))
         else:
             await inform_consumer(delivery.ack())

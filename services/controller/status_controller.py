@@ -160,7 +160,7 @@ class StatusController:
                     await self._writer.write(intent, verdict, WrittenGang())
                 except RetryLater as later:
                     logger.warning(
-                        "gang %s: its newest verdict was not written: %s", verdict.name, later
+                        "gang %s: its newest verdict was not written: %s", verdict.gang, later
                     )
 
     # Taking.
@@ -284,7 +284,7 @@ class StatusController:
             try:
                 await self._writer.write(intent, entry.verdict, memory)
             except RetryLater as later:
-                logger.info("gang %s: %s", entry.verdict.name, later)
+                logger.info("gang %s: %s", entry.verdict.gang, later)
                 entry.not_before_ms = self._clock.now_ms() + int(later.delay_s * 1000)
                 return
             entry.compared = entry.compared or isinstance(intent, CompareGroup | PatchGroup)
@@ -356,5 +356,5 @@ def _patch_of(verdict: Verdict) -> StatusPatch | None:
         if verdict.dialect == dialect.name:
             return dialect.status(verdict)
     if verdict.dialect:
-        logger.warning("gang %s: dialect %s is unknown", verdict.name, verdict.dialect)
+        logger.warning("gang %s: dialect %s is unknown", verdict.gang, verdict.dialect)
     return None

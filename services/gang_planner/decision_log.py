@@ -27,6 +27,8 @@ log = logging.getLogger("services.gang_planner")
 
 #: Gangs whose name and trace are kept for their notes, which have neither.
 GANGS_MAX: Final = 16_384
+#: The attempt of a gang that is gone.
+_NO_ATTEMPT: Final = 0
 _WARNINGS: Final = frozenset({"release", "repair", "degraded"})
 
 
@@ -44,41 +46,45 @@ class DecisionLog:
     def __init__(self) -> None:
         self._known: OrderedDict[str, _Known] = OrderedDict()
 
-    def appended(self, seq: int, record: Act | Note) -> None:
-        """Log a record that is in DECISIONS under this sequence."""
+    def appended(self, seq: int, record: Act | Note, name: str = "") -> None:
+        """Log a record that is in DECISIONS under this sequence; `name` is its gang's
+        "namespace/name", "" if the planner does not know it.
+        """
+        known = self._known.get(record.gang_id)
+        # A gang that the planner has forgotten is named as in its last decision.
+        name = name or (known.gang if known is not None else f"gang with id {record.gang_id}")
         level, words = logging.INFO, {"why": "", "node": ""}
         values: tuple[object, ...]
         match record:
             case GangDecision():
-                self._remember(record)
+                known, name = self._remember(record), record.gang
                 message = "decided %s: %d bindings, attempt %d"
-                values = record.gang, len(record.bindings), record.attempt
+                values = name, len(record.bindings), record.attempt
                 words["why"] = record.why
             case EvictionDecision():
-                self._remember(record)
+                known, name = self._remember(record), record.gang
                 level = logging.WARNING
                 verb = "evicting" if record.via == "eviction" else "removing"
                 message = f"{verb} %d pods for %s: %s"
-                values = len(record.victims), record.gang, record.reason
+                values = len(record.victims), name, record.reason
                 words["why"] = record.why
             case GangStarted():
                 message = "started %s, attempt %d"
-                values = self._name(record.gang_id), record.attempt
+                values = name, record.attempt
             case NoteOpened():
                 level = logging.WARNING if record.kind in _WARNINGS else logging.INFO
                 message = f"{record.kind} of %s begins: %s"
-                values = self._name(record.gang_id), record.reason
+                values = name, record.reason
                 words = {"why": record.message, "node": record.node}
             case NoteClosed():
                 message = f"{record.kind} of %s ended: %s"
-                values = self._name(record.gang_id), record.reason
+                values = name, record.reason
                 words["why"] = record.message
             case _:
                 assert_never(record)
-        known = self._known.get(record.gang_id)
-        attempt = getattr(record, "attempt", 0) or (known.attempt if known is not None else 1)
+        attempt = getattr(record, "attempt", 0) or (known.attempt if known is not None else 0) or 1
         facts: dict[str, object] = {
-            "gang": self._name(record.gang_id),
+            "gang": name,
             "gang_id": record.gang_id,
             "attempt": attempt,
             "decision": seq,
@@ -97,19 +103,18 @@ class DecisionLog:
         return gang_trace_id(record.gang_id, max(attempt, 1))
 
     def forget(self, gang_id: str) -> None:
-        """Forget a gang that is gone; later notes name its id."""
-        self._known.pop(gang_id, None)
+        """Forget the trace of a gang that is gone; later notes have its name."""
+        known = self._known.get(gang_id)
+        if known is not None:
+            self._known[gang_id] = _Known(known.gang, _NO_ATTEMPT, "")
 
-    def _remember(self, decision: Act) -> None:
+    def _remember(self, decision: Act) -> _Known:
         known = _Known(decision.gang, decision.attempt, decision.trace_id)
         self._known[decision.gang_id] = known
         self._known.move_to_end(decision.gang_id)
         if len(self._known) > GANGS_MAX:
             self._known.popitem(last=False)
-
-    def _name(self, gang_id: str) -> str:
-        known = self._known.get(gang_id)
-        return known.gang if known is not None else gang_id
+        return known
 
 
 def _cause(cycle: Cycle | None) -> dict[str, object]:

@@ -163,9 +163,10 @@ class DecisionWriter:
         if records:
             appended = [(_subject(record), codec.encode(record)) for record in records]
             for record, seq in zip(records, await self._append(fence, appended), strict=True):
+                name = planner.gang_name(record.gang_id)
                 planner.decided(seq, record)
                 self._applier.decided(seq)
-                self._reporting.appended(seq, record)
+                self._reporting.appended(seq, record, name)
             self._reporting.appending_took(time.perf_counter() - planned_s)
         for verdict in [*self._take_unsent(), *self._take_overwritten(), *step.verdicts]:
             await self._publish(verdict)
@@ -252,7 +253,7 @@ class DecisionWriter:
             return
         gang_id = verdict.gang_id
         if error is not None:
-            log.warning("verdict on %s not stored, will be sent again: %s", verdict.name, error)
+            log.warning("verdict on %s not stored, will be sent again: %s", verdict.gang, error)
             self._context.ready.unready("verdicts", str(error))
             if not self._unsent:
                 # No record may arrive for a long time.

@@ -160,9 +160,11 @@ class Reporting:
         self._cycle_s.observe(cycle_s)
         self.volcano.cycled(cycle_s)
 
-    def appended(self, seq: int, record: Act | Note) -> None:
-        """Count and log a record that is in DECISIONS under this sequence."""
-        self._log.appended(seq, record)
+    def appended(self, seq: int, record: Act | Note, name: str = "") -> None:
+        """Count and log a record that is in DECISIONS under this sequence; `name` is its gang's
+        "namespace/name", "" if the planner does not know it.
+        """
+        self._log.appended(seq, record, name)
         if isinstance(record, GangDecision):
             self._decided(record)
         elif isinstance(record, EvictionDecision):
@@ -191,7 +193,7 @@ class Reporting:
     def verdict_too_large(self, verdict: Verdict, error: MessageTooLarge) -> None:
         """Count and log a verdict that the server's limit of messages does not allow."""
         self._verdicts_too_large.inc()
-        log.error("the verdict on %s/%s is not sent: %s", verdict.namespace, verdict.name, error)
+        log.error("the verdict on %s is not sent: %s", verdict.gang, error)
 
     def recalled(self, verdict: Verdict) -> None:
         """Take the last verdict that an earlier planner published of a gang."""

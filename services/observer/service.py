@@ -195,7 +195,12 @@ class Observer:
             if not await self._store(subject, codec.encode(outcome)):
                 return False
         except (AppendRefused, BusError) as error:
-            log.warning("the outcome %s was not stored: %s", subject, error)
+            log.warning(
+                "gang %s: the outcome of decision %d was not stored: %s",
+                one.decision.gang,
+                one.seq,
+                error,
+            )
             return False
         self._state.assumed.drop(one.seq)
         return True

@@ -198,6 +198,11 @@ class Verdict(Struct, frozen=True, kw_only=True, tag="gang.verdict"):
     node_pool: str = ""
 
     @property
+    def gang(self) -> str:
+        """The gang's "namespace/name", for logs."""
+        return f"{self.namespace}/{self.name}"
+
+    @property
     def request_subjects(self) -> frozenset[str]:
         """The subjects on which controllers read the verdict that write objects for its gang."""
         found: set[str] = set()

@@ -112,6 +112,9 @@ _BY_STATUS: Final[dict[int, type[ApiError]]] = {
     429: TooManyRequests,
 }
 
+#: Codes in the 400s that another write, a retry or a new token may end.
+_OF_THE_MOMENT: Final = frozenset({401, 404, 408, 409, 410, 429})
+
 _decode_status: Final = msgspec.json.Decoder(Status).decode
 
 #: Limit of the message from an answer that is no Status: proxies answer with pages of HTML.
@@ -140,6 +143,15 @@ def in_terminating_namespace(error: KubeError) -> bool:
     return isinstance(error, Forbidden) and any(
         cause.reason == "NamespaceTerminating" for cause in error.details.causes
     )
+
+
+def is_refusal(error: ApiError) -> bool:
+    """Whether the same request fails until a user changes something: a quota, a policy, a webhook,
+    the object. A webhook answers with a status of its choice, and with 500 if it cannot be called.
+    """
+    if "admission webhook" in error.message or "failed calling webhook" in error.message:
+        return True
+    return 400 <= error.status < 500 and error.status not in _OF_THE_MOMENT
 
 
 def watch_error(answer: Status) -> ApiError:

@@ -34,8 +34,6 @@ async def two_reports(data: Path) -> list[dict[str, Any]]:
         f"--data-dir={data}",
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
-        # Tests that a shell runs in the background pass it on as ignored.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     assert process.stdout is not None
     async with asyncio.timeout(60):

@@ -25,6 +25,8 @@ _MISSED_MAX: Final = 100
 _WINDOWS: Final = tuple(timedelta(days=days) for days in (1 / 1440, 1 / 24, 1, 32, 366, 9 * 366))
 #: Thirty years; a longer deadline could exceed the calendar.
 _DEADLINE_S_MAX: Final = 10**9
+#: Finished phases that are a success.
+_SUCCESSFUL: Final = frozenset({"Completed"})
 #: Finished Jobs that are kept by default.
 _SUCCESSFUL_KEPT: Final = 3
 _FAILED_KEPT: Final = 1
@@ -174,19 +176,21 @@ def _events_of_ended_jobs(cron: CronJob, jobs: Sequence[Job]) -> list[Controller
 
 
 def _surplus(cron: CronJob, jobs: Sequence[Job]) -> list[Job]:
-    """Finished Jobs beyond the kept number, the oldest first."""
+    """Finished Jobs beyond the kept number, the oldest first. A Terminated Job counts as failed: it
+    will not run again, and in Volcano, which counts it nowhere, such Jobs add up without end.
+    """
     surplus: list[Job] = []
     limits = (
-        ("Completed", cron.spec.successful_jobs_history_limit, _SUCCESSFUL_KEPT),
-        ("Failed", cron.spec.failed_jobs_history_limit, _FAILED_KEPT),
+        (_SUCCESSFUL, cron.spec.successful_jobs_history_limit, _SUCCESSFUL_KEPT),
+        (FINISHED_PHASES - _SUCCESSFUL, cron.spec.failed_jobs_history_limit, _FAILED_KEPT),
     )
-    for phase, limit, default in limits:
+    for phases, limit, default in limits:
         kept = default if limit is None else limit
         ended = sorted(
             (
                 job
                 for job in jobs
-                if job.status.state.phase == phase and job.metadata.deletion_timestamp is None
+                if job.status.state.phase in phases and job.metadata.deletion_timestamp is None
             ),
             key=lambda job: (job.metadata.created_ms, job.metadata.name),
         )

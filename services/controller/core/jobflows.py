@@ -39,6 +39,11 @@ class FlowPlan(msgspec.Struct, frozen=True, kw_only=True):
     #: Jobs to delete.
     delete: tuple[Job, ...] = ()
 
+    @property
+    def has_finished_jobs(self) -> bool:
+        """Whether a Job of the flow has finished."""
+        return any(one.state in FINISHED_PHASES for one in self.status.job_status_list)
+
 
 def job_name(flow: str, step: str) -> str:
     return f"{flow}-{step}"

@@ -102,6 +102,17 @@ class Planner:
         """The last published verdict of a gang; None: the gang is gone, or there was none."""
         return self._book.published.get(gang_id)
 
+    def gang_name(self, gang_id: str) -> str:
+        """The "namespace/name" of a gang that exists, or whose decision is remembered; "" for any
+        other.
+        """
+        gangs = self._state.gangs
+        gang = gangs.by_id.get(gang_id)
+        if gang is not None:
+            return gang.full_name
+        logged = gangs.remembered.get(gang_id)
+        return (logged.full_name if logged is not None else None) or ""
+
     def restore(self, pages: Sequence[Checkpoint]) -> None:
         """Restore the state from a checkpoint, instead of the log before it."""
         decision_log.restore(self._state, pages)

@@ -166,3 +166,22 @@ async def test_a_schedule_that_the_webhook_did_not_see_is_reported_and_never_run
         await becomes(reported, [reason])
 
     assert await names_of(either, JOBS_VOLCANO, place) == []
+
+
+async def test_of_the_jobs_that_were_terminated_no_more_are_kept_than_of_those_that_failed(
+    either: KubeClient, place: str
+) -> None:
+    clock = Clock(either, place)
+
+    async def jobs() -> object:
+        return await names_of(either, JOBS_VOLCANO, place)
+
+    async with running(either, clock.make):
+        await make(either, CRONJOBS_VOLCANO, cron(failedJobsHistoryLimit=1), place)
+        kept: list[str] = []
+        for phases in (("Running", "Terminating", "Terminated"), ("Running", "Failed")) * 2:
+            due = await clock.go_on(1)
+            await becomes(jobs, sorted({*kept, due}))
+            await enter(either, place, due, *phases)
+            kept = [due]
+            await becomes(jobs, kept)

@@ -5,7 +5,6 @@ each test says what the controller sees.
 """
 
 import asyncio
-import json
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,6 @@ import pytest
 from typing_extensions import override
 
 from services.controller.core.jobs.step import JOB_NAME, SeenPod
-from services.controller.job_controller import JobReconciler
 from services.controller.reconciling.controller import Reconciler, Runtime
 from services.controller.reconciling.writes import Keyed, Writes, Written
 from shared.kube.client import KubeClient
@@ -28,108 +26,12 @@ from shared.kube.resources import (
     QUEUES_VOLCANO,
     Resource,
 )
-from tests.services.controller.playing import Object, becomes, events, make, read, running
+from tests.services.controller.job_stage import NS, Stage, a_task, job_controller
+from tests.services.controller.playing import becomes, events, make, read, running
 from tests.support.waiting import eventually
 from tutti.cluster.embedded import EmbeddedCluster, Settings
 from tutti.cluster.faults import FaultRule
 from tutti.manifests.crds import manifests
-
-NS = "default"
-
-
-def job_controller(runtime: Runtime) -> Reconciler:
-    return JobReconciler(runtime, ("volcano",))
-
-
-def a_task(name: str, replicas: int, **fields: Any) -> Object:
-    spec = {
-        "restartPolicy": "Never",
-        "terminationGracePeriodSeconds": 0,
-        "containers": [{"name": "main", "image": "i", "resources": {"requests": {"cpu": "10m"}}}],
-    }
-    return {"name": name, "replicas": replicas, "template": {"spec": spec}, **fields}
-
-
-class Stage:
-    """One job, and the clients that act on it besides its controller."""
-
-    def __init__(self, client: KubeClient, name: str) -> None:
-        self.client = client
-        self.name = name
-        self.uid = ""
-
-    async def submit(self, *tasks: Object, **spec: Any) -> None:
-        """Create the job and admit its group."""
-        made = await make(
-            self.client,
-            JOBS_VOLCANO,
-            {"metadata": {"name": self.name}, "spec": {"tasks": list(tasks), **spec}},
-            NS,
-        )
-        self.uid = made["metadata"]["uid"]
-        await self.admit()
-
-    async def admit(self) -> None:
-        """What the planner does to a group that there is room for."""
-        group = f"{self.name}-{self.uid}"
-        await eventually(lambda: read(self.client, PODGROUPS_VOLCANO, group, NS))
-        await self.client.patch(
-            PODGROUPS_VOLCANO, group, {"status": {"phase": "Inqueue"}}, namespace=NS
-        )
-
-    async def job(self) -> Object:
-        """The job as it is stored."""
-        found = await read(self.client, JOBS_VOLCANO, self.name, NS)
-        assert found is not None
-        return found
-
-    async def phase(self) -> str:
-        """Its phase."""
-        return str((await self.job()).get("status", {}).get("state", {}).get("phase", ""))
-
-    async def passed(self) -> list[str]:
-        """The phases that it passed through, the newest last."""
-        return [one["status"] for one in (await self.job())["status"]["conditions"]]
-
-    async def pods(self) -> list[str]:
-        """Names of its pods."""
-        page = await self.client.request(
-            "GET", PODS.path(NS), params={"labelSelector": f"volcano.sh/job-name={self.name}"}
-        )
-        return sorted(one["metadata"]["name"] for one in json.loads(page.body)["items"])
-
-    async def kubelet(self, phase: str, *names: str, exit_code: int | None = None) -> None:
-        """Give pods a phase, as their kubelet would."""
-        for name in names:
-            status: Object = {"phase": phase}
-            ready = {"name": "main", "ready": phase == "Running", "restartCount": 0}
-            base = {"image": "i", "imageID": ""}
-            if exit_code is not None:
-                ended = {"exitCode": exit_code, "finishedAt": "2026-01-01T00:00:00Z"}
-                ready = {**ready, "state": {"terminated": ended}}
-            status["containerStatuses"] = [{**ready, **base}]
-            await self.client.patch(
-                PODS, name, {"status": status}, namespace=NS, subresource="status"
-            )
-
-    async def command(self, action: str) -> None:
-        """FaultRequest something, as vcctl does."""
-        await self.client.create(
-            COMMANDS,
-            {
-                "apiVersion": COMMANDS.api_version,
-                "kind": "Command",
-                "metadata": {"name": f"{self.name}-{action.lower()}"},
-                "action": action,
-                "target": {
-                    "apiVersion": JOBS_VOLCANO.api_version,
-                    "kind": "Job",
-                    "name": self.name,
-                    "uid": self.uid,
-                },
-            },
-            namespace=NS,
-        )
 
 
 @pytest.mark.parametrize(
@@ -436,3 +338,32 @@ async def test_a_controller_that_is_killed_again_and_again_is_finished_by_the_ne
     async with running(either, job_controller):
         await submitting
         await becomes(stage.pods, [f"{name}-x-{index}" for index in range(5)])
+
+
+async def test_a_pod_that_has_succeeded_and_is_gone_is_not_run_again_by_this_or_the_next_controller(
+    either: KubeClient,
+) -> None:
+    name = "partly-done"
+    stage = Stage(either, name)
+    evicted = [{"event": "PodEvicted", "action": "AbortJob"}]
+    async with running(either, job_controller):
+        await stage.submit(a_task("x", 3), policies=evicted)
+        await becomes(stage.pods, [f"{name}-x-{index}" for index in range(3)])
+        await stage.kubelet("Running", *await stage.pods())
+        await becomes(stage.phase, "Running")
+        await stage.kubelet("Succeeded", f"{name}-x-1")
+
+        async def succeeded() -> int:
+            return int((await stage.job())["status"].get("succeeded", 0))
+
+        await becomes(succeeded, 1)
+        await either.delete(PODS, f"{name}-x-1", namespace=NS, grace_s=0)
+        await asyncio.sleep(1)
+        assert await stage.pods() == [f"{name}-x-0", f"{name}-x-2"]
+    async with running(either, job_controller):
+        await stage.kubelet("Succeeded", f"{name}-x-0")
+        await becomes(succeeded, 2)
+        assert await stage.pods() == [f"{name}-x-0", f"{name}-x-2"]
+        await stage.kubelet("Succeeded", f"{name}-x-2")
+        await becomes(stage.phase, "Completed")
+        assert await succeeded() == 3

@@ -1,11 +1,15 @@
 """The JobFlow controller on both API servers; Jobs get their phases from the test."""
 
+import asyncio
 import contextlib
+
+import pytest
 
 from services.controller.jobflow_controller import JobFlowReconciler
 from shared.kube.client import KubeClient
 from shared.kube.errors import NotFound
-from shared.kube.resources import JOBFLOWS, JOBS_VOLCANO, JOBTEMPLATES
+from shared.kube.resources import JOBFLOWS, JOBS_VOLCANO, JOBTEMPLATES, Resource
+from tests.services.controller.job_stage import Stage, job_controller
 from tests.services.controller.playing import (
     Object,
     becomes,
@@ -16,6 +20,7 @@ from tests.services.controller.playing import (
     read,
     running,
 )
+from tests.support.waiting import eventually
 
 
 def template(name: str) -> Object:
@@ -69,32 +74,63 @@ async def test_a_flow_goes_from_step_to_step_to_its_end(either: KubeClient, plac
     ]
 
 
-async def test_the_author_of_a_flow_may_update_it_until_there_is_something_to_report(
+async def test_authors_of_flows_and_templates_may_update_them_right_after_their_creation(
     either: KubeClient, place: str
 ) -> None:
-    await make(either, JOBTEMPLATES, template("one"), place)
-    flow = {"metadata": {"name": "f"}, "spec": {"flows": [{"name": "one"}]}}
+    async def update(resource: Resource, made: Object) -> None:
+        """Update the object as it was created, as a program does that kept the answer."""
+        made["metadata"]["labels"] = {"changed": "yes"}
+        await either.replace(resource, made["metadata"]["name"], made, namespace=place)
+
+    async def phase() -> object:
+        found = await read(either, JOBFLOWS, "f4", place)
+        return found and found.get("status", {}).get("state", {}).get("phase")
+
+    async def listed() -> object:
+        found = await read(either, JOBTEMPLATES, "t4", place)
+        return found and found.get("status", {}).get("jobDependsOnList")
+
+    async with running(either, JobFlowReconciler), running(either, job_controller):
+        for number in range(5):
+            made = await make(either, JOBTEMPLATES, template(f"t{number}"), place)
+            spec = {"flows": [{"name": f"t{number}"}]}
+            flow = await make(
+                either, JOBFLOWS, {"metadata": {"name": f"f{number}"}, "spec": spec}, place
+            )
+            job = Stage(either, f"f{number}-t{number}", place)
+            await eventually(lambda job=job: read(either, JOBS_VOLCANO, job.name, place))
+            await becomes(job.phase, "Pending")
+            # Time for a write that the Job's phase would cause.
+            await asyncio.sleep(0.1)
+            await update(JOBFLOWS, flow)
+            await update(JOBTEMPLATES, made)
+        await becomes(phase, "Pending")
+        await becomes(listed, ["f4-t4"])
+
+
+async def test_a_step_that_finishes_at_once_is_in_the_flows_status_at_once(
+    either: KubeClient, place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its Job may be deleted at once, too, and the step must not run again."""
+    monkeypatch.setattr("services.controller.jobflow_controller._FIRST_STATUS_S", 600.0)
+    for name in ("one", "two"):
+        await make(either, JOBTEMPLATES, template(name), place)
+    steps = [{"name": "one"}, {"name": "two", "dependsOn": {"targets": ["one"]}}]
 
     async def jobs() -> list[str]:
         return await names_of(either, JOBS_VOLCANO, place)
 
-    async def phase() -> object:
+    async def completed() -> object:
         found = await read(either, JOBFLOWS, "f", place)
-        return found and found.get("status", {}).get("state", {}).get("phase")
+        return found and found.get("status", {}).get("completedJobs")
 
     async with running(either, JobFlowReconciler):
-        await make(either, JOBFLOWS, flow, place)
-        made = await read(either, JOBFLOWS, "f", place)
-        assert made is not None
+        await make(either, JOBFLOWS, {"metadata": {"name": "f"}, "spec": {"flows": steps}}, place)
         await becomes(jobs, ["f-one"])
-        # The Job's news has woken its flow again: another key's turn has come after that.
-        await make(either, JOBFLOWS, {"metadata": {"name": "g"}, "spec": flow["spec"]}, place)
-        await becomes(jobs, ["f-one", "g-one"])
-        seen = await read(either, JOBFLOWS, "f", place)
-        assert seen is not None
-        assert seen["metadata"]["resourceVersion"] == made["metadata"]["resourceVersion"]
-        await enter(either, place, "f-one", "Pending")
-        await becomes(phase, "Pending")
+        await enter(either, place, "f-one", "Pending", "Running", "Completed")
+        await becomes(completed, ["f-one"])
+        await either.delete(JOBS_VOLCANO, "f-one", namespace=place)
+        await becomes(jobs, ["f-two"])
 
 
 async def test_a_step_without_template_is_reported_and_made_when_the_template_comes(

@@ -16,14 +16,17 @@ STARTED = GangStarted(gang_id="g", epoch=2, at_ms=1, attempt=1)
 
 
 def lines(
-    caplog: pytest.LogCaptureFixture, *records: Act | Note, to: DecisionLog | None = None
+    caplog: pytest.LogCaptureFixture,
+    *records: Act | Note,
+    to: DecisionLog | None = None,
+    name: str = "",
 ) -> list[logging.LogRecord]:
     """What is written of these records, appended as 5, 6…"""
     caplog.set_level(logging.INFO, logger="services.gang_planner")
     caplog.clear()
     log = to or DecisionLog()
     for seq, record in enumerate(records, start=5):
-        log.appended(seq, record)
+        log.appended(seq, record, name)
     return caplog.records
 
 
@@ -51,7 +54,7 @@ def test_what_takes_somebodys_pods_is_a_warning_that_says_why(
     begun, removing = lines(caplog, OPENED, DECIDED)
     assert removing.levelname == begun.levelname == "WARNING"
     assert removing.getMessage() == "removing 2 pods for default/g: BindingRefused"
-    assert begun.getMessage() == "release of g begins: BindingRefused"
+    assert begun.getMessage() == "release of gang with id g begins: BindingRefused"
     assert vars(begun)["why"] == "w-1: denied"
 
 
@@ -69,12 +72,14 @@ def test_notes_have_their_gangs_name_and_the_trace_of_its_decision(
     assert {vars(line)["trace_id"] for line in (begun, ended, started)} == {gang_trace_id("g", 1)}
 
 
-def test_a_gang_that_another_planner_decided_is_named_by_its_id(
+def test_a_gang_that_another_planner_decided_has_the_name_that_this_planner_knows(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    (started,) = lines(caplog, STARTED)
-    assert started.getMessage() == "started g, attempt 1"
+    (started,) = lines(caplog, STARTED, name="default/g")
+    assert started.getMessage() == "started default/g, attempt 1"
     assert vars(started)["trace_id"] == gang_trace_id("g", 1)
+    (unknown,) = lines(caplog, STARTED)
+    assert unknown.getMessage() == "started gang with id g, attempt 1"
 
 
 def test_what_is_remembered_is_bounded(
@@ -84,13 +89,18 @@ def test_what_is_remembered_is_bounded(
     log = DecisionLog()
     other = msgspec.structs.replace(DECIDED, gang_id="h", gang="default/h")
     *_, started = lines(caplog, decision(), other, STARTED, to=log)
-    assert started.getMessage() == "started g, attempt 1"
+    assert started.getMessage() == "started gang with id g, attempt 1"
 
 
-def test_a_gang_that_is_gone_is_remembered_no_longer(caplog: pytest.LogCaptureFixture) -> None:
+def test_of_a_gang_that_is_gone_only_the_name_is_remembered(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     log = DecisionLog()
-    lines(caplog, decision(), to=log)
+    lines(caplog, msgspec.structs.replace(decision(), trace_id="of a job"), to=log)
     log.forget("g")
     log.forget("g")
-    (line,) = lines(caplog, STARTED, to=log)
-    assert vars(line)["gang"] == "g", "its id, for want of its name"
+    log.forget("h")
+    ended, started = lines(caplog, closed("hold", at_ms=2), STARTED, to=log)
+    assert ended.getMessage() == "hold of default/g ended: Done"
+    assert vars(started)["gang"] == "default/g"
+    assert vars(started)["trace_id"] == vars(ended)["trace_id"] == gang_trace_id("g", 1)

@@ -207,7 +207,9 @@ def test_the_age_of_what_was_read_at_the_start_is_no_lag_for_ever() -> None:
     assert reports.value(lag, stream="OUTCOMES") == 0.0
 
 
-def test_a_gang_that_is_gone_takes_its_name_along(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_gang_that_is_gone_keeps_its_name_for_its_last_notes(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     caplog.set_level(logging.INFO, logger="services.gang_planner")
     reports = Reports()
     reports.decide()
@@ -218,4 +220,4 @@ def test_a_gang_that_is_gone_takes_its_name_along(caplog: pytest.LogCaptureFixtu
     reports.reporting.published(gone)
     reports.reporting.appended(3, GangStarted(gang_id="g", epoch=1, at_ms=1, attempt=1))
     names = [vars(record)["gang"] for record in caplog.records]
-    assert names == ["team/g", "team/g", "g"], "nothing is kept of gangs that are gone"
+    assert names == ["team/g", "team/g", "team/g"]

@@ -4,6 +4,7 @@ time.
     answers:  events of pods, tasks and the group ──policies──▶ answers (an action each);
               the one to give now, and timeouts of the remaining ones
     states:   phase and action ──tables──▶ a kill, or sync
+    succeeded_pods: those that are gone and are not run again
     planning: one `step`: the objects to create, change and delete, and the status to write
 
 A step leaves at most one phase, so that each phase is written and can be observed. If the

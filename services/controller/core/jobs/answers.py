@@ -21,8 +21,9 @@ from shared.kinds.durations import duration_ms
 from shared.kinds.job import Job, JobPhase, LifecyclePolicy, TaskSpec
 from shared.kinds.job_shape import partition_of, task_named
 
-#: Actions without an effect beyond a sync, in each phase.
-_SYNCS: Final = frozenset({"", "SyncJob", "EnqueueJob", "SyncQueue", "OpenQueue", "CloseQueue"})
+#: Actions of policies with an effect beyond a sync. Behind an exit code, the webhook accepts every
+#: other action, too.
+_EFFECTIVE: Final = frozenset(KILLS["Running"])
 _TARGETED: Final = frozenset({"RestartTask", "RestartPod", "RestartPartition"})
 _TASK_MAX_RETRY: Final = 3
 
@@ -120,7 +121,7 @@ def answer_to(job: Job, request: Request) -> Answer | None:
         if not _matches(policy, request):
             continue
         delay_ms = duration_ms(policy.timeout) if policy.timeout else None
-        if policy.action in _SYNCS:
+        if policy.action not in _EFFECTIVE:
             return None
         return Answer(request=request, action=policy.action, delay_ms=delay_ms or None)
     return None

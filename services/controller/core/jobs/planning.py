@@ -2,7 +2,7 @@
 
 A step leaves at most one phase. Its writes are performed in this order: the status if it comes
 first, objects and claims, the group, pods, deletions, else the status. Each of them may have been
-performed before.
+performed before. A failed creation ends the creations; deletions and the status follow.
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,6 +24,7 @@ from services.controller.core.jobs.states import (
     entered,
 )
 from services.controller.core.jobs.step import LostPod, Observed, SeenPod, Step
+from services.controller.core.jobs.succeeded_pods import gone_succeeded
 from shared.dialects.job_groups import priority_of
 from shared.job_plugins.discovery import with_needed_plugins
 from shared.kinds.job import Job, JobPhase, JobStatus
@@ -43,7 +44,10 @@ def plan(observed: Observed, now_ms: int) -> Step:
         status = msgspec.structs.replace(job.status, min_available=job.spec.min_available)
         begun = entered(job, status, "Pending", now_ms)
         return Step(memory=observed.memory, job=job, status=begun, status_first=True)
-    return _Planning(observed, job, job.status.state.phase, now_ms).step()
+    phase = job.status.state.phase
+    succeeded = gone_succeeded(observed, job, phase)
+    whole = msgspec.structs.replace(observed, pods=(*observed.pods, *succeeded))
+    return _Planning(whole, succeeded, job, phase, now_ms).step()
 
 
 def _refused(observed: Observed, job: Job) -> Step:
@@ -62,9 +66,18 @@ def _refused(observed: Observed, job: Job) -> Step:
 class _Planning:
     """The state of one call of `plan`."""
 
-    def __init__(self, observed: Observed, job: Job, phase: JobPhase, now_ms: int) -> None:
+    def __init__(
+        self,
+        observed: Observed,
+        succeeded: tuple[SeenPod, ...],
+        job: Job,
+        phase: JobPhase,
+        now_ms: int,
+    ) -> None:
+        """`observed` includes the pods `succeeded`, which are gone."""
         self.observed = observed
         self.pods = observed.pods
+        self.succeeded = succeeded
         self.group = observed.group
         self.job = job
         self.phase: JobPhase = phase
@@ -115,6 +128,7 @@ class _Planning:
         else:
             self.lost, self.waiting_since_ms = (), {}
             status = msgspec.structs.replace(status, version=status.version + 1)
+        targets = self._run_again(targets, whole=answer.action == "RestartJob")
         if kill.retry:
             status = msgspec.structs.replace(status, retry_count=status.retry_count + 1)
         status = entered(self.job, status, kill.to, self.now_ms, why=answer.action)
@@ -125,6 +139,16 @@ class _Planning:
         return Step(
             memory=self.memory, job=self.job, status=status, status_first=True, mark=targets
         )
+
+    def _run_again(self, pods: tuple[SeenPod, ...], *, whole: bool) -> tuple[SeenPod, ...]:
+        """Forget that pods which are gone have succeeded: these, or all of the job's. Returns those
+        of `pods` that exist.
+        """
+        gone = {pod.metadata.uid for pod in self.succeeded}
+        again = gone if whole else gone & {pod.metadata.uid for pod in pods}
+        self.succeeded = tuple(one for one in self.succeeded if one.metadata.uid not in again)
+        self.pods = tuple(one for one in self.pods if one.metadata.uid not in again)
+        return tuple(one for one in pods if one.metadata.uid not in gone)
 
     def _condemned(self, status: JobStatus, targets: tuple[SeenPod, ...]) -> Iterator[SeenPod]:
         """The pods that the phase which the kill enters will delete."""
@@ -160,6 +184,7 @@ class _Planning:
                 status_first=True,
             )
         targets = self._targets(answer) if part and answer is not None else ()
+        targets = self._run_again(targets, whole=False)
         doomed = [pod for pod in self.pods if self._doomed(pod, status, part=part)]
         going = {pod.metadata.name for pod in (*doomed, *targets)}
         counts = counts_of(self.pods, going)
@@ -323,6 +348,7 @@ class _Planning:
         memory = msgspec.structs.replace(
             self.memory,
             lost=self.lost,
+            succeeded=self.succeeded,
             waiting_since_ms=self.waiting_since_ms,
             group_phase=group.status.phase if group is not None else "",
             planned_before=True,

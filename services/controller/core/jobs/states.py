@@ -158,6 +158,14 @@ def counted(status: JobStatus, counts: Counts) -> JobStatus:
     )
 
 
+def unfinished(old: JobStatus, new: JobStatus) -> JobStatus:
+    """The status `new` of a step of which a write has failed: the objects that `old` lists stay
+    listed, so that a later step deletes those that still exist.
+    """
+    listed = {**old.controlled_resources, **new.controlled_resources}
+    return msgspec.structs.replace(new, controlled_resources=listed)
+
+
 def entered(job: Job, status: JobStatus, phase: JobPhase, now_ms: int, why: str = "") -> JobStatus:
     """The status after entering `phase` now, with its condition as the newest."""
     now = datetime.fromtimestamp(now_ms // 1000, UTC)

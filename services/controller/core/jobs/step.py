@@ -177,6 +177,8 @@ class JobMemory(msgspec.Struct, frozen=True, kw_only=True):
 
     #: Pods that were lost, and whose loss no policy has been applied to.
     lost: tuple[LostPod, ...] = ()
+    #: Pods that have succeeded and are gone; see `succeeded_pods`.
+    succeeded: tuple[SeenPod, ...] = ()
     #: Answers with a timeout, by `Answer.key`: the instant from which it counts.
     waiting_since_ms: dict[str, int] = {}
     #: The group's phase at the last step.

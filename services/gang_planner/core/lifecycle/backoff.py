@@ -14,6 +14,7 @@ from typing import Final
 
 from services.gang_planner.core.cycle_context import CycleContext
 from services.gang_planner.core.lifecycle.effects import report
+from services.gang_planner.core.queueing.need import refused_members
 from services.gang_planner.core.state.gang_history import Failure
 from services.gang_planner.core.state.gang_states import GangEvent
 from services.gang_planner.core.state.gangs import Gang
@@ -56,12 +57,15 @@ def pause_after(work: CycleContext, gang: Gang, failures: Sequence[Failure]) -> 
     planned again in this cycle, before another gang takes their capacity.
     """
     refused = next((one for one in failures if one.result == "refused"), None)
+    repairing = bool(gang.bound or gang.counts[ASSUMED]) and not gang.history.started
     if gang.history.started and all(one.result == "refused" for one in failures):
         # The refused members are left out for a minute. The gang's other members, such as
-        # replacements of lost ones, need not wait.
-        return
+        # replacements of lost ones, need not wait, unless an earlier decision was refused as well:
+        # then the next one probably is, too (the namespace is being deleted).
+        if refused_members(gang) <= {one.uid for one in failures}:
+            return
+        repairing = True
     first = first_cause(failures)
-    repairing = bool(gang.bound or gang.counts[ASSUMED]) and not gang.history.started
     if repairing and refused is None and "repair" not in gang.history.notes:
         return
     report(

@@ -8,6 +8,7 @@ from services.admission_webhook.core.jobs.pod_template import template_errors
 from services.admission_webhook.core.jobs.validation import flag
 from services.admission_webhook.core.suggestions import did_you_mean
 from shared.kinds.cron_schedule import is_schedule
+from shared.kinds.job import INTERNAL_ACTIONS
 from tests.services.admission_webhook.reviews import (
     Object,
     a_job,
@@ -47,6 +48,21 @@ def test_a_misspelt_word_is_answered_with_the_one_that_was_meant(
 ) -> None:
     (text,) = texts(job, reference_objects(volcano_queue("night-shift", state="Open")))
     assert suggestion in text
+
+
+@pytest.mark.parametrize("action", sorted(INTERNAL_ACTIONS))
+@pytest.mark.parametrize("of", ["the job", "the task"])
+def test_an_internal_action_is_refused_behind_an_event_and_not_behind_an_exit_code_as_by_volcano(
+    action: str, of: str
+) -> None:
+    def job(policy: Object) -> Object:
+        policies = [{**policy, "action": action}]
+        whole = of == "the job"
+        return a_job(a_task(policies=[] if whole else policies), policies=policies if whole else [])
+
+    assert texts(job({"exitCode": 7})) == []
+    (text,) = texts(job({"event": "PodFailed"}))
+    assert "invalid policy action" in text
 
 
 def test_nothing_is_suggested_for_what_resembles_nothing() -> None:

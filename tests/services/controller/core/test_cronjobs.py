@@ -166,16 +166,20 @@ def test_the_end_and_the_loss_of_active_jobs_are_reported_and_the_success_is_dat
     assert decided.status.last_successful_time == at(4)
 
 
-def test_history_limits_count_completed_and_failed_jobs_apart_and_terminated_ones_not() -> None:
-    jobs = [job(f"{phase}{n}", phase, n) for phase in ("Completed", "Failed") for n in range(3)]
-    jobs += [job(f"Terminated{n}", "Terminated", n) for n in range(9)]
-    given = cron(suspend=True, successfulJobsHistoryLimit=0, failedJobsHistoryLimit=2)
+def test_history_limits_count_completed_jobs_and_those_that_failed_or_were_terminated() -> None:
+    jobs = [job(f"Completed{n}", "Completed", n) for n in range(3)]
+    jobs += [job("Failed0", "Failed", 0), job("Terminated1", "Terminated", 1)]
+    jobs += [job("Failed2", "Failed", 2), job("Terminated3", "Terminated", 3)]
+    jobs += [job(f"Aborted{n}", "Aborted", n) for n in range(9)]
+    given = cron(suspend=True, successfulJobsHistoryLimit=0, failedJobsHistoryLimit=1)
 
     assert [one.metadata.name for one in planned(given, *jobs, now=at(9)).delete] == [
         "Completed0",
         "Completed1",
         "Completed2",
         "Failed0",
+        "Terminated1",
+        "Failed2",
     ]
 
 

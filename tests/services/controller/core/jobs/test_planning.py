@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from services.controller.core.jobs.step import JobMemory, LostPod, Step
-from shared.kinds.job import PHASES
+from shared.kinds.job import INTERNAL_ACTIONS, PHASES
 from tests.services.controller.core.jobs.making import (
     NOW_MS,
     a_group,
@@ -323,6 +323,19 @@ def test_a_policy_acts_on_its_event(
     job = a_job(policies=[{**policy, "action": "AbortJob"}])
     planned = step(job, a_pod("a-x-0", phase, exit_code=exit_code), a_pod("a-x-1"))
     assert (phase_of(planned) == "Aborting") == acts
+
+
+@pytest.mark.parametrize("action", [*sorted(INTERNAL_ACTIONS), "ResumeJob", "NoSuchAction"])
+def test_an_action_without_effect_behind_an_exit_code_keeps_no_other_policy_from_acting(
+    action: str,
+) -> None:
+    policies = [{"exitCode": 7, "action": action}, {"event": "PodFailed", "action": "AbortJob"}]
+    job = a_job(policies=policies)
+    failed = a_pod("a-x-0", "Failed", exit_code=7)
+    alone = step(job, failed, a_pod("a-x-1"))
+    assert (phase_of(alone), alone.events) == ("Running", ())
+    both = step(job, failed, a_pod("a-x-1", "Failed", exit_code=1))
+    assert phase_of(both) == "Aborting"
 
 
 def test_a_role_that_waits_for_another_does_not_keep_the_gang_from_starting() -> None:

@@ -9,6 +9,7 @@ from shared.contracts import annotations
 from shared.contracts.decisions import Binding, GangDecision, NoteOpened
 from shared.contracts.outcomes import Member, MemberResult
 from shared.model.objects import Pod, PodGroup
+from tests.services.gang_planner.core.lifecycle import gang_lives
 from tests.services.gang_planner.core.lifecycle.test_provisioning import Provisioned
 from tests.services.gang_planner.core.logged_scene import LoggedScene
 from tests.services.gang_planner.core.scene import make_group, make_node, make_pods, make_shape
@@ -514,3 +515,45 @@ def test_a_gang_that_is_bound_in_part_waits_for_no_provisioning_request() -> Non
     scene.put(make_node("late"))
     (again,) = scene.settle()
     assert scene.where(again) == {missing.name: "late"}
+
+
+def refuse_all(scene: LoggedScene, for_ms: int, *, every_ms: int = 10) -> int:
+    """Refuse every binding for a while, as a namespace that is being deleted does; returns how many
+    decisions were made.
+    """
+    made = 0
+    for _ in range(0, for_ms, every_ms):
+        scene.step(after_ms=every_ms)
+        for seq, decision in scene.decisions:
+            if seq not in scene.done:
+                scene.done.add(seq)
+                scene.answer(seq, decision, [scene.refusal(one) for one in decision.bindings])
+                made += 1
+    return made
+
+
+def test_a_running_gang_of_which_one_member_after_another_is_refused_pauses_ever_longer() -> None:
+    scene = gang_lives.cluster(3)
+    gang_lives.running(scene)
+    for number in range(6):
+        scene.put(make_pods("a", 1, gang_lives.FULL, role=f"extra{number}")[0])
+    assert refuse_all(scene, 60) == 2
+    assert refuse_all(scene, 1_000) == 1
+    assert refuse_all(scene, 1_000) == 1
+    assert [reason for _, reason in scene.notes("backoff")][:1] == ["BindingRefused"]
+
+
+def test_a_refused_member_of_a_running_gang_keeps_no_other_from_being_bound() -> None:
+    scene = gang_lives.cluster(3)
+    gang_lives.running(scene)
+    refused, other = (
+        make_pods("a", 1, gang_lives.FULL, role=f"extra{number}")[0] for number in range(2)
+    )
+    scene.refuses = lambda one: one.uid == refused.uid
+    scene.put(refused)
+    scene.step()
+    scene.carry_out()
+    scene.put(other)
+    scene.step()
+    scene.carry_out()
+    assert scene.bound("a") == 3
