@@ -222,14 +222,21 @@ CONTROLLERS: Final[dict[str, tuple[Right, ...]]] = {
         _may("create", PODGROUPS_VOLCANO, "make groups for bare pods"),
     ),
     "workload": (
-        _may("list watch", REPLICA_SETS, "follow how many pods a workload wants"),
-        _may("list watch", STATEFUL_SETS, "follow how many pods a workload wants"),
         *(
-            _may("list watch", kind.resource, "follow how many pods a workload wants")
+            _may("list watch", resource, "follow how many pods a workload wants, and which")
+            for resource in (REPLICA_SETS, DAEMON_SETS, STATEFUL_SETS)
+        ),
+        *(
+            _may("list watch", kind.resource, "follow how many pods a workload wants, and which")
             for kind in OWNER_KINDS
             if kind.parts is not None or kind.resource == JOBS_BATCH
         ),
-        _may("get", DAEMON_SETS, "the minimum on the owner of pods that declare another one"),
+        *(
+            _may("get", kind.resource, "what an object above a workload says of the group")
+            for kind in OWNER_KINDS
+            if kind.resource != PODS
+        ),
+        _may("get", NAMESPACES, "its queue, for a group whose pods name none any more"),
         _may("list", PODS, "whether pods name a group that is to go, or another one"),
         _may("list watch create patch delete", PODGROUPS_VOLCANO, "keep groups of workloads"),
     ),
