@@ -18,12 +18,19 @@ from shared.contracts import annotations
 from shared.dialects.numbers import natural
 from shared.kube.objects import KubeObject, KubeStruct, ObjectMeta
 from shared.kube.owner_objects import PodTemplate
-from shared.kube.resources import DAEMON_SETS, JOBS_BATCH, REPLICA_SETS, STATEFUL_SETS, Resource
+from shared.kube.resources import (
+    DAEMON_SETS,
+    JOBS_BATCH,
+    REPLICA_SETS,
+    REPLICATION_CONTROLLERS,
+    STATEFUL_SETS,
+    Resource,
+)
 
-#: Owners that are read as a `Workload`, by API version and kind: the same four as in Volcano.
+#: Owners that are read as a `Workload`, by API version and kind: all of Kubernetes itself.
 WORKLOADS: Final[dict[tuple[str, str], Resource]] = {
     (one.api_version, one.kind): one
-    for one in (REPLICA_SETS, DAEMON_SETS, STATEFUL_SETS, JOBS_BATCH)
+    for one in (REPLICATION_CONTROLLERS, REPLICA_SETS, DAEMON_SETS, STATEFUL_SETS, JOBS_BATCH)
 }
 #: Value of `annotations.GANG`: all pods that run at the same time.
 ALL: Final = "all"
@@ -50,7 +57,9 @@ class WorkloadStatus(KubeStruct, frozen=True, kw_only=True):
 
 
 class Workload(KubeObject, frozen=True, kw_only=True):
-    """The parts of a ReplicaSet, StatefulSet, DaemonSet or Job that are read."""
+    """The parts that are read of an object of `WORKLOADS`. (A ReplicationController's selector has
+    another form: it is left out.)
+    """
 
     spec: WorkloadSpec = WorkloadSpec()
     status: WorkloadStatus = WorkloadStatus()

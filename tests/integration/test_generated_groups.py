@@ -42,18 +42,18 @@ async def classes(api: RawClient) -> None:
             await api.create("/apis/scheduling.k8s.io/v1/priorityclasses", manifest)
 
 
+def container(cpu: str) -> Object:
+    requests = {"requests": {"cpu": cpu}}
+    return {"name": "main", "image": "registry.example/none", "resources": requests}
+
+
 def template(
     name: str, cpu: str, priority: str = "", notes: dict[str, str] | None = None
 ) -> Object:
-    container: Object = {
-        "name": "main",
-        "image": "registry.example/none",
-        "resources": {"requests": {"cpu": cpu}},
-    }
     spec: Object = {
-        "schedulerName": "volcano",
+        "schedulerName": "tutti",
         "terminationGracePeriodSeconds": 1,
-        "containers": [container],
+        "containers": [container(cpu)],
     }
     if priority:
         spec["priorityClassName"] = priority
@@ -93,21 +93,23 @@ async def pods_of(stage: Stage, name: str) -> list[Object]:
 async def bound(stage: Stage, name: str, count: int) -> list[Object]:
     """Wait until so many of its pods, and no more, are on nodes."""
 
-    async def placed() -> list[Object]:
+    async def placed() -> tuple[list[Object]]:
         found = [
             pod
             for pod in await pods_of(stage, name)
             if pod["spec"].get("nodeName") and not pod["metadata"].get("deletionTimestamp")
         ]
         assert len(found) == count, f"{len(found)} of {name} are bound"
-        return found
+        return (found,)
 
-    return await eventually(placed, timeout_s=SOON_S, because=f"{count} of {name} are bound")
+    because = f"{count} of {name} are bound"
+    return (await eventually(placed, timeout_s=SOON_S, because=because))[0]
 
 
 async def group_of(stage: Stage, name: str) -> Object:
     """The group of its pods."""
-    (pod, *_) = await pods_of(stage, name)
+    pods = [pod for pod in await pods_of(stage, name) if pod["spec"].get("nodeName")]
+    pod = pods[0] if pods else (await pods_of(stage, name))[0]
     return await stage.seen_group(pod["metadata"]["annotations"][annotations.GROUP_NAME])
 
 
@@ -119,21 +121,21 @@ async def test_a_workload_whose_template_was_too_large_runs_once_it_is_small(
     await stage.nodes(1)
     await workload(stage, kind, "s", "10")
 
-    async def has_group() -> Object:
+    async def has_group() -> bool:
         found = await pods_of(stage, "s")
         assert found
         assert found[0]["metadata"].get("annotations", {}).get(annotations.GROUP_NAME)
-        return await group_of(stage, "s")
+        return True
 
     await eventually(has_group, timeout_s=SOON_S, because="its group exists")
-    container = {"name": "main", "resources": {"requests": {"cpu": "500m"}}}
-    await change(stage, kind, "s", spec={"containers": [container]})
+    await change(stage, kind, "s", spec={"containers": [container("500m")]})
     await replaced(stage, kind, "s")
     await bound(stage, "s", 1)
 
-    async def follows() -> None:
+    async def follows() -> bool:
         group = await group_of(stage, "s")
         assert group["spec"]["minResources"]["cpu"] == "500m", group["spec"]
+        return True
 
     await eventually(follows, timeout_s=SOON_S, because="the group follows its template")
 
@@ -142,12 +144,12 @@ async def test_after_a_roll_to_a_smaller_template_nothing_is_reserved(stage: Sta
     await stage.nodes(1)
     await workload(stage, "StatefulSet", "s", "3")
     await bound(stage, "s", 1)
-    container = {"name": "main", "resources": {"requests": {"cpu": "1"}}}
-    await change(stage, "StatefulSet", "s", spec={"containers": [container]})
+    await change(stage, "StatefulSet", "s", spec={"containers": [container("1")]})
 
-    async def rolled() -> None:
+    async def rolled() -> bool:
         (pod,) = await bound(stage, "s", 1)
         assert pod["spec"]["containers"][0]["resources"]["requests"]["cpu"] == "1"
+        return True
 
     await eventually(rolled, timeout_s=SOON_S, because="it is rolled")
     await stage.bare_pods(pod_manifest("other", requests={"cpu": "3"}, labels={"app": "other"}))
@@ -164,17 +166,21 @@ async def test_a_raised_priority_class_protects_the_pods_that_have_it(
     await bound(stage, "s", 1)
     await change(stage, kind, "s", spec={"priorityClassName": "generated-high"})
 
-    async def rolled() -> None:
+    async def rolled() -> bool:
         (pod,) = await bound(stage, "s", 1)
         assert pod["spec"]["priority"] == CLASSES["generated-high"]
+        return True
 
     await eventually(rolled, timeout_s=SOON_S, because="it is rolled")
     await workload(stage, "Deployment", "middle", "3", priority="generated-middle")
 
-    async def waits() -> None:
-        (pod,) = await pods_of(stage, "middle")
+    async def waits() -> bool:
+        pods = await pods_of(stage, "middle")
+        assert pods
+        pod = pods[0]
         conditions = {one["type"]: one for one in pod["status"].get("conditions", ())}
         assert conditions.get("PodScheduled", {}).get("status") == "False"
+        return True
 
     await eventually(waits, timeout_s=SOON_S, because="the other one waits")
     await bound(stage, "s", 1)
@@ -189,23 +195,30 @@ async def test_a_workload_moves_to_the_queue_that_its_template_names(
     await stage.nodes(1)
     queues = [f"{name}-{stage.namespace}" for name in ("one", "two")]
     for name in queues:
-        manifest = {"metadata": {"name": name}, "spec": {"weight": 1}}
+        manifest = {
+            "apiVersion": "scheduling.volcano.sh/v1beta1",
+            "kind": "Queue",
+            "metadata": {"name": name},
+            "spec": {"weight": 1},
+        }
         await stage.api.create(QUEUES, manifest)
     await workload(stage, kind, "s", "1", notes={annotations.QUEUE_NAME: queues[0]})
     await bound(stage, "s", 1)
     assert (await group_of(stage, "s"))["spec"]["queue"] == queues[0]
     await change(stage, kind, "s", metadata={"annotations": {annotations.QUEUE_NAME: queues[1]}})
 
-    async def moved() -> None:
+    async def moved() -> bool:
         await bound(stage, "s", 1)
         assert (await group_of(stage, "s"))["spec"]["queue"] == queues[1]
+        return True
 
     await eventually(moved, timeout_s=SOON_S, because="the group is in the second queue")
     await change(stage, kind, "s", metadata={"annotations": {annotations.QUEUE_NAME: None}})
 
-    async def left() -> None:
+    async def left() -> bool:
         await bound(stage, "s", 1)
         assert (await group_of(stage, "s"))["spec"]["queue"] == "default"
+        return True
 
     await eventually(left, timeout_s=SOON_S, because="the group is in the default queue again")
 
@@ -277,8 +290,9 @@ async def test_a_setting_on_a_job_works_as_on_its_group(stage: Stage) -> None:
     await stage.api.create(jobs, {"metadata": {"name": "job", "annotations": notes}, "spec": spec})
     await bound(stage, "job", 2)
 
-    async def marked() -> None:
+    async def marked() -> bool:
         for pod in await pods_of(stage, "job"):
             assert pod["metadata"]["annotations"].get(annotations.DO_NOT_DISRUPT) == "true"
+        return True
 
     await eventually(marked, timeout_s=SOON_S, because="autoscalers keep its nodes")

@@ -25,6 +25,7 @@ pytestmark = pytest.mark.integration
 
 LABELS = {"app": "a"}
 POD = {"containers": [{"name": "main", "image": "none"}]}
+TWO_CPUS = {"containers": [{**POD["containers"][0], "resources": {"requests": {"cpu": "2"}}}]}
 
 
 def replica_set(replicas: int) -> Object:
@@ -112,7 +113,7 @@ async def test_the_group_of_any_owner_follows_its_members_and_a_users_group_does
                 },
                 "spec": {
                     "selector": {"matchLabels": LABELS},
-                    "template": {"metadata": {"labels": LABELS}, "spec": POD},
+                    "template": {"metadata": {"labels": LABELS}, "spec": TWO_CPUS},
                 },
             },
             place,
@@ -214,7 +215,7 @@ async def test_a_group_follows_the_template_of_its_workload(
             }
             await client.patch(resource, "w", {"spec": {"template": changed}}, namespace=place)
             cpu = {"cpu": "500m", "requests.cpu": "500m"}
-            topology = {"mode": "hard", "highestTierAllowed": 1}
+            topology = {"mode": "hard"}
             await becomes(derived, ("5", "high", {**pods, **cpu}, topology))
             gone: Object = {"metadata": {"annotations": dict.fromkeys(notes)}}
             await client.patch(resource, "w", {"spec": {"template": gone}}, namespace=place)

@@ -57,7 +57,7 @@ def test_a_bare_pod_gets_an_implied_group_only_where_one_will_be_made(
     assert read.ours == (scheduler != "default-scheduler")
 
 
-@pytest.mark.parametrize("owner", ["Workflow", "ReplicationController", "PyTorchJob"])
+@pytest.mark.parametrize("owner", ["Workflow", "PyTorchJob"])
 def test_pods_of_an_unknown_owner_are_one_group_only_if_they_declare_its_minimum(
     owner: str,
 ) -> None:
