@@ -107,10 +107,11 @@ async def bound(stage: Stage, name: str, count: int) -> list[Object]:
 
 
 async def group_of(stage: Stage, name: str) -> Object:
-    """The group of its pods."""
-    pods = [pod for pod in await pods_of(stage, name) if pod["spec"].get("nodeName")]
-    pod = pods[0] if pods else (await pods_of(stage, name))[0]
-    return await stage.seen_group(pod["metadata"]["annotations"][annotations.GROUP_NAME])
+    """The group of a workload's pods."""
+    groups = (await stage.api.get(stage.group_path("")))["items"]
+    found = [one for one in groups if one["metadata"]["ownerReferences"][0]["name"] == name]
+    assert len(found) == 1, groups
+    return found[0]
 
 
 @pytest.mark.parametrize("kind", ["StatefulSet", "DaemonSet", "ReplicaSet"])
@@ -121,13 +122,11 @@ async def test_a_workload_whose_template_was_too_large_runs_once_it_is_small(
     await stage.nodes(1)
     await workload(stage, kind, "s", "10")
 
-    async def has_group() -> bool:
-        found = await pods_of(stage, "s")
-        assert found
-        assert found[0]["metadata"].get("annotations", {}).get(annotations.GROUP_NAME)
-        return True
+    async def has_group() -> Object:
+        return await group_of(stage, "s")
 
-    await eventually(has_group, timeout_s=SOON_S, because="its group exists")
+    group = await eventually(has_group, timeout_s=SOON_S, because="its group exists")
+    assert group["spec"]["minResources"]["cpu"] == "10"
     await change(stage, kind, "s", spec={"containers": [container("500m")]})
     await replaced(stage, kind, "s")
     await bound(stage, "s", 1)
@@ -204,7 +203,8 @@ async def test_a_workload_moves_to_the_queue_that_its_template_names(
         await stage.api.create(QUEUES, manifest)
     await workload(stage, kind, "s", "1", notes={annotations.QUEUE_NAME: queues[0]})
     await bound(stage, "s", 1)
-    assert (await group_of(stage, "s"))["spec"]["queue"] == queues[0]
+    group = await group_of(stage, "s")
+    assert group["spec"]["queue"] == queues[0]
     await change(stage, kind, "s", metadata={"annotations": {annotations.QUEUE_NAME: queues[1]}})
 
     async def moved() -> bool:

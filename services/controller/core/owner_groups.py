@@ -13,8 +13,8 @@ from services.controller.core.workloads import (
     Annotations,
     changes,
     inherited_by,
+    origins_of,
     pod_group_for,
-    with_origins,
 )
 from shared.contracts import annotations
 from shared.dialects.owned_gangs import PREFIX, Owned, group_sizes, is_wanted
@@ -104,9 +104,9 @@ def _changed_annotations(
     parts = owned.kind.parts(owned.found) if owned.kind.parts is not None else []
     of_jobs = [part.job.annotations for part in parts]
     of_pods = [part.template.metadata.annotations for part in parts]
-    ours = group.metadata.annotations
-    # What only one of its pods has said stays: webhooks add to pods.
-    kept = {key: ours[key] for key in inherited_by(group) if key in ours and key not in OF_GANGS}
     found = of_gang(owned.found.metadata.annotations, *above, *of_jobs, *of_pods)
-    wanted = with_origins(kept | found)
-    return changes(ours, wanted, {*inherited_by(group), annotations.INHERITED})
+    before = inherited_by(group)
+    # All else that it has from its first pod stays.
+    wanted = found | origins_of(found.keys() | before.difference(OF_GANGS))
+    removable = {*before.intersection(OF_GANGS), annotations.INHERITED}
+    return changes(group.metadata.annotations, wanted, removable)

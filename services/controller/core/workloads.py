@@ -4,10 +4,10 @@ Their sizes are in `shared.dialects.workload_sizes`; `owner_groups` has those of
 A group is created when the workload's first pod exists. Then it follows the workload's annotations,
 size and template, and what its members declare on themselves (`_minimum`, `queue_patch`). The
 planner takes priority and queue from the members that exist, and no `minResources` of such a group:
-a template says only what the next pods will be. It is deleted once
-the workload was scaled to zero, or suspended, and no pod names the group any more. It is also
-deleted when all its pods are members of other gangs, because the API of their own references is
-served by now. Groups of users are never changed: ours are named after their controller's UID.
+a template says only what the next pods will be. It is deleted once the workload was scaled to zero,
+or suspended, and no pod names the group any more. It is also deleted when all its pods are members
+of other gangs, because the API of their own references is served by now. Groups of users are never
+changed: ours are named after their controller's UID.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,7 +22,7 @@ from shared.contracts.verdicts import Verdict
 from shared.dialects.numbers import natural
 from shared.dialects.owned_gangs import PREFIX
 from shared.dialects.pod_vocabulary import pod_vocabulary
-from shared.dialects.settings import of_gang
+from shared.dialects.settings import OF_GANGS, of_gang
 from shared.dialects.workload_sizes import ALL, WORKLOADS, Workload, gang_size, is_workload
 from shared.kinds.metadata import OwnerReference
 from shared.kinds.podgroup import PodGroup
@@ -31,11 +31,7 @@ from shared.kube.objects import OwnerReference as PodOwner
 from shared.kube.owner_objects import PodTemplate
 from shared.kube.pod_usage import Usage, add, usage_of, written
 from shared.kube.quantities import QuantityError, amount, format_quantity
-from shared.kube.resources import (
-    PODGROUPS_VOLCANO,
-    PODS,
-    Resource,
-)
+from shared.kube.resources import PODGROUPS_VOLCANO, PODS, Resource
 
 JsonObject: TypeAlias = dict[str, Any]
 Annotations: TypeAlias = Mapping[str, str]
@@ -59,6 +55,8 @@ _POD_LABELS: Final = ("volcano.sh/preemptable", "volcano.sh/cooldown-time")
 _TOPOLOGY_MODE: Final = "volcano.sh/network-topology-mode"
 _TOPOLOGY_TIER: Final = "volcano.sh/network-topology-highest-tier"
 _TOPOLOGY: Final = (_TOPOLOGY_MODE, _TOPOLOGY_TIER)
+#: What `annotations.INHERITED` may name. A user may write anything else into it.
+_INHERITABLE: Final = frozenset({*OF_GANGS, *FROM_PODS, *_TOPOLOGY, QUEUE_NAME})
 
 
 def owner_of(group: PodGroup) -> OwnerReference | None:
@@ -117,12 +115,10 @@ def members_patch(group: PodGroup, kind: str, above: Sequence[Annotations]) -> J
         declared = {annotations.GROUP_MIN_MEMBER: str(verdict.members_minimum)}
         spec = _resized(group, gang_size(kind, None, False, declared))
         patch = {"spec": spec} if spec else {}
-    ours = group.metadata.annotations
+    found = of_gang(*above)
     # What its pods have said stays.
-    of_pods = {key: ours[key] for key in inherited_by(group) if key in ours}
-    wanted = with_origins(of_pods | of_gang(*above))
-    changed = {key: text for key, text in wanted.items() if ours.get(key) != text}
-    if changed:
+    wanted = found | origins_of(found.keys() | inherited_by(group))
+    if changed := changes(group.metadata.annotations, wanted, ()):
         patch["metadata"] = {"annotations": changed}
     return patch or None
 
@@ -272,15 +268,13 @@ def changes(
 
 def inherited_by(group: PodGroup) -> frozenset[str]:
     """Keys of what a group has from its pods and the objects above them."""
-    return frozenset(group.metadata.annotations.get(annotations.INHERITED, "").split(",")) - {""}
+    return _INHERITABLE.intersection(
+        group.metadata.annotations.get(annotations.INHERITED, "").split(",")
+    )
 
 
-def with_origins(inherited: Annotations) -> dict[str, str]:
-    """Inherited annotations, and the annotation that names them."""
-    return {**inherited, **_origins(inherited)}
-
-
-def _origins(keys: Iterable[str]) -> dict[str, str]:
+def origins_of(keys: Iterable[str]) -> dict[str, str]:
+    """The annotation that names inherited ones; {} if there are none."""
     listed = ",".join(sorted(keys))
     return {annotations.INHERITED: listed} if listed else {}
 
@@ -293,7 +287,7 @@ def _annotations_of(
     from_pods = {key: of_pods[key] for key in FROM_PODS if key in of_pods}
     inherited = of_gang(given, *above, of_pods)
     in_spec = (key for key in (*_TOPOLOGY, QUEUE_NAME) if of_pods.get(key))
-    origins = _origins({*inherited, *from_pods, *in_spec})
+    origins = origins_of({*inherited, *from_pods, *in_spec})
     of_owner = {key: text for key, text in given.items() if key.startswith(_INHERITED)}
     return of_owner | from_pods | inherited | origins
 

@@ -74,7 +74,7 @@ def test_the_amounts_of_a_generated_gang_are_those_of_its_pods() -> None:
 
 
 def test_an_object_that_asks_for_one_gang_of_all_its_pods_declares_their_amounts() -> None:
-    asks = {"annotations": {"tutti.dev/gang": "all"}}
+    asks: dict[str, Any] = {"annotations": {"tutti.dev/gang": "all"}}
     for suffix in ("", "-0"):
         spec = {**FULL_SPEC, "minMember": 1}
         read = group(volcano, spec, **made_for("JobSet", suffix=suffix, **asks))

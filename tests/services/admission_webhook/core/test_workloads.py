@@ -73,12 +73,13 @@ def test_a_template_of_a_gang_that_names_the_default_scheduler_gets_a_warning() 
 def noted(kind: str, of_object: dict[str, str], of_pods: dict[str, str] | None = None) -> Any:
     """An object with these annotations on itself and on its pods."""
     template = {"metadata": {"annotations": of_pods or {}}, "spec": a_pod("volcano")["spec"]}
-    spec: dict[str, Any] = {
+    specs: dict[str, Any] = {
         "CronJob": {"jobTemplate": {"spec": {"template": template}}},
         "JobSet": {"replicatedJobs": [{"name": "a", "template": {"spec": {"template": template}}}]},
         "MPIJob": {"mpiReplicaSpecs": {"Worker": {"replicas": 2, "template": template}}},
         "RayCluster": {},
-    }.get(kind, {"template": template})
+    }
+    spec = specs.get(kind, {"template": template})
     metadata = {"name": "train", "annotations": of_object}
     return {"apiVersion": API_VERSIONS[kind], "kind": kind, "metadata": metadata, "spec": spec}
 

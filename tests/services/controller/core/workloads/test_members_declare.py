@@ -99,6 +99,13 @@ def test_members_count_where_the_template_declares_nothing_or_is_not_read() -> N
     assert members_patch(a_group(4, 0), "Workers", []) is None
 
 
+def test_a_group_of_an_owner_without_a_known_template_gets_the_settings_above_its_pods() -> None:
+    hold, disturb = "tutti.dev/hold-seconds", "tutti.dev/do-not-disrupt"
+    write = members_patch(a_group(1), "MPIJob", [{hold: "7", "other": "o"}, {disturb: "true"}])
+    notes = {hold: "7", disturb: "true", "tutti.dev/inherited": f"{disturb},{hold}"}
+    assert write == {"metadata": {"annotations": notes}}
+
+
 def test_a_job_may_lower_its_gang_to_one_pod() -> None:
     workload = msgspec.convert({"metadata": {"uid": "u"}, "spec": {"parallelism": 4}}, Workload)
     patch = upkeep(a_group(4, 1), "Job", workload)

@@ -162,6 +162,13 @@ def test_settings_come_from_the_nearest_object_and_go_with_it() -> None:
     }
 
 
+def test_a_user_cannot_have_other_annotations_removed_by_naming_them() -> None:
+    notes = {"tutti.dev/inherited": "tutti.dev/verdict,tutti.dev/gang", "tutti.dev/verdict": "v"}
+    assert upkeep(a_group(notes), "Job", a_workload()) == {
+        "metadata": {"annotations": {"tutti.dev/inherited": None}}
+    }
+
+
 def test_a_setting_that_a_user_wrote_on_the_group_stays() -> None:
     assert upkeep(a_group({"tutti.dev/hold-seconds": "5"}), "Job", a_workload()) is None
 
