@@ -376,8 +376,8 @@ class PodGroup(Struct, frozen=True, kw_only=True):
     #: Whether it was made for pods that name no group: then its priority and queue are those that
     #: its members declare.
     made_for_pods: bool = False
-    #: Whether nobody declared a minimum for it: it is no gang, and each of its members is placed,
-    #: waits and preempts by itself.
+    #: Whether it has no declared minimum: it is no gang, and each of its members is placed, waits
+    #: and preempts by itself.
     one_by_one: bool = False
     deleting: bool = False
     #: Settings from the group's `tutti.dev/` annotations: (key, value), keys as in

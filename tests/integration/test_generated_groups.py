@@ -1,6 +1,6 @@
 """Groups that Tutti makes for workloads, on a real API server with Kubernetes' own controllers.
 
-They follow their workload, and pods that nobody declared a gang are none.
+They follow their workload, and pods without a declared minimum are no gang.
 """
 
 from pathlib import Path

@@ -20,7 +20,7 @@ from shared.dialects.settings import OF_GANGS, OF_QUEUES, objection
 PREFIX: Final = "tutti.dev/"
 #: Annotations that a user may write on a workload.
 _KNOWN: Final = frozenset({*OF_GANGS, annotations.GANG})
-#: Annotations that Tutti writes. A copied manifest may contain them; nobody expects an effect.
+#: Annotations that Tutti writes. A copied manifest may contain them, without any intention.
 _OWN: Final = frozenset(
     {
         annotations.DECISION,

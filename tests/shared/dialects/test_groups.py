@@ -59,7 +59,7 @@ def made_for(kind: str, *, suffix: str = "", **meta: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     "kind", ["Pod", "ReplicaSet", "StatefulSet", "DaemonSet", "Job", "Workers"]
 )
-def test_a_generated_group_that_nobody_declared_is_no_gang(kind: str) -> None:
+def test_a_generated_group_without_a_declared_minimum_is_no_gang(kind: str) -> None:
     spec = {**FULL_SPEC, "minMember": 1, "minTaskMember": {}}
     read = group(volcano, spec, **made_for(kind))
     assert read.made_for_pods

@@ -117,7 +117,7 @@ class VictimSearch:
     def _stages(self) -> Iterator[tuple[int, list[Unit]]]:
         """How many members to place, and the units that may be evicted for them: the quorum; for a
         started gang the members that it lacks, as many as possible; then members above its minima.
-        Of a gang that nobody declared, each member is one by itself.
+        Without a declared minimum, each member counts by itself.
         """
         need, units = self._need, self._units
         if need.quorum:

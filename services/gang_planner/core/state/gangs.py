@@ -250,7 +250,7 @@ class Gang(msgspec.Struct, eq=False):
 
     @property
     def one_by_one(self) -> bool:
-        """Whether nobody declared a minimum for it: each member waits and preempts by itself."""
+        """Whether it has no declared minimum: each member waits and preempts by itself."""
         if self.group is not None:
             return self.group.one_by_one
         members = self.members.values()

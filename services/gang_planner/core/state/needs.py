@@ -168,7 +168,7 @@ class Need(msgspec.Struct, kw_only=True, eq=False):
     ranks: tuple[int, ...] = ()
     #: Members that a started gang lacks of its minima. It has no quorum to place.
     lacking: int = 0
-    #: A started gang that nobody declared: each member preempts by itself.
+    #: A started gang without a declared minimum: each member preempts by itself.
     one_by_one: bool = False
     #: Number of reserved units of `minResources`: `wanted` begins with these, and no pods exist for
     #: them (`min_resources`).
