@@ -108,7 +108,7 @@ async def bound(stage: Stage, name: str, count: int) -> list[Object]:
 
 async def group_of(stage: Stage, name: str) -> Object:
     """The group of a workload's pods."""
-    groups = (await stage.api.get(stage.group_path("")))["items"]
+    groups: list[Object] = (await stage.api.get(stage.group_path("")))["items"]
     found = [one for one in groups if one["metadata"]["ownerReferences"][0]["name"] == name]
     assert len(found) == 1, groups
     return found[0]
