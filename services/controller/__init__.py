@@ -23,13 +23,13 @@ function of one verdict (`core.statuses`).
 
 `--controllers=podgroup` creates the PodGroup of pods that name our scheduler and no group, as
 Volcano's controller does (`core.workloads`), and patches its name onto the pods.
-  Rights: get, patch `pods`; get `replicasets`, `daemonsets`, `statefulsets`, `jobs` (batch),
-  `queues`; create `podgroups` (scheduling.volcano.sh).
+  Rights: get, patch `pods`; get `replicationcontrollers`, `replicasets`, `daemonsets`,
+  `statefulsets`, `jobs` (batch), `queues`; create `podgroups` (scheduling.volcano.sh).
   API writes: one PodGroup per owner, one patch per pod.
-`--controllers=workload` updates those PodGroups by their ReplicaSets and StatefulSets
-(`core.workloads`), and deletes the group of one that was scaled to zero with its last pod.
-  Rights: list, watch `replicasets`, `statefulsets`, `podgroups`; list `pods`; create, patch, delete
-  `podgroups`.
+`--controllers=workload` updates those PodGroups by their workloads (`core.workloads`), and deletes
+the group of one that was scaled to zero with its last pod.
+  Rights: list, watch these workloads, `podgroups`, and the kinds of `shared.dialects.owner_kinds`;
+  list `pods`; create, patch, delete `podgroups`.
 
 `--controllers=queue` opens and closes queues by Commands and with their parents, and is the only
 writer of their status (`core.queues`). It reads their allocated resources from the planner's

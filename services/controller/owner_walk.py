@@ -10,7 +10,7 @@ from shared.dialects.owned_gangs import STEPS_MAX, Owned
 from shared.dialects.owner_kinds import OWNER_KINDS, OwnerKind, owner_kind
 from shared.kube.client import KubeClient
 from shared.kube.errors import Forbidden, MalformedAnswer, NotFound
-from shared.kube.objects import Pod
+from shared.kube.objects import KubeObject, OwnerReference, Pod
 
 logger = logging.getLogger(__name__)
 
@@ -47,6 +47,17 @@ class OwnerWalk:
                 break
             owners.append(found)
         return tuple(owners)
+
+    async def read(
+        self, kind: OwnerKind, namespace: str, owner: OwnerReference
+    ) -> KubeObject | None:
+        """The object that an owner reference of this kind names, if it can be read.
+
+        Raises:
+            KubeError: The request failed.
+        """
+        found = await self._read(kind, namespace, owner.name, owner.uid)
+        return None if found is None else found.found
 
     async def _read(self, kind: OwnerKind, namespace: str, name: str, uid: str) -> Owned | None:
         """The object of this name and UID ("": any UID)."""

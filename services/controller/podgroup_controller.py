@@ -116,7 +116,7 @@ class PodGroupController:
                 asked = await self._is_asked_by_default(queue, pod, owners)
                 owned = gang_owner(owners, asked_by_default=asked)
                 if owned is not None:
-                    await self._join_group_of(owned, queue, verdict)
+                    await self._join_group_of(owned, owners, queue, verdict)
                     return
                 await self._create_group(verdict, pod, owners, asked)
             await self._join(verdict, verdict.group_wanted, verdict.unnamed)
@@ -150,7 +150,11 @@ class PodGroupController:
         direct = owners[0].found if owners else None
         owner = direct if isinstance(direct, Workload) else await self._owner(pod)
         manifest = pod_group_for(
-            pod, owner, verdict.group_wanted, asked_by_default=asked_by_default
+            pod,
+            owner,
+            verdict.group_wanted,
+            above=[one.found.metadata.annotations for one in owners if one.found is not owner],
+            asked_by_default=asked_by_default,
         )
         await self._create(manifest, verdict.namespace)
 
@@ -193,10 +197,15 @@ class PodGroupController:
             logger.warning("%s %s cannot be read: %s", resource.title, name, error)
             return ObjectMeta()
 
-    async def _join_group_of(self, owned: Owned, queue: str, verdict: Verdict) -> None:
+    async def _join_group_of(
+        self, owned: Owned, owners: tuple[Owned, ...], queue: str, verdict: Verdict
+    ) -> None:
         """Create the groups of these pods of an owner, unless they exist, and let the pods name
-        them. Pods without the label that numbers their gang wait.
+        them. Pods without the label that numbers their gang wait. `owners`: all above the pods.
         """
+        at = owners.index(owned)
+        others = (*owners[at + 1 :], *owners[:at])
+        above = [one.found.metadata.annotations for one in others]
         joining: dict[str, list[PodRef]] = {}
         for one in verdict.unnamed:
             if owned.kind.part_label or not joining:
@@ -205,7 +214,7 @@ class PodGroupController:
                     continue
                 name = group_name(owned, pod.metadata)
                 if name and name not in joining:
-                    manifest = owner_group_for(pod, owned, name, queue=queue)
+                    manifest = owner_group_for(pod, owned, name, queue=queue, above=above)
                     await self._create(manifest, verdict.namespace)
             else:
                 (name,) = joining  # all pods of such an owner are one gang

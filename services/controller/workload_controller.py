@@ -1,16 +1,15 @@
-"""Updates and deletes the PodGroups that were created for ReplicaSets, StatefulSets and Jobs, and
-for the objects of operators that ask for one gang of all their pods.
+"""Updates and deletes the PodGroups that were created for ReplicaSets, StatefulSets, DaemonSets and
+Jobs, and for the objects of operators.
 
 `podgroup_controller` creates a group when a workload's first pods want one. From then on this
-controller updates it by the workload's annotations and size and by what its members declare on
-themselves, as the planner's verdict on the group reports it, and deletes it when the workload was
-scaled to zero or suspended, so that old revisions of Deployments leave no groups, and a resumed
-JobSet starts as a whole again. A group is never deleted while a pod that can still run names it,
-unless the pod is a member of another gang: it names that one itself, and the CRD of that API was
-installed after the group was made.
+controller updates it by the workload's annotations, size and template, by the annotations of the
+objects above it, and by what its members declare on themselves, as the planner's verdict on the
+group reports it, and deletes it when the workload was scaled to zero or suspended, so that old
+revisions of Deployments leave no groups, and a resumed JobSet starts as a whole again. A group is
+never deleted while a pod that can still run names it, unless the pod is a member of another gang:
+it names that one itself, and the CRD of that API was installed after the group was made.
 """
 
-import contextlib
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, Literal, NamedTuple
 
@@ -18,29 +17,31 @@ import msgspec
 
 from services.controller.core import owner_groups
 from services.controller.core.workloads import (
-    FOLLOWED,
-    OWNERS,
+    DEFAULT_QUEUE,
+    Annotations,
     JsonObject,
     bare_pod_of,
     controller_of,
     declares_another_gang,
     is_empty,
+    leaves_queue,
     members_patch,
     owner_of,
     queue_patch,
     upkeep,
 )
+from services.controller.owner_walk import OwnerWalk
 from services.controller.reconciling.controller import Runtime, Wake
 from services.controller.reconciling.informer import Informer
 from services.controller.reconciling.writes import Outcome
 from shared.contracts import annotations
-from shared.dialects.owned_gangs import PREFIX, Owned
+from shared.dialects.owned_gangs import PREFIX, STEPS_MAX, Owned
 from shared.dialects.owner_kinds import OWNER_KINDS, owner_kind
-from shared.dialects.workload_sizes import Workload
+from shared.dialects.workload_sizes import WORKLOADS, Workload
 from shared.kinds.podgroup import PodGroup
-from shared.kube.errors import NotFound
 from shared.kube.objects import KubeObject, Pod
-from shared.kube.resources import PODGROUPS_VOLCANO, PODS, Resource
+from shared.kube.objects import OwnerReference as Reference
+from shared.kube.resources import NAMESPACES, PODGROUPS_VOLCANO, PODS, Resource
 
 #: Interval of checks while terminating pods still name the group.
 _AGAIN_S: Final = 2.0
@@ -61,11 +62,12 @@ class WorkloadReconciler:
 
     def __init__(self, runtime: Runtime) -> None:
         self._client = runtime.client
+        self._walk = OwnerWalk(runtime.client)
         self._writes = runtime.writes
         self._groups = runtime.informers.of(PODGROUPS_VOLCANO, PodGroup)
         self._workloads = {
             resource.kind: runtime.informers.of(resource, Workload)
-            for resource in FOLLOWED.values()
+            for resource in WORKLOADS.values()
         }
         self._owners: dict[Resource, Informer[Any]] = {
             kind.resource: runtime.informers.of(kind.resource, kind.decoded)
@@ -102,10 +104,25 @@ class WorkloadReconciler:
         workload = self._workloads[owner.kind].get(f"{group.metadata.namespace}/{owner.name}")
         if workload is None or workload.metadata.uid != owner.uid:
             return None  # deleted: garbage collection deletes its objects
-        write = upkeep(group, owner.kind, workload)
+        above = await self._above(workload.metadata.controller, workload.metadata.namespace)
+        if leaves_queue(group, workload):
+            group = await self._into_queue_of_namespace(group)
+        write = upkeep(group, owner.kind, workload, above)
         selector = workload.spec.selector
         labels = selector.match_labels if selector is not None else {}
         return await self._write(group, write, _Pods(labels=labels))
+
+    async def _into_queue_of_namespace(self, group: PodGroup) -> PodGroup:
+        """Move the group into the queue that it would be created in without a queue of its pods;
+        return it.
+        """
+        namespace = await self._client.get(NAMESPACES, group.metadata.namespace, KubeObject)
+        queue = namespace.metadata.annotations.get(annotations.QUEUE_NAME) or DEFAULT_QUEUE
+        written = await self._writes.patch(
+            PODGROUPS_VOLCANO, group.metadata, {"spec": {"queue": queue}}
+        )
+        self._groups.learn(written.body)
+        return self._groups.get(group.metadata.key) or group
 
     async def _follow_owner(self, group: PodGroup) -> float | None:
         """The same for a group of an operator's object."""
@@ -117,24 +134,41 @@ class WorkloadReconciler:
         found = owners.get(f"{group.metadata.namespace}/{reference.name}")
         if found is None or found.metadata.uid != reference.uid:
             return None
-        write = owner_groups.upkeep(group, Owned(kind, found))
+        above = await self._above(found.metadata.controller, found.metadata.namespace)
+        write = owner_groups.upkeep(group, Owned(kind, found), above)
         return await self._write(group, write, _Pods(labels={kind.name_label: reference.name}))
 
     async def _follow_members(self, group: PodGroup) -> None:
-        """The same for a group of an owner of another kind, as far as its members declare it."""
+        """The same for a group of an owner of another kind, as far as its members and the objects
+        above them declare it.
+        """
         owner = controller_of(group)
         if owner is None:
             return
-        resource = OWNERS.get((owner.api_version, owner.kind))
-        workload: Workload | None = None
-        if resource is not None:
-            with contextlib.suppress(NotFound):
-                workload = await self._client.get(
-                    resource, owner.name, Workload, namespace=group.metadata.namespace
-                )
-        if workload is not None and workload.metadata.uid != owner.uid:
-            return  # deleted: garbage collection deletes its objects
-        await self._patch(group, members_patch(group, owner.kind, workload))
+        reference = Reference(
+            api_version=owner.api_version, kind=owner.kind, name=owner.name, uid=owner.uid
+        )
+        above = await self._above(reference, group.metadata.namespace)
+        await self._patch(group, members_patch(group, owner.kind, above))
+
+    async def _above(self, owner: Reference | None, namespace: str) -> list[Annotations]:
+        """The annotations of a controller and of the objects above it, as far as they can be read,
+        from the nearest one up.
+        """
+        found: list[Annotations] = []
+        for _ in range(STEPS_MAX):
+            kind = None if owner is None else owner_kind(owner.api_version, owner.kind)
+            if owner is None or kind is None:
+                break
+            known = self._owners.get(kind.resource)
+            one = known.get(f"{namespace}/{owner.name}") if known is not None else None
+            if one is None or one.metadata.uid != owner.uid:
+                one = await self._walk.read(kind, namespace, owner)
+            if one is None:
+                break
+            found.append(one.metadata.annotations)
+            owner = one.metadata.controller
+        return found
 
     async def _write(
         self,
@@ -235,5 +269,5 @@ def _relevant_fields(workload: Workload) -> tuple[object, ...]:
         spec.suspend,
         workload.status.replicas == 0,
         workload.metadata.annotations,
-        spec.template.metadata.annotations,
+        spec.template,
     )

@@ -67,6 +67,9 @@ GROUP_MIN_MEMBER = "scheduling.k8s.io/group-min-member"
 #: On a group of bare pods whose template and members declare different sizes: the older of the two,
 #: which does not count, as "template=8" or "members=8".
 SUPERSEDED_MINIMUM = "tutti.dev/superseded-minimum"
+#: On a group that Tutti made: keys of the annotations that it has from its pods and the objects
+#: above them, sorted and separated by commas. They are removed with their origin.
+INHERITED = "tutti.dev/inherited"
 #: Gang size on the owner of bare pods (Volcano).
 OWNER_MIN_MEMBER = "scheduling.volcano.sh/group-min-member"
 #: Queue of a bare pod, and default queue of a namespace (Volcano).

@@ -185,8 +185,7 @@ class Verdict(Struct, frozen=True, kw_only=True, tag="gang.verdict"):
     #: The minimum in force that the members of a group made for bare pods declare on themselves; 0:
     #: they declare none, or the group is a user's.
     members_minimum: int = 0
-    #: The queue in force that these members name, if it is not the group's; "": the group's, or as
-    #: above.
+    #: The queue in force that these members name; "": none, or as above.
     members_queue: str = ""
     #: None: nothing is to be written, and existing requests stay.
     provisioning: Provisioning | None = None

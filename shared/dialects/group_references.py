@@ -9,9 +9,11 @@ and are not in the table.
 from collections.abc import Collection, Iterable
 from typing import Final, NamedTuple, TypeAlias
 
-from shared.contracts.annotations import GROUP_NAME
+from shared.contracts.annotations import GROUP_MIN_MEMBER, GROUP_NAME
 from shared.contracts.identity import safe_token
+from shared.dialects.owner_kinds import owner_kind
 from shared.dialects.protocol import Dialect, GroupReference, Membership
+from shared.dialects.workload_sizes import is_workload
 from shared.kube.objects import ObjectMeta, PodSpec
 from shared.model.gang_keys import MADE_FOR_PODS_PREFIX
 
@@ -76,11 +78,32 @@ _Found: TypeAlias = tuple[_Row, str]
 
 
 def implied_group(metadata: ObjectMeta) -> str:
-    """The name of the PodGroup that the podgroup controller makes for a bare pod, or for all bare
-    pods of its owner.
+    """The name of the PodGroup that the podgroup controller makes for a bare pod: its own, or that
+    of all bare pods of its owner.
+
+    Pods of an owner whose kind is not known here have nothing in common that Tutti could follow:
+    different tasks, queues and priorities (an Argo Workflow). They are one group only if they
+    declare its minimum.
     """
     owner = metadata.controller
-    return f"{MADE_FOR_PODS_PREFIX}{safe_token(metadata.uid if owner is None else owner.uid)}"
+    if owner is None or not (
+        is_workload(owner.api_version, owner.kind)
+        or owner_kind(owner.api_version, owner.kind) is not None
+        or metadata.annotations.get(GROUP_MIN_MEMBER)
+    ):
+        return _made_name(metadata.uid)
+    return _made_name(owner.uid)
+
+
+def _made_name(uid: str) -> str:
+    return f"{MADE_FOR_PODS_PREFIX}{safe_token(uid)}"
+
+
+def _made_names(metadata: ObjectMeta) -> frozenset[str]:
+    """All names that a group which was made for the pod may have: those of earlier versions too."""
+    owner = metadata.controller
+    uids = (metadata.uid,) if owner is None else (metadata.uid, owner.uid)
+    return frozenset(map(_made_name, uids))
 
 
 class ReferenceTable:
@@ -144,10 +167,10 @@ class ReferenceTable:
         found = self._found(metadata, spec)
         if not found:
             return None, ()
-        made = implied_group(metadata) if len(found) > 1 else ""
-        if any(value != made and _is_read(row, value, served) for row, value in found):
+        made = _made_names(metadata) if len(found) > 1 else frozenset[str]()
+        if any(value not in made and _is_read(row, value, served) for row, value in found):
             # The controller made its group before the pod's own reference was read.
-            found = [one for one in found if one[1] != made]
+            found = [one for one in found if one[1] not in made]
         joined, first = None, None
         for row, value in found:
             if _is_read(row, value, served):
@@ -163,7 +186,7 @@ class ReferenceTable:
             own = _membership(row, value, metadata, spec) if is_read else None
             if own is None:
                 own = joined if is_read else Membership(group_name=value)
-            named = None if joined is not None and joined.group_name == made else joined
+            named = None if joined is not None and joined.group_name in made else joined
             objection = _objection(row.reference, own, named, first, is_read=is_read)
             if objection:
                 objections.append(objection)

@@ -23,6 +23,7 @@ from shared.dialects.group_metadata import (
     shown,
     undecodable_group,
 )
+from shared.dialects.owned_gangs import is_made_for_pods, is_of_whole_owner
 from shared.dialects.protocol import (
     JsonObject,
     Kind,
@@ -120,6 +121,8 @@ def read_pod_group(
         errors.extend(resource_errors)
         topology = topology or requirements.topology(spec.network_topology)
         sub_groups = requirements.sub_groups(spec.sub_group_policy, errors)
+    made = with_volcano_fields and is_made_for_pods(metadata)
+    is_declared = not made or is_of_whole_owner(metadata)
     of_group, given = group_identity(metadata, dialect=dialect), group_annotations(metadata)
     owner = of_group["owner"]
     namespace = metadata.namespace
@@ -130,11 +133,14 @@ def read_pod_group(
         **given,
         min_member=max(0, spec.min_member),
         min_task_member=min_task_member,
-        min_resources=min_resources,
+        # Made of the requests of the pods that there were first: the pods that exist count.
+        min_resources=min_resources if is_declared else None,
         queue=spec.queue[:_TEXT_CHARACTERS_MAX],
-        priority_class=spec.priority_class_name[:_TEXT_CHARACTERS_MAX],
+        priority_class="" if made else spec.priority_class_name[:_TEXT_CHARACTERS_MAX],
         phase=found.status.phase[:_TEXT_CHARACTERS_MAX],
         waits_for_inqueue=with_volcano_fields,
+        made_for_pods=made,
+        one_by_one=not is_declared and spec.min_member <= 1,
         trace_root=root,
         topology=topology,
         sub_groups=sub_groups,

@@ -64,6 +64,24 @@ def gang_owner(owners: Sequence[Owned], *, asked_by_default: bool) -> Owned | No
     return None
 
 
+def is_made_for_pods(group: ObjectMeta) -> bool:
+    """Whether Tutti, or Volcano's controller, made the group for pods that named none: it is named
+    after its controller.
+    """
+    owner = group.controller
+    return owner is not None and group.name.startswith(f"{PREFIX}{safe_token(owner.uid)}")
+
+
+def is_of_whole_owner(group: ObjectMeta) -> bool:
+    """Whether a group that was made for pods is of an operator's object which asked for one gang of
+    all its pods: `group_sizes` are its declaration then.
+    """
+    owner = group.controller
+    kind = None if owner is None else owner_kind(owner.api_version, owner.kind)
+    is_whole = kind is not None and kind.parts is not None
+    return is_whole and group.annotations.get(annotations.GANG) == ALL
+
+
 def may_be_owned(pod: ObjectMeta) -> bool:
     """Whether the pod's controller, or an object above it, may be of a kind with gangs."""
     if any(kind.part_label in pod.labels for kind in OWNER_KINDS if kind.part_label):

@@ -60,12 +60,14 @@ class Part(NamedTuple):
     """Equal pods of an owner.
 
     `least` of them must run together; `expected` of them count in the gang's `minResources`.
+    `job` is the template of the Job between owner and pods, if there is one.
     """
 
     role: str
     least: int
     expected: int
     template: PodTemplate
+    job: ObjectMeta = ObjectMeta()
 
 
 class OwnerKind(msgspec.Struct, frozen=True, kw_only=True):
@@ -134,9 +136,8 @@ def _of_replicated_job(
 ) -> Part:
     ended = status is not None and 0 < job.replicas <= status.succeeded
     count = 0 if ended else max(0, job.replicas) * _at_once(job.template.spec)
-    return Part(
-        job.name, 0 if waits else count, 0 if is_later else count, job.template.spec.template
-    )
+    least, expected = 0 if waits else count, 0 if is_later else count
+    return Part(job.name, least, expected, job.template.spec.template, job.template.metadata)
 
 
 def _of_leader_worker_set(found: LeaderWorkerSet) -> list[Part]:

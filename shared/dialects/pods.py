@@ -73,6 +73,7 @@ def read_pod(found: kube.Pod, context: ReadingContext) -> model.Pod:
     if joined is None and not objections:
         objections = vocabulary.group_to_come(spec.scheduler_name, context.served)
     group_name, implied = _group(found, joined, context, vocabulary)
+    min_member = _min_member(metadata, joined, vocabulary)
     labels = _labels(metadata.labels) if metadata.labels else b""
     workload, part = vocabulary.workload(metadata.labels) if metadata.labels else ("", "")
     disrupted, released, scheduled_ms = (
@@ -97,7 +98,8 @@ def read_pod(found: kube.Pod, context: ReadingContext) -> model.Pod:
         group_scope=model.GROUP_NAME_SCOPE if joined is None else joined.scope,
         group_implied=implied,
         group_self_declared=joined is not None and joined.self_declared,
-        group_min_member=_min_member(metadata, joined, vocabulary),
+        group_min_member=min_member,
+        one_by_one=ours and owner is not None and not group_name and not min_member,
         declared_group=_shared(joined.group) if joined is not None and joined.group else None,
         role=(joined.role if joined is not None else "") or vocabulary.role(metadata),
         index=_count(vocabulary.index.read(metadata) or "", -1),

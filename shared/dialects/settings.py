@@ -1,5 +1,7 @@
 """Settings of Tutti in annotations of a group or a queue; a queue's are the defaults of its groups.
 
+A group that Tutti makes inherits those of its pods and of the objects above them (`of_gang`).
+
 A malformed setting is a violation, both at admission (webhook) and when the object is read: it is
 never treated as absent.
 """
@@ -34,6 +36,9 @@ _CLASS: Final = re.compile(
 _CLASS_CHARACTERS_MAX: Final = 253
 _PARAMETERS_MAX: Final = 100
 _PARAMETER: Final = re.compile(r"[^\s=,]{1,255}=[^,]{0,255}")
+_TOPOLOGIES: Final = (annotations.REQUIRED_TOPOLOGY, annotations.PREFERRED_TOPOLOGY)
+_FREE_TEXTS: Final = (*_TOPOLOGIES, annotations.TRACEPARENT)
+_TEXT_CHARACTERS_MAX: Final = 4096
 _SWITCH: Final = ("", "true", "false")
 SETTINGS: Final = tuple(
     sorted(
@@ -48,6 +53,32 @@ SETTINGS: Final = tuple(
         )
     )
 )
+#: Settings that count on a queue only.
+OF_QUEUES: Final = (
+    annotations.ENQUEUE_WITHOUT_ROOM,
+    annotations.PROVISIONING_CLASS,
+    annotations.PROVISIONING_PARAMETERS,
+)
+#: What pods, or an object above them, may say of their gang.
+OF_GANGS: Final = (
+    *(key for key in SETTINGS if key not in OF_QUEUES),
+    *_FREE_TEXTS,
+)
+
+
+def of_gang(*origins: Mapping[str, str]) -> dict[str, str]:
+    """The annotations of a gang's pods, and of the objects above them, that its group inherits: of
+    each key the first one's. What cannot be read is left out: no group could have it, and the
+    webhook warns of it.
+    """
+    found: dict[str, str] = {}
+    for given in origins:
+        for key in OF_GANGS:
+            # A gang has one topology, required or preferred.
+            others = _TOPOLOGIES if key in _TOPOLOGIES else (key,)
+            if key in given and found.keys().isdisjoint(others) and not objection(key, given[key]):
+                found[key] = given[key]
+    return found
 
 
 def read_settings(given: Mapping[str, str]) -> model.Labels:
@@ -55,16 +86,16 @@ def read_settings(given: Mapping[str, str]) -> model.Labels:
     if not given:
         return ()
     return tuple(
-        (key, given[key]) for key in SETTINGS if key in given and not _objection(key, given[key])
+        (key, given[key]) for key in SETTINGS if key in given and not objection(key, given[key])
     )
 
 
 def setting_errors(given: Mapping[str, str]) -> Iterator[str]:
     """Violations of malformed settings: "path: rule"."""
     for key in SETTINGS:
-        objection = _objection(key, given[key]) if key in given else ""
-        if objection:
-            yield f"{_path(key)}: {objection}"
+        words = objection(key, given[key]) if key in given else ""
+        if words:
+            yield f"{_path(key)}: {words}"
 
 
 def check_settings(findings: Findings, candidate: JsonObject) -> JsonObject:
@@ -75,13 +106,17 @@ def check_settings(findings: Findings, candidate: JsonObject) -> JsonObject:
     given = findings.section(metadata, "metadata.annotations")
     for key in SETTINGS:
         value = given.get(key)
-        objection = _objection(key, value) if isinstance(value, str) else ""
-        if objection:
-            findings.add(_path(key), objection)
+        words = objection(key, value) if isinstance(value, str) else ""
+        if words:
+            findings.add(_path(key), words)
     return given
 
 
-def _objection(key: str, value: str) -> str:
+def objection(key: str, value: str) -> str:
+    """Why the value of one of Tutti's annotations cannot be read; "": it can be."""
+    if key in _FREE_TEXTS:
+        long = len(value) > _TEXT_CHARACTERS_MAX
+        return f"longer than {_TEXT_CHARACTERS_MAX} characters" if long else ""
     if key == annotations.PREFLIGHT:
         return "" if value in _PREFLIGHT else f'"{value[:50]}" is neither "always" nor ""'
     if key == annotations.UNDISTURBED:

@@ -17,7 +17,21 @@ from typing import Final
 from shared.contracts import annotations
 from shared.dialects.numbers import natural
 from shared.kube.objects import KubeObject, KubeStruct, ObjectMeta
+from shared.kube.owner_objects import PodTemplate
+from shared.kube.resources import (
+    DAEMON_SETS,
+    JOBS_BATCH,
+    REPLICA_SETS,
+    REPLICATION_CONTROLLERS,
+    STATEFUL_SETS,
+    Resource,
+)
 
+#: Owners that are read as a `Workload`, by API version and kind: all of Kubernetes itself.
+WORKLOADS: Final[dict[tuple[str, str], Resource]] = {
+    (one.api_version, one.kind): one
+    for one in (REPLICATION_CONTROLLERS, REPLICA_SETS, DAEMON_SETS, STATEFUL_SETS, JOBS_BATCH)
+}
 #: Value of `annotations.GANG`: all pods that run at the same time.
 ALL: Final = "all"
 
@@ -35,7 +49,7 @@ class WorkloadSpec(KubeStruct, frozen=True, kw_only=True):
     suspend: bool = False
     pod_management_policy: str = ""
     selector: Selector | None = None
-    template: KubeObject = KubeObject()
+    template: PodTemplate = PodTemplate()
 
 
 class WorkloadStatus(KubeStruct, frozen=True, kw_only=True):
@@ -43,10 +57,17 @@ class WorkloadStatus(KubeStruct, frozen=True, kw_only=True):
 
 
 class Workload(KubeObject, frozen=True, kw_only=True):
-    """The parts of a ReplicaSet, StatefulSet, DaemonSet or Job that are read."""
+    """The parts that are read of an object of `WORKLOADS`. (A ReplicationController's selector has
+    another form: it is left out.)
+    """
 
     spec: WorkloadSpec = WorkloadSpec()
     status: WorkloadStatus = WorkloadStatus()
+
+
+def is_workload(api_version: str, kind: str) -> bool:
+    """Whether a kind of owner is one whose declaration and template are read."""
+    return (api_version, kind) in WORKLOADS
 
 
 def is_asked_by_default(queue: ObjectMeta, namespace: ObjectMeta) -> bool:

@@ -138,6 +138,9 @@ JOBFLOWS: Final = Resource("flow.volcano.sh", "v1alpha1", "jobflows", "JobFlow")
 JOBTEMPLATES: Final = Resource("flow.volcano.sh", "v1alpha1", "jobtemplates", "JobTemplate")
 SERVICES: Final = Resource("", "v1", "services", "Service")
 NETWORK_POLICIES: Final = Resource("networking.k8s.io", "v1", "networkpolicies", "NetworkPolicy")
+REPLICATION_CONTROLLERS: Final = Resource(
+    "", "v1", "replicationcontrollers", "ReplicationController"
+)
 REPLICA_SETS: Final = Resource("apps", "v1", "replicasets", "ReplicaSet")
 STATEFUL_SETS: Final = Resource("apps", "v1", "statefulsets", "StatefulSet")
 DAEMON_SETS: Final = Resource("apps", "v1", "daemonsets", "DaemonSet")

@@ -214,6 +214,9 @@ class Pod(Struct, frozen=True, kw_only=True):
     group_implied: bool = False
     #: Gang size given on the pod itself (`scheduling.k8s.io/group-min-member`); 0 when absent.
     group_min_member: int = 0
+    #: Whether nothing on the pod makes it a member of a gang: no group, also no implied one, and no
+    #: gang size. An object may still claim all pods of its owner.
+    one_by_one: bool = False
     #: True when the pods declare the gang completely, so that no group object is expected.
     group_self_declared: bool = False
     #: The group as this pod declares it; it has no UID, because there is no object. None: its gang
@@ -370,6 +373,12 @@ class PodGroup(Struct, frozen=True, kw_only=True):
     phase: str = ""
     #: Whether the dialect's controller creates pods only after the group left Pending (Volcano).
     waits_for_inqueue: bool = False
+    #: Whether it was made for pods that name no group: then its priority and queue are those that
+    #: its members declare.
+    made_for_pods: bool = False
+    #: Whether it has no declared minimum: it is no gang, and each of its members is placed, waits
+    #: and preempts by itself.
+    one_by_one: bool = False
     deleting: bool = False
     #: Settings from the group's `tutti.dev/` annotations: (key, value), keys as in
     #: `shared.contracts.annotations`.

@@ -18,6 +18,7 @@ from shared.contracts.visibility import GROUP
 from shared.contracts.visibility_resources import RESOURCES
 from shared.dialects.owner_kinds import OWNER_KINDS
 from shared.dialects.rights import rights
+from shared.dialects.workload_sizes import WORKLOADS
 from shared.kinds.catalogue import CATALOGUE
 from shared.kube.leases import PLANNER_LEASE
 from shared.kube.resources import (
@@ -31,7 +32,6 @@ from shared.kube.resources import (
     CORE_EVENTS,
     CRONJOBS_VOLCANO,
     CUSTOM_RESOURCE_DEFINITIONS,
-    DAEMON_SETS,
     DEVICE_CLASSES,
     HYPERNODES,
     JOBFLOWS,
@@ -49,11 +49,9 @@ from shared.kube.resources import (
     PRIORITY_CLASSES,
     PROVISIONING_REQUESTS,
     QUEUES_VOLCANO,
-    REPLICA_SETS,
     RESOURCE_CLAIMS,
     SECRETS,
     SERVICES,
-    STATEFUL_SETS,
     TOKEN_REVIEWS,
     VALIDATING_WEBHOOKS,
     VOLUME_CLAIMS,
@@ -210,7 +208,8 @@ CONTROLLERS: Final[dict[str, tuple[Right, ...]]] = {
         _may("get patch", PODS, "write its group's name on a bare pod"),
         *(
             _may("get", resource, "find the owner of a bare pod")
-            for resource in (REPLICA_SETS, DAEMON_SETS, STATEFUL_SETS)
+            for resource in WORKLOADS.values()
+            if resource != JOBS_BATCH
         ),
         *(
             _may("get", kind.resource, "whether an object above a bare pod asks for one gang")
@@ -222,14 +221,22 @@ CONTROLLERS: Final[dict[str, tuple[Right, ...]]] = {
         _may("create", PODGROUPS_VOLCANO, "make groups for bare pods"),
     ),
     "workload": (
-        _may("list watch", REPLICA_SETS, "follow how many pods a workload wants"),
-        _may("list watch", STATEFUL_SETS, "follow how many pods a workload wants"),
         *(
-            _may("list watch", kind.resource, "follow how many pods a workload wants")
+            _may("list watch", resource, "follow how many pods a workload wants, and which")
+            for resource in WORKLOADS.values()
+            if resource != JOBS_BATCH
+        ),
+        *(
+            _may("list watch", kind.resource, "follow how many pods a workload wants, and which")
             for kind in OWNER_KINDS
             if kind.parts is not None or kind.resource == JOBS_BATCH
         ),
-        _may("get", DAEMON_SETS, "the minimum on the owner of pods that declare another one"),
+        *(
+            _may("get", kind.resource, "what an object above a workload says of the group")
+            for kind in OWNER_KINDS
+            if kind.resource != PODS
+        ),
+        _may("get", NAMESPACES, "its queue, for a group whose pods name none any more"),
         _may("list", PODS, "whether pods name a group that is to go, or another one"),
         _may("list watch create patch delete", PODGROUPS_VOLCANO, "keep groups of workloads"),
     ),

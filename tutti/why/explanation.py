@@ -17,7 +17,7 @@ from shared.dialects.discovery import OWN_SCHEDULER
 from shared.dialects.owner_kinds import OWNER_KINDS
 from shared.dialects.workload_sizes import ALL
 from shared.kube.resources import PODS
-from shared.model.gang_keys import has_objects
+from shared.model.gang_keys import MADE_FOR_PODS_PREFIX, has_objects
 from shared.model.objects import GROUP_NAME_SCOPE, Owner, PodPhase
 from tutti.why.facts import PODS_MISSING, Facts, Group, MemberPod, belongs, declared_gang
 from tutti.why.planner_liveness import PlannerLiveness
@@ -250,7 +250,10 @@ def _judge(name: str, group: Group, members: Sequence[MemberPod], least: int) ->
         if each.pod.node and not (has_problem and (each.pod.phase == "Failed" or each.pod.deleting))
     ]
     if _all_ended(members) or len(placed) >= max(1, least):
-        state, sentence = _placed(name, members, least)
+        # A group that was made for pods without a declared minimum is no gang.
+        is_gang = least > 1 or not group.name.startswith(MADE_FOR_PODS_PREFIX)
+        quorum = f" beyond its quorum of {least}" if is_gang else ""
+        state, sentence = _placed(name, members, quorum)
         return state, f"{sentence}; {holds['RoomHeld']}" if "RoomHeld" in holds else sentence
     if verdict is None:
         return _unjudged(name, group, members)
@@ -290,8 +293,8 @@ def _judged(
     return "waiting", f"{name} waits: {verdict.phase}, no reason has been given yet"
 
 
-def _placed(name: str, members: Sequence[MemberPod], least: int) -> tuple[State, str]:
-    """State and sentence of a gang whose quorum has nodes."""
+def _placed(name: str, members: Sequence[MemberPod], quorum: str) -> tuple[State, str]:
+    """State and sentence of a gang whose quorum has nodes. `quorum`: words about it."""
     phases = _phase_counts(members)
     if _all_ended(members):
         ended = [f"{phases[each]} {each}" for each in ("Succeeded", "Failed") if phases[each]]
@@ -314,7 +317,7 @@ def _placed(name: str, members: Sequence[MemberPod], least: int) -> tuple[State,
             "the rest are starting",
         )
     waiting = sum(1 for member in members if not member.pod.node)
-    extra = f"; {waiting} beyond its quorum of {least} wait" if waiting else ""
+    extra = f"; {waiting}{quorum} wait" if waiting else ""
     return "running", f"{name} runs {where}: {_counted(phases)}{extra}"
 
 
@@ -355,7 +358,7 @@ def _loose_answer(title: str, members: Sequence[MemberPod], facts: Facts) -> Gan
     unplaced = [member for member in members if not member.pod.node]
     state: State
     if not unplaced:
-        state, sentence = _placed(title, members, 1)
+        state, sentence = _placed(title, members, "")
     elif foreign:
         state, sentence = "not-ours", _not_ours(title, foreign, message)
     elif missing:

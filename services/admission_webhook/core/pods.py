@@ -10,7 +10,7 @@ from typing import TypedDict
 
 import msgspec
 
-from services.admission_webhook.core import scheduler_names, warnings
+from services.admission_webhook.core import gang_annotations, scheduler_names, warnings
 from services.admission_webhook.core.gang_declarations import (
     is_misdirected,
     misdirected_expression,
@@ -115,6 +115,7 @@ def _warnings(case: Case) -> tuple[str, ...]:
         *scheduler_names.of_pod(case),
         *warnings.unread_marks_of_pod(case),
         *warnings.misdirected_pods([case.candidate], case),
+        *gang_annotations.warnings_of_pod(case),
     )
 
 

@@ -8,7 +8,7 @@ the problem, not its author.
 from collections.abc import Iterator
 from typing import Final
 
-from services.admission_webhook.core import scheduler_names
+from services.admission_webhook.core import gang_annotations, scheduler_names
 from services.admission_webhook.core.gang_declarations import (
     misdirected_expression,
     reference_expression,
@@ -25,25 +25,33 @@ from services.admission_webhook.core.warnings import (
     misdirected_pods,
     missing_priority_classes,
 )
+from shared.dialects.owner_kinds import OWNER_KINDS
 from shared.dialects.pod_vocabulary import pod_vocabulary
 from shared.dialects.protocol import JsonObject
 from shared.dialects.workloads import parts_of
-from shared.kube.resources import DEPLOYMENTS, JOBS_BATCH, REPLICA_SETS, STATEFUL_SETS, Resource
+from shared.kube.resources import (
+    DAEMON_SETS,
+    DEPLOYMENTS,
+    PODS,
+    REPLICA_SETS,
+    STATEFUL_SETS,
+    Resource,
+)
 
 _KUBEFLOW: Final = "kubeflow.org"
 RESOURCES: Final = (
     DEPLOYMENTS,
     REPLICA_SETS,
     STATEFUL_SETS,
-    JOBS_BATCH,
-    Resource("jobset.x-k8s.io", "v1alpha2", "jobsets", "JobSet"),
+    DAEMON_SETS,
+    Resource("batch", "v1", "cronjobs", "CronJob"),
+    *(one.resource for one in OWNER_KINDS if one.resource != PODS),
     Resource(_KUBEFLOW, "v1", "jaxjobs", "JAXJob"),
     Resource(_KUBEFLOW, "v1", "mpijobs", "MPIJob"),
     Resource(_KUBEFLOW, "v1", "paddlejobs", "PaddleJob"),
     Resource(_KUBEFLOW, "v1", "pytorchjobs", "PyTorchJob"),
     Resource(_KUBEFLOW, "v1", "tfjobs", "TFJob"),
     Resource(_KUBEFLOW, "v1", "xgboostjobs", "XGBoostJob"),
-    Resource(_KUBEFLOW, "v2beta1", "mpijobs", "MPIJob"),
 )
 
 
@@ -62,8 +70,11 @@ def _is_ours(case: Case) -> bool:
 
 def _is_relevant(case: Case) -> bool:
     """Whether it is ours, or its pods ought to be: a template's scheduler name is a likely
-    misspelling of one of ours, or ignores the gang that the template declares.
+    misspelling of one of ours, or ignores the gang that the template declares. Or it has an
+    annotation of ours.
     """
+    if gang_annotations.is_relevant(case.candidate, _annotated(case.candidate)):
+        return True
     return _is_ours(case) or bool(_misspelt(case)) or bool(_misdirected(case))
 
 
@@ -71,7 +82,8 @@ def _warnings(case: Case) -> tuple[str, ...]:
     """Warnings about the scheduler names and PriorityClasses in its pod templates."""
     named = [text_at(one, "spec", "priorityClassName") for one in _templates(case.candidate)]
     missing = missing_priority_classes(case, named) if _is_ours(case) else ()
-    return (*_misspelt(case), *missing, *_misdirected(case))
+    noted = gang_annotations.warnings_of_workload(case, _pod_templates(case.candidate))
+    return (*_misspelt(case), *missing, *_misdirected(case), *noted)
 
 
 def _conditions(names: tuple[str, ...]) -> Conditions:
@@ -92,7 +104,17 @@ def _conditions(names: tuple[str, ...]) -> Conditions:
     misspelt = f" || {named}.matches({string_literal(pattern)})" if pattern else ""
     worthy = f"{ours}{misspelt} || {misdirected_expression('object.spec.template')}"
     dry_run = "has(request.dryRun) && request.dryRun"
-    return (("is-a-dry-run-or-worth-a-warning", f"({dry_run}) || ({given} && ({worthy}))"),)
+    by_user = "!has(object.metadata.ownerReferences)"
+    spec = "has(object.spec) && has(object.spec"
+    noted = " || ".join(
+        (
+            gang_annotations.has_any("object"),
+            f"({spec}.template) && {gang_annotations.has_any('object.spec.template')})",
+            f"({spec}.jobTemplate) && {gang_annotations.has_any('object.spec.jobTemplate')})",
+        )
+    )
+    expression = f"({dry_run}) || ({given} && ({worthy})) || ({by_user} && ({noted}))"
+    return (("is-a-dry-run-or-worth-a-warning", expression),)
 
 
 def _misspelt(case: Case) -> tuple[str, ...]:
@@ -103,6 +125,22 @@ def _misspelt(case: Case) -> tuple[str, ...]:
 
 def _misdirected(case: Case) -> tuple[str, ...]:
     return misdirected_pods(_templates(case.candidate), case)
+
+
+def _annotated(candidate: JsonObject) -> Iterator[JsonObject]:
+    """What of it may have annotations of ours, besides the object itself."""
+    job = as_object(member(candidate, "spec", "jobTemplate"))
+    if job is not None:
+        yield job
+    yield from _pod_templates(candidate)
+
+
+def _pod_templates(candidate: JsonObject) -> Iterator[JsonObject]:
+    """The templates of its pods, also of kinds without a number of pods."""
+    found = list(_templates(candidate))
+    holders = (candidate, as_object(member(candidate, "spec", "jobTemplate")) or {})
+    single = (as_object(member(one, "spec", "template")) for one in holders)
+    yield from found or (one for one in single if one is not None)
 
 
 def _templates(candidate: JsonObject) -> Iterator[JsonObject]:

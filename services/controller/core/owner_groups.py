@@ -6,11 +6,19 @@ with every restart. It follows the object, and is deleted once the object is sus
 has this gang, and no pod names the group.
 """
 
+from collections.abc import Sequence
 from typing import Any, Literal, TypeAlias
 
-from services.controller.core.workloads import pod_group_for
+from services.controller.core.workloads import (
+    Annotations,
+    changes,
+    inherited_by,
+    origins_of,
+    pod_group_for,
+)
 from shared.contracts import annotations
 from shared.dialects.owned_gangs import PREFIX, Owned, group_sizes, is_wanted
+from shared.dialects.settings import OF_GANGS, of_gang
 from shared.dialects.workload_sizes import ALL
 from shared.kinds.metadata import OwnerReference
 from shared.kinds.podgroup import PodGroup
@@ -19,12 +27,22 @@ from shared.kube.objects import Pod
 JsonObject: TypeAlias = dict[str, Any]
 
 
-def owner_group_for(pod: Pod, owned: Owned, name: str, *, queue: str) -> JsonObject:
+def owner_group_for(
+    pod: Pod, owned: Owned, name: str, *, queue: str, above: Sequence[Annotations] = ()
+) -> JsonObject:
     """The manifest of the PodGroup `name` of an owner's pods, with the annotations, priority class
-    and topology of one of them. `queue`: its queue.
+    and topology of one of them.
+
+    Args:
+        pod: One of them.
+        owned: The owner.
+        name: The group's name.
+        queue: Its queue.
+        above: Annotations of the other objects above the pods: first those above the owner, from
+            the nearest one up.
     """
-    group = pod_group_for(pod, None, name)
     metadata = owned.found.metadata
+    group = pod_group_for(pod, None, name, above=(metadata.annotations, *above))
     group["metadata"]["annotations"][annotations.GANG] = ALL
     group["metadata"]["ownerReferences"] = [
         {
@@ -51,9 +69,11 @@ def owner_of(group: PodGroup) -> OwnerReference | None:
     return None
 
 
-def upkeep(group: PodGroup, owned: Owned) -> JsonObject | Literal["remove"] | None:
+def upkeep(
+    group: PodGroup, owned: Owned, above: Sequence[Annotations] = ()
+) -> JsonObject | Literal["remove"] | None:
     """The write to a group, given its owner: a merge patch; "remove", if no pod names the group;
-    or None.
+    or None. `above`: annotations of the objects above the owner, from the nearest one up.
     """
     if not is_wanted(owned, group.metadata.name):
         return "remove"
@@ -70,4 +90,23 @@ def upkeep(group: PodGroup, owned: Owned) -> JsonObject | Literal["remove"] | No
         if given is not None:
             # A merge patch keeps the keys that it does not name.
             changed[field] = {**dict.fromkeys(present[field].keys() - given.keys()), **given}
-    return {"spec": changed} if changed else None
+    patch: JsonObject = {"spec": changed} if changed else {}
+    notes = _changed_annotations(group, owned, above)
+    if notes:
+        patch["metadata"] = {"annotations": notes}
+    return patch or None
+
+
+def _changed_annotations(
+    group: PodGroup, owned: Owned, above: Sequence[Annotations]
+) -> dict[str, str | None]:
+    """Annotations of the owner, of the objects above it and of its pods' templates."""
+    parts = owned.kind.parts(owned.found) if owned.kind.parts is not None else []
+    of_jobs = [part.job.annotations for part in parts]
+    of_pods = [part.template.metadata.annotations for part in parts]
+    found = of_gang(owned.found.metadata.annotations, *above, *of_jobs, *of_pods)
+    before = inherited_by(group)
+    # All else that it has from its first pod stays.
+    wanted = found | origins_of(found.keys() | before.difference(OF_GANGS))
+    removable = {*before.intersection(OF_GANGS), annotations.INHERITED}
+    return changes(group.metadata.annotations, wanted, removable)

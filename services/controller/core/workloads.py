@@ -1,47 +1,42 @@
 """PodGroups of pods that name none, as Volcano's podgroup controller creates them. Pure.
 
 Their sizes are in `shared.dialects.workload_sizes`; `owner_groups` has those of operators' objects.
-A group is created when the workload's first pod exists. Then it follows the workload's annotations
-and size, and what its members declare on themselves (`_minimum`, `queue_patch`). It is deleted once
-the workload was scaled to zero, or suspended, and no pod names the group any more. It is also
-deleted when all its pods are members of other gangs, because the API of their own references is
-served by now. Groups of users are never changed: ours are named after their controller's UID.
+A group is created when the workload's first pod exists. Then it follows the workload's annotations,
+size and template, and what its members declare on themselves (`_minimum`, `queue_patch`). The
+planner takes priority and queue from the members that exist, and no `minResources` of such a group:
+a template says only what the next pods will be. It is deleted once the workload was scaled to zero,
+or suspended, and no pod names the group any more. It is also deleted when all its pods are members
+of other gangs, because the API of their own references is served by now. Groups of users are never
+changed: ours are named after their controller's UID.
 """
 
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 
 from shared.contracts import annotations
+from shared.contracts.annotations import QUEUE_NAME
 from shared.contracts.identity import safe_token
 from shared.contracts.verdicts import Verdict
 from shared.dialects.numbers import natural
 from shared.dialects.owned_gangs import PREFIX
 from shared.dialects.pod_vocabulary import pod_vocabulary
-from shared.dialects.workload_sizes import ALL, Workload, gang_size
+from shared.dialects.settings import OF_GANGS, of_gang
+from shared.dialects.workload_sizes import ALL, WORKLOADS, Workload, gang_size, is_workload
 from shared.kinds.metadata import OwnerReference
 from shared.kinds.podgroup import PodGroup
+from shared.kube.objects import ObjectMeta, Pod, PodSpec
 from shared.kube.objects import OwnerReference as PodOwner
-from shared.kube.objects import Pod
+from shared.kube.owner_objects import PodTemplate
 from shared.kube.pod_usage import Usage, add, usage_of, written
 from shared.kube.quantities import QuantityError, amount, format_quantity
-from shared.kube.resources import (
-    DAEMON_SETS,
-    JOBS_BATCH,
-    PODGROUPS_VOLCANO,
-    PODS,
-    REPLICA_SETS,
-    STATEFUL_SETS,
-    Resource,
-)
+from shared.kube.resources import PODGROUPS_VOLCANO, PODS, Resource
 
 JsonObject: TypeAlias = dict[str, Any]
+Annotations: TypeAlias = Mapping[str, str]
 
 _decode_verdict: Final = msgspec.json.Decoder(Verdict).decode
-#: Kinds of workloads whose groups are updated; groups of other kinds are created once.
-FOLLOWED: Final[dict[tuple[str, str], Resource]] = {
-    (one.api_version, one.kind): one for one in (REPLICA_SETS, STATEFUL_SETS, JOBS_BATCH)
-}
 #: Prefix of the annotations that a group gets from its workload.
 _INHERITED: Final = "volcano.sh/"
 #: Annotations that a group gets from its pods.
@@ -52,22 +47,22 @@ FROM_PODS: Final = (
     "volcano.sh/jdb-min-available",
     "volcano.sh/jdb-max-unavailable",
 )
-#: Annotations that the workload does not determine: they come from its pods or the planner.
-_OTHERS: Final = frozenset({*FROM_PODS, "volcano.sh/job-allocated-hypernode"})
-#: Owners whose annotations are read: the same four as in Volcano.
-OWNERS: Final[dict[tuple[str, str], Resource]] = {
-    (one.api_version, one.kind): one
-    for one in (REPLICA_SETS, DAEMON_SETS, STATEFUL_SETS, JOBS_BATCH)
-}
+#: Annotations that the workload alone does not determine: they come from its pods or the planner.
+_OTHERS: Final = frozenset({*FROM_PODS, annotations.ALLOCATED_HYPERNODE})
+#: The queue of pods that name none, in a namespace that names none.
+DEFAULT_QUEUE: Final = "default"
 _POD_LABELS: Final = ("volcano.sh/preemptable", "volcano.sh/cooldown-time")
 _TOPOLOGY_MODE: Final = "volcano.sh/network-topology-mode"
 _TOPOLOGY_TIER: Final = "volcano.sh/network-topology-highest-tier"
+_TOPOLOGY: Final = (_TOPOLOGY_MODE, _TOPOLOGY_TIER)
+#: What `annotations.INHERITED` may name. A user may write anything else into it.
+_INHERITABLE: Final = frozenset({*OF_GANGS, *FROM_PODS, *_TOPOLOGY, QUEUE_NAME})
 
 
 def owner_of(group: PodGroup) -> OwnerReference | None:
     """The workload for which the group was created; None for a user's group, or another kind."""
     owner = controller_of(group)
-    followed = owner is not None and (owner.api_version, owner.kind) in FOLLOWED
+    followed = owner is not None and is_workload(owner.api_version, owner.kind)
     return owner if followed else None
 
 
@@ -105,16 +100,27 @@ def _verdict_of(group: PodGroup) -> Verdict | None:
     return verdict if verdict.uid == group.metadata.uid else None
 
 
-def members_patch(group: PodGroup, kind: str, owner: Workload | None) -> JsonObject | None:
-    """The merge patch by which a group follows the minimum that its members declare; None: it does.
-    For a group of an owner whose template is not read; the arguments are those of `gang_size`.
+def members_patch(group: PodGroup, kind: str, above: Sequence[Annotations]) -> JsonObject | None:
+    """The merge patch by which a group follows the minimum that its members declare, and what the
+    objects above them say of it; None: it does.
+
+    Args:
+        group: A group of an owner whose template is not read.
+        kind: The owner's kind.
+        above: Annotations of the owner and of the objects above it, if they can be read.
     """
+    patch: JsonObject = {}
     verdict = _verdict_of(group)
-    if verdict is None or not verdict.members_minimum:
-        return None
-    declared = {annotations.GROUP_MIN_MEMBER: str(verdict.members_minimum)}
-    spec = _resized(group, gang_size(kind, owner, False, declared))
-    return {"spec": spec} if spec else None
+    if verdict is not None and verdict.members_minimum:
+        declared = {annotations.GROUP_MIN_MEMBER: str(verdict.members_minimum)}
+        spec = _resized(group, gang_size(kind, None, False, declared))
+        patch = {"spec": spec} if spec else {}
+    found = of_gang(*above)
+    # What its pods have said stays.
+    wanted = found | origins_of(found.keys() | inherited_by(group))
+    if changed := changes(group.metadata.annotations, wanted, ()):
+        patch["metadata"] = {"annotations": changed}
+    return patch or None
 
 
 def queue_patch(group: PodGroup) -> JsonObject | None:
@@ -124,28 +130,46 @@ def queue_patch(group: PodGroup) -> JsonObject | None:
     return {"spec": {"queue": queue}} if queue and queue != group.spec.queue else None
 
 
+def leaves_queue(group: PodGroup, workload: Workload) -> bool:
+    """Whether the group is in its queue because of its pods, and neither the workload's template
+    nor a member names a queue any more.
+    """
+    if QUEUE_NAME not in inherited_by(group):
+        return False
+    verdict, template = _verdict_of(group), workload.spec.template
+    named = template.metadata.annotations.get(QUEUE_NAME)
+    return verdict is not None and not verdict.members_queue and not named
+
+
 def declares_another_gang(pod: Pod, group: str) -> bool:
     """Whether a pod that names this group, which was made for it, has a reference of its own."""
     declared = pod_vocabulary().references.declarations(pod.metadata, pod.spec, None)
     return any(one.value != group for one in declared)
 
 
-def upkeep(group: PodGroup, kind: str, workload: Workload) -> JsonObject | Literal["remove"] | None:
+def upkeep(
+    group: PodGroup, kind: str, workload: Workload, above: Sequence[Annotations] = ()
+) -> JsonObject | Literal["remove"] | None:
     """The write to a group, given its workload: a merge patch; "remove", if no pod names the group;
     or None.
+
+    `above`: annotations of the objects above the workload, from the nearest one up.
     """
     if workload.spec.replicas == 0:
         return "remove" if workload.status.replicas == 0 else None
     if workload.spec.suspend:
         return "remove"
     size, superseded = _minimum(group, kind, workload)
-    changed = _changed_annotations(group, workload)
+    changed = _changed_annotations(group, workload, above)
     if group.metadata.annotations.get(annotations.SUPERSEDED_MINIMUM, "") != superseded:
         changed[annotations.SUPERSEDED_MINIMUM] = superseded or None
+    template = workload.spec.template
+    labels = changes(group.metadata.labels, _labels_of(template.metadata), _POD_LABELS)
+    metadata = {"annotations": changed, "labels": labels}
+    spec = _changed_spec(group, size, template)
     patch: JsonObject = {}
-    if changed:
-        patch["metadata"] = {"annotations": changed}
-    spec = _resized(group, size)
+    if metadata := {name: fields for name, fields in metadata.items() if fields}:
+        patch["metadata"] = metadata
     if spec:
         patch["spec"] = spec
     return patch or None
@@ -197,20 +221,93 @@ def _resized(group: PodGroup, size: int) -> JsonObject:
     return spec
 
 
-def _changed_annotations(group: PodGroup, workload: Workload) -> dict[str, str | None]:
+def _changed_spec(group: PodGroup, size: int, template: PodTemplate) -> JsonObject:
+    """The fields of the group's spec that its size and its workload's template change."""
+    wanted = _spec_of(template.metadata, template.spec, size)
+    spec, changed = group.spec, dict[str, Any]()
+    if size != spec.min_member:
+        changed["minMember"] = size
+    # Without a class in the template, that of its pods is the cluster's default.
+    if wanted.get("priorityClassName", spec.priority_class_name) != spec.priority_class_name:
+        changed["priorityClassName"] = wanted["priorityClassName"]
+    amounts = {name: str(amount) for name, amount in (spec.min_resources or {}).items()}
+    if resources := changes(amounts, wanted.get("minResources", {}), amounts):
+        changed["minResources"] = resources
+    topology = wanted.get("networkTopology")
+    present = spec.network_topology
+    stored: JsonObject = {} if present is None else msgspec.to_builtins(present)
+    if topology is None:
+        if stored and not inherited_by(group).isdisjoint(_TOPOLOGY):
+            changed["networkTopology"] = None
+    elif any(stored.get(key) != value for key, value in topology.items()):
+        changed["networkTopology"] = dict.fromkeys(stored) | topology
+    return changed
+
+
+def _changed_annotations(
+    group: PodGroup, workload: Workload, above: Sequence[Annotations]
+) -> dict[str, str | None]:
     """Annotations to set on the group, or to remove (None)."""
-    theirs = {
-        key: text
-        for key, text in workload.metadata.annotations.items()
-        if key.startswith(_INHERITED) and key not in FROM_PODS
-    }
     ours = group.metadata.annotations
-    gone = {
-        key: None
-        for key in ours
-        if key.startswith(_INHERITED) and key not in theirs and key not in _OTHERS
-    }
-    return {key: text for key, text in theirs.items() if ours.get(key) != text} | gone
+    of_pods = workload.spec.template.metadata.annotations
+    verdict = _verdict_of(group)
+    if QUEUE_NAME in inherited_by(group) and verdict is not None and verdict.members_queue:
+        of_pods = {QUEUE_NAME: verdict.members_queue, **of_pods}
+    wanted = _annotations_of(workload, of_pods, above)
+    removable = {key for key in ours if key.startswith(_INHERITED) and key not in _OTHERS}
+    return changes(ours, wanted, {*removable, *inherited_by(group), annotations.INHERITED})
+
+
+def changes(
+    present: Mapping[str, str], wanted: Mapping[str, str], removable: Iterable[str]
+) -> dict[str, str | None]:
+    """The merge patch from `present` to `wanted`, which removes no other keys than `removable`."""
+    gone = {key: None for key in sorted(removable) if key in present and key not in wanted}
+    return {key: text for key, text in wanted.items() if present.get(key) != text} | gone
+
+
+def inherited_by(group: PodGroup) -> frozenset[str]:
+    """Keys of what a group has from its pods and the objects above them."""
+    return _INHERITABLE.intersection(
+        group.metadata.annotations.get(annotations.INHERITED, "").split(",")
+    )
+
+
+def origins_of(keys: Iterable[str]) -> dict[str, str]:
+    """The annotation that names inherited ones; {} if there are none."""
+    listed = ",".join(sorted(keys))
+    return {annotations.INHERITED: listed} if listed else {}
+
+
+def _annotations_of(
+    owner: Workload | None, of_pods: Annotations, above: Sequence[Annotations]
+) -> dict[str, str]:
+    """The annotations that a group has from its owner, its pods and the objects above."""
+    given = owner.metadata.annotations if owner is not None else {}
+    from_pods = {key: of_pods[key] for key in FROM_PODS if key in of_pods}
+    inherited = of_gang(given, *above, of_pods)
+    in_spec = (key for key in (*_TOPOLOGY, QUEUE_NAME) if of_pods.get(key))
+    origins = origins_of({*inherited, *from_pods, *in_spec})
+    of_owner = {key: text for key, text in given.items() if key.startswith(_INHERITED)}
+    return of_owner | from_pods | inherited | origins
+
+
+def _labels_of(pod: ObjectMeta) -> dict[str, str]:
+    return {key: pod.labels[key] for key in _POD_LABELS if key in pod.labels}
+
+
+def _spec_of(metadata: ObjectMeta, spec: PodSpec, size: int) -> JsonObject:
+    """The fields of a group's spec that its pods determine, by one pod or their template."""
+    found: JsonObject = {"minMember": size}
+    if spec.priority_class_name:
+        found["priorityClassName"] = spec.priority_class_name
+    resources = _min_resources(spec, size)
+    if resources:
+        found["minResources"] = resources
+    topology = _topology(metadata.annotations)
+    if topology:
+        found["networkTopology"] = topology
+    return found
 
 
 def _scaled(resources: dict[str, Any], size: int, was: int) -> dict[str, str]:
@@ -230,7 +327,7 @@ def owner_resource(pod: Pod) -> tuple[Resource, PodOwner] | None:
     owner = pod.metadata.controller
     if owner is None:
         return None
-    resource = OWNERS.get((owner.api_version, owner.kind))
+    resource = WORKLOADS.get((owner.api_version, owner.kind))
     return None if resource is None else (resource, owner)
 
 
@@ -239,10 +336,17 @@ def pod_group_for(
     owner: Workload | None,
     name: str,
     *,
+    above: Sequence[Annotations] = (),
     asked_by_default: bool = False,
 ) -> JsonObject:
-    """The manifest of the PodGroup `name` for `pod` and its siblings. Their owner is given if its
-    kind is one whose annotations are read. `asked_by_default`: as for `gang_size`.
+    """The manifest of the PodGroup `name` for `pod` and its siblings.
+
+    Args:
+        pod: One of them.
+        owner: Their owner, if its kind is one whose template is read.
+        name: The group's name.
+        above: Annotations of the other objects above them, from the nearest one up.
+        asked_by_default: As for `gang_size`.
     """
     metadata = pod.metadata
     controller = metadata.controller
@@ -252,24 +356,9 @@ def pod_group_for(
         asked_by_default,
         metadata.annotations,
     )
-    owner_annotations = owner.metadata.annotations if owner is not None else {}
-    group_annotations = {
-        key: text for key, text in owner_annotations.items() if key.startswith(_INHERITED)
-    } | {key: metadata.annotations[key] for key in FROM_PODS if key in metadata.annotations}
+    group_annotations = _annotations_of(owner, metadata.annotations, above)
     if asked_by_default:
         group_annotations[annotations.GANG] = ALL
-    spec: JsonObject = {
-        "minMember": min_member,
-        "queue": queue_of(pod),
-    }
-    if pod.spec.priority_class_name:
-        spec["priorityClassName"] = pod.spec.priority_class_name
-    resources = _min_resources(pod, min_member)
-    if resources:
-        spec["minResources"] = resources
-    topology = _topology(metadata.annotations)
-    if topology:
-        spec["networkTopology"] = topology
     return {
         "apiVersion": PODGROUPS_VOLCANO.api_version,
         "kind": PODGROUPS_VOLCANO.kind,
@@ -277,16 +366,16 @@ def pod_group_for(
             "name": name,
             "namespace": metadata.namespace,
             "annotations": group_annotations,
-            "labels": {key: metadata.labels[key] for key in _POD_LABELS if key in metadata.labels},
-            "ownerReferences": [_owner_reference(pod)],
+            "labels": _labels_of(metadata),
+            "ownerReferences": [_owner_reference(pod, name)],
         },
-        "spec": spec,
+        "spec": {**_spec_of(metadata, pod.spec, min_member), "queue": queue_of(pod)},
         "status": {"phase": "Pending"},
     }
 
 
 def queue_of(pod: Pod) -> str:
-    return pod.metadata.annotations.get(annotations.QUEUE_NAME, "") or "default"
+    return pod.metadata.annotations.get(QUEUE_NAME, "") or DEFAULT_QUEUE
 
 
 def join_patch(uid: str, group: str) -> JsonObject:
@@ -294,10 +383,12 @@ def join_patch(uid: str, group: str) -> JsonObject:
     return {"metadata": {"uid": uid, "annotations": {annotations.GROUP_NAME: group}}}
 
 
-def _owner_reference(pod: Pod) -> JsonObject:
-    """The pod's controller, so that the group outlives a replaced pod; without one, the pod."""
+def _owner_reference(pod: Pod, group: str) -> JsonObject:
+    """The pod's controller, so that the group outlives a replaced pod. The pod, if it has none, or
+    the group is its own.
+    """
     owner = pod.metadata.controller
-    if owner is None:
+    if owner is None or group == f"{PREFIX}{safe_token(pod.metadata.uid)}":
         owner = PodOwner(api_version="v1", kind="Pod", name=pod.metadata.name, uid=pod.metadata.uid)
     return {
         "apiVersion": owner.api_version,
@@ -309,11 +400,11 @@ def _owner_reference(pod: Pod) -> JsonObject:
     }
 
 
-def _min_resources(pod: Pod, members: int) -> dict[str, str]:
+def _min_resources(spec: PodSpec, members: int) -> dict[str, str]:
     """The quota usage of one pod times the gang size; {} when its quantities cannot be read."""
     total: Usage = {}
     try:
-        add(total, usage_of(pod.spec), members)
+        add(total, usage_of(spec), members)
     except QuantityError:
         return {}
     return written(total)

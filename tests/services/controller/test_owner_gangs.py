@@ -140,6 +140,36 @@ async def test_a_jobset_that_asks_for_nothing_leaves_each_child_job_its_own_grou
     assert (group["metadata"]["name"], group["spec"]["minMember"]) == (name, 1)
 
 
+@pytest.mark.parametrize("whole", [True, False], ids=["one gang", "a group for each Job"])
+async def test_groups_inherit_the_settings_of_the_objects_above_their_pods(
+    desk: Desk, control_plane: ControlPlane, api: RawClient, namespace: str, whole: bool
+) -> None:
+    settings = {"tutti.dev/do-not-disrupt": "true", "tutti.dev/hold-seconds": "soon"}
+    notes = {**settings, **(ALL if whole else {})}
+    top = await create(api, namespace, "JobSet", JOBS, annotations=notes)
+    pods = await child(api, namespace, top, "driver-0", 1)
+    async with controllers(desk.url, control_plane.admin_kubeconfig, "podgroup"):
+        await desk.say(wanting(namespace, f"podgroup-{owner_uid(pods[0])}", pods))
+        await desk.all_written(CONSUMER)
+    (group,) = await groups_of(api, namespace)
+    found = group["metadata"]["annotations"]
+    assert found["tutti.dev/do-not-disrupt"] == "true"
+    assert found["tutti.dev/inherited"] == "tutti.dev/do-not-disrupt"
+    assert "tutti.dev/hold-seconds" not in found, "no group could be created with it"
+
+    async with KubeClient(await load(str(control_plane.admin_kubeconfig))) as client:
+
+        async def setting() -> object:
+            name = group["metadata"]["name"]
+            stored = await read(client, PODGROUPS_VOLCANO, name, namespace)
+            return stored and stored["metadata"]["annotations"].get("tutti.dev/hold-seconds")
+
+        readable: Object = {"metadata": {"annotations": {"tutti.dev/hold-seconds": "7"}}}
+        await client.patch(JOB_SETS, "train", readable, namespace=namespace)
+        async with running(client, WorkloadReconciler):
+            await becomes(setting, "7")
+
+
 async def test_a_namespace_asks_for_the_gangs_of_objects_that_do_not_decline(
     desk: Desk, control_plane: ControlPlane, api: RawClient, namespace: str
 ) -> None:

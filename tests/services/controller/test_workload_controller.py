@@ -14,6 +14,8 @@ from shared.kube.resources import (
     PODGROUPS_VOLCANO,
     PODS,
     REPLICA_SETS,
+    STATEFUL_SETS,
+    Resource,
 )
 from tests.controlplane.cluster import ControlPlane
 from tests.services.controller.core.samples import make_verdict
@@ -23,6 +25,7 @@ pytestmark = pytest.mark.integration
 
 LABELS = {"app": "a"}
 POD = {"containers": [{"name": "main", "image": "none"}]}
+TWO_CPUS = {"containers": [{**POD["containers"][0], "resources": {"requests": {"cpu": "2"}}}]}
 
 
 def replica_set(replicas: int) -> Object:
@@ -110,7 +113,7 @@ async def test_the_group_of_any_owner_follows_its_members_and_a_users_group_does
                 },
                 "spec": {
                     "selector": {"matchLabels": LABELS},
-                    "template": {"metadata": {"labels": LABELS}, "spec": POD},
+                    "template": {"metadata": {"labels": LABELS}, "spec": TWO_CPUS},
                 },
             },
             place,
@@ -155,3 +158,65 @@ async def test_the_group_of_any_owner_follows_its_members_and_a_users_group_does
             await becomes(lambda: names_of(client, PODGROUPS_VOLCANO, place), sorted(others))
             assert [await size(name) for name in others] == [(8, "16")] * 2
             assert await queue("podgroup-mine") != "two"
+
+
+@pytest.mark.parametrize(
+    ("resource", "kind"),
+    [(STATEFUL_SETS, "StatefulSet"), (DAEMON_SETS, "DaemonSet"), (REPLICA_SETS, "ReplicaSet")],
+    ids=lambda one: one if isinstance(one, str) else "",
+)
+async def test_a_group_follows_the_template_of_its_workload(
+    control_plane: ControlPlane, resource: Resource, kind: str
+) -> None:
+    async with KubeClient(await load(str(control_plane.admin_kubeconfig))) as client:
+        place = f"template-of-{resource.plural}"
+        await make(client, NAMESPACES, {"metadata": {"name": place}})
+        template = {"metadata": {"labels": LABELS}, "spec": POD}
+        spec: Object = {"selector": {"matchLabels": LABELS}, "template": template}
+        if kind != "DaemonSet":
+            spec["replicas"] = 1
+        owner = await make(client, resource, {"metadata": {"name": "w"}, "spec": spec}, place)
+        uid = owner["metadata"]["uid"]
+        reference = {"apiVersion": "apps/v1", "kind": kind, "name": "w", "uid": uid}
+        metadata = {"name": f"podgroup-{uid}"}
+        await make(
+            client,
+            PODGROUPS_VOLCANO,
+            {
+                "metadata": {**metadata, "ownerReferences": [{**reference, "controller": True}]},
+                "spec": {
+                    "minMember": 1,
+                    "priorityClassName": "low",
+                    "minResources": {"cpu": "10", "requests.cpu": "10", "nvidia.com/gpu": "1"},
+                },
+            },
+            place,
+        )
+
+        async def derived() -> object:
+            found = await read(client, PODGROUPS_VOLCANO, metadata["name"], place)
+            assert found is not None
+            notes, spec = found["metadata"].get("annotations", {}), found["spec"]
+            keys = ("priorityClassName", "minResources", "networkTopology")
+            return notes.get("tutti.dev/hold-seconds"), *(spec.get(key) for key in keys)
+
+        pods = {"pods": "1", "count/pods": "1"}
+        async with running(client, WorkloadReconciler):
+            await becomes(derived, (None, "low", pods, None))
+            requests = {"requests": {"cpu": "500m"}}
+            container = {"name": "main", "image": "none", "resources": requests}
+            notes = {
+                "tutti.dev/hold-seconds": "5",
+                "volcano.sh/network-topology-mode": "hard",
+            }
+            changed: Object = {
+                "metadata": {"annotations": notes},
+                "spec": {"priorityClassName": "high", "containers": [container]},
+            }
+            await client.patch(resource, "w", {"spec": {"template": changed}}, namespace=place)
+            cpu = {"cpu": "500m", "requests.cpu": "500m"}
+            topology = {"mode": "hard"}
+            await becomes(derived, ("5", "high", {**pods, **cpu}, topology))
+            gone: Object = {"metadata": {"annotations": dict.fromkeys(notes)}}
+            await client.patch(resource, "w", {"spec": {"template": gone}}, namespace=place)
+            await becomes(derived, (None, "high", {**pods, **cpu}, None))

@@ -48,6 +48,58 @@ def queue(
     return read
 
 
+def made_for(kind: str, *, suffix: str = "", **meta: Any) -> dict[str, Any]:
+    """Metadata of a group that Tutti or Volcano's controller made for the pods of an owner."""
+    versions = {"JobSet": "jobset.x-k8s.io/v1alpha2", "Pod": "v1", "Job": "batch/v1"}
+    owner = {"kind": kind, "name": "w", "uid": "some", "controller": True}
+    owner["apiVersion"] = versions.get(kind, "apps/v1")
+    return {"name": f"podgroup-some{suffix}", "ownerReferences": [owner], **meta}
+
+
+@pytest.mark.parametrize(
+    "kind", ["Pod", "ReplicaSet", "StatefulSet", "DaemonSet", "Job", "Workers"]
+)
+def test_a_generated_group_without_a_declared_minimum_is_no_gang(kind: str) -> None:
+    spec = {**FULL_SPEC, "minMember": 1, "minTaskMember": {}}
+    read = group(volcano, spec, **made_for(kind))
+    assert read.made_for_pods
+    assert read.one_by_one
+    assert (read.min_resources, read.priority_class, read.queue) == (None, "", "research")
+
+
+def test_the_amounts_of_a_generated_gang_are_those_of_its_pods() -> None:
+    read = group(volcano, FULL_SPEC, **made_for("Job"))
+    assert (read.made_for_pods, read.one_by_one, read.min_member) == (True, False, 4)
+    assert (read.min_resources, read.priority_class) == (None, "")
+
+
+def test_an_object_that_asks_for_one_gang_of_all_its_pods_declares_their_amounts() -> None:
+    asks: dict[str, Any] = {"annotations": {"tutti.dev/gang": "all"}}
+    for suffix in ("", "-0"):
+        spec = {**FULL_SPEC, "minMember": 1}
+        read = group(volcano, spec, **made_for("JobSet", suffix=suffix, **asks))
+        assert (read.made_for_pods, read.one_by_one) == (True, False)
+        assert dict(read.min_resources or ())["cpu"] == 2500
+    assert group(volcano, FULL_SPEC, **made_for("JobSet")).min_resources is None
+    # A queue asked for it: all pods of a Job exist, and count themselves.
+    assert group(volcano, FULL_SPEC, **made_for("Job", **asks)).min_resources is None
+
+
+@pytest.mark.parametrize(
+    "meta",
+    [
+        {"name": "mine", "ownerReferences": made_for("ReplicaSet")["ownerReferences"]},
+        {"name": "podgroup-other", "ownerReferences": made_for("Job")["ownerReferences"]},
+        {"name": "podgroup-some"},
+    ],
+)
+def test_a_users_group_declares_what_it_says(meta: dict[str, Any]) -> None:
+    read = group(volcano, {**FULL_SPEC, "minMember": 1}, **meta)
+    assert (read.made_for_pods, read.one_by_one) == (False, False)
+    assert read.min_resources
+    assert read.priority_class == "high"
+
+
 def test_a_volcano_group_is_read_whole_and_waits_for_inqueue() -> None:
     read = group(
         volcano,

@@ -21,6 +21,14 @@ from tests.shared.dialects.reading import (
     undecodable,
 )
 
+REPLICA_SET = {
+    "apiVersion": "apps/v1",
+    "kind": "ReplicaSet",
+    "name": "web",
+    "uid": "uid-web",
+    "controller": True,
+}
+
 
 def test_a_pod_belongs_to_the_group_that_its_annotation_names() -> None:
     read = pod(annotations={"scheduling.k8s.io/group-name": "gang"})
@@ -31,7 +39,10 @@ def test_a_pod_belongs_to_the_group_that_its_annotation_names() -> None:
     ("scheduler", "owners", "implied_groups", "expected"),
     [
         pytest.param("volcano", [], True, ("podgroup-uid-one", True), id="alone"),
-        pytest.param("tutti", controlled_by(), True, ("podgroup-uid-job", True), id="with owner"),
+        pytest.param("tutti", [REPLICA_SET], True, ("podgroup-uid-web", True), id="of a workload"),
+        pytest.param(
+            "tutti", controlled_by(), True, ("podgroup-uid-one", True), id="of an unknown owner"
+        ),
         pytest.param("kube-batch", controlled_by(), True, ("", False), id="shadowed"),
         pytest.param("volcano", controlled_by(), False, ("", False), id="no group controller"),
         pytest.param("default-scheduler", controlled_by(), True, ("", False), id="foreign"),
@@ -44,6 +55,38 @@ def test_a_bare_pod_gets_an_implied_group_only_where_one_will_be_made(
     read = pod({"schedulerName": scheduler}, ownerReferences=owners, context=context)
     assert (read.group_name, read.group_implied) == expected
     assert read.ours == (scheduler != "default-scheduler")
+
+
+@pytest.mark.parametrize("owner", ["Workflow", "PyTorchJob"])
+def test_pods_of_an_unknown_owner_are_one_group_only_if_they_declare_its_minimum(
+    owner: str,
+) -> None:
+    context = ReadingContext(scheduler_names=CONTEXT.scheduler_names, implied_groups=True)
+    owners = [{**REPLICA_SET, "apiVersion": "example.com/v1", "kind": owner}]
+    declared = {"scheduling.k8s.io/group-min-member": "2"}
+    names = [
+        pod(
+            {"schedulerName": "volcano"}, annotations=notes, ownerReferences=owners, context=context
+        )
+        for notes in ({}, declared)
+    ]
+    assert [one.group_name for one in names] == ["podgroup-uid-one", "podgroup-uid-web"]
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "notes", "alone"),
+    [
+        ("kube-batch", {}, True),
+        ("kube-batch", {"scheduling.k8s.io/group-min-member": "2"}, False),
+        ("kube-batch", {"scheduling.k8s.io/group-name": "gang"}, False),
+        ("default-scheduler", {}, False),
+    ],
+)
+def test_a_pod_without_a_declaration_is_in_no_gang_where_no_group_is_made(
+    scheduler: str, notes: dict[str, str], alone: bool
+) -> None:
+    read = pod({"schedulerName": scheduler}, annotations=notes, ownerReferences=[REPLICA_SET])
+    assert read.one_by_one is alone
 
 
 def test_a_pod_is_misdirected_that_declares_a_gang_and_names_a_scheduler_that_ignores_it() -> None:

@@ -160,10 +160,10 @@ class _Run:
 
     def _may_take(self, bucket: Bucket) -> bool:
         """Whether its need and the priorities allow it to evict pods of other gangs. Members above
-        a minimum preempt no pod.
+        a declared minimum preempt no pod.
         """
         need = bucket.need
-        above_minimum = not (need.quorum or need.lacking)
+        above_minimum = not (need.quorum or need.lacking or need.one_by_one)
         if self._kind == "preempt" and above_minimum:
             return False
         return self._outranks(bucket.entries[0][2])

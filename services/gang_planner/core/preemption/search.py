@@ -117,6 +117,7 @@ class VictimSearch:
     def _stages(self) -> Iterator[tuple[int, list[Unit]]]:
         """How many members to place, and the units that may be evicted for them: the quorum; for a
         started gang the members that it lacks, as many as possible; then members above its minima.
+        Without a declared minimum, each member counts by itself.
         """
         need, units = self._need, self._units
         if need.quorum:
@@ -127,6 +128,10 @@ class VictimSearch:
         lacking = [one for one in units if not one.whole or one.single]
         for amount in _halves(min(need.lacking, wanted)):
             yield amount, lacking
+        if need.one_by_one and not self._swaps:
+            for amount in _halves(wanted):
+                yield amount, units
+            return
         if self._preemptor.kind == "reclaim" or self._swaps:
             for amount in _halves(wanted):
                 yield amount, above_minima

@@ -51,7 +51,8 @@ def need_of(state: State, gang: Gang) -> Need:
         quorum += reserved
     queue = gang.queue.name
     # Equals `Need.signature`: gangs with equal needs share a bucket.
-    signature = queue, quorum, minima, wanted, avoid, structure, ranks, lacking
+    one_by_one = not quorum and gang.one_by_one
+    signature = queue, quorum, minima, wanted, avoid, structure, ranks, lacking, one_by_one
     bucket = state.backlog.buckets.get(signature)
     if bucket is not None:
         return bucket.need
@@ -67,6 +68,7 @@ def need_of(state: State, gang: Gang) -> Need:
         structure=structure,
         ranks=ranks,
         lacking=lacking,
+        one_by_one=one_by_one,
         reserved=reserved,
     )
 

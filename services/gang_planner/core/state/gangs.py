@@ -258,6 +258,14 @@ class Gang(msgspec.Struct, eq=False):
         return self.declarations.declared.minimum or 1
 
     @property
+    def one_by_one(self) -> bool:
+        """Whether it has no declared minimum: each member waits and preempts by itself."""
+        if self.group is not None:
+            return self.group.one_by_one
+        members = self.members.values()
+        return self.declared == 1 and bool(members) and all(one.pod.one_by_one for one in members)
+
+    @property
     def size_known(self) -> bool:
         """Whether its minimum is known. It is not if the group was deleted and may be recreated."""
         if self.group is not None or self.key[0] in UNNAMED:
@@ -545,6 +553,8 @@ class Gang(msgspec.Struct, eq=False):
     @property
     def queue_name(self) -> str:
         """The name of the requested queue."""
+        if self.group is not None and self.group.made_for_pods and self.declarations.declared.queue:
+            return self.declarations.declared.queue
         if self.group is not None and self.group.queue:
             return self.group.queue
         if self.kept is not None:

@@ -168,6 +168,8 @@ class Need(msgspec.Struct, kw_only=True, eq=False):
     ranks: tuple[int, ...] = ()
     #: Members that a started gang lacks of its minima. It has no quorum to place.
     lacking: int = 0
+    #: A started gang without a declared minimum: each member preempts by itself.
+    one_by_one: bool = False
     #: Number of reserved units of `minResources`: `wanted` begins with these, and no pods exist for
     #: them (`min_resources`).
     reserved: int = 0
@@ -188,6 +190,7 @@ class Need(msgspec.Struct, kw_only=True, eq=False):
             self.structure,
             self.ranks,
             self.lacking,
+            self.one_by_one,
         )
         if self.provisioning is not None:
             self.signature = (*self.signature, self.provisioning)

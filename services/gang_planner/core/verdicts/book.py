@@ -434,10 +434,7 @@ def _members_declare(gang: Gang) -> tuple[int, str]:
         return 0, ""
     declared = gang.declarations.declared
     is_name = len(declared.queue) <= NAME_BYTES_MAX
-    return (
-        declared.minimum,
-        declared.queue if is_name and declared.queue != group.queue else "",
-    )
+    return declared.minimum, declared.queue if is_name else ""
 
 
 def _twin_verdict(state: State, twin: PodGroup, now_ms: int) -> Verdict:

@@ -69,6 +69,7 @@ def test_the_group_belongs_to_the_object_at_the_top() -> None:
     ]
     assert group["metadata"]["annotations"] == {
         "volcano.sh/preemptable": "false",
+        "tutti.dev/inherited": "volcano.sh/preemptable",
         "tutti.dev/gang": "all",
     }
     spec = group["spec"]
@@ -111,6 +112,31 @@ def test_a_changed_template_changes_the_resources_and_drops_those_that_are_gone(
     assert isinstance(write, dict)
     assert write["spec"]["minResources"]["nvidia.com/gpu"] == "5"
     assert write["spec"]["minResources"]["example.com/old"] is None
+
+
+def test_a_group_inherits_settings_of_all_objects_above_its_pods() -> None:
+    disturb, hold, preflight = (
+        f"tutti.dev/{name}" for name in ("do-not-disrupt", "hold-seconds", "preflight")
+    )
+    owned = a_job_set(notes={disturb: "true"})
+    jobs = msgspec.to_builtins(owned.found)["spec"]["replicatedJobs"]
+    jobs[0]["template"]["metadata"] = {"annotations": {hold: "7", disturb: "false"}}
+    changed = a_job_set(notes={disturb: "true"}, replicatedJobs=jobs)
+    write = upkeep(stored(a_job_set()), changed, [{preflight: "always"}])
+    notes = {
+        disturb: "true",
+        hold: "7",
+        preflight: "always",
+        "tutti.dev/inherited": f"{disturb},{hold},{preflight}",
+    }
+    assert write == {"metadata": {"annotations": notes}}
+    above = [{preflight: "always"}, {hold: "7"}]
+    made = owner_group_for(a_pod(), owned, "podgroup-u", queue="q", above=above)
+    assert made["metadata"]["annotations"] == {**notes, "tutti.dev/gang": "all"}
+    group = msgspec.convert(made, PodGroup)
+    assert upkeep(group, changed, [{preflight: "always"}]) is None
+    gone = upkeep(group, a_job_set())
+    assert gone == {"metadata": {"annotations": dict.fromkeys(notes)}}
 
 
 @pytest.mark.parametrize("suspend", [True, False])

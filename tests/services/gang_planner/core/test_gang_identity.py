@@ -320,7 +320,7 @@ def test_the_verdict_on_a_group_of_bare_pods_reports_what_its_members_declare() 
         verdict = scene.verdicts["made"]
         return verdict.members_minimum, verdict.members_queue
 
-    assert declared() == (8, "")
+    assert declared() == (8, "one")
     for pod in pods[:3]:
         scene.change(pod.uid, group_min_member=4, queue="two")
     scene.settle()

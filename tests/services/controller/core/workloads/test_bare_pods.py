@@ -54,7 +54,11 @@ def test_a_pod_of_a_replica_set_gets_the_group_that_its_owner_asks_for() -> None
         "metadata": {
             "name": "podgroup-rs-uid",
             "namespace": "team",
-            "annotations": {"volcano.sh/note": "kept", "volcano.sh/preemptable": "false"},
+            "annotations": {
+                "volcano.sh/note": "kept",
+                "volcano.sh/preemptable": "false",
+                "tutti.dev/inherited": "scheduling.volcano.sh/queue-name,volcano.sh/preemptable",
+            },
             "labels": {"volcano.sh/cooldown-time": "60s"},
             "ownerReferences": [{**OWNER, "blockOwnerDeletion": True}],
         },

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from services.controller.core.workloads import members_patch, queue_patch, upkeep
+from services.controller.core.workloads import leaves_queue, members_patch, queue_patch, upkeep
 from shared.dialects.workload_sizes import Workload
 from shared.kinds.podgroup import PodGroup
 from tests.services.controller.core.samples import make_verdict
@@ -22,7 +22,8 @@ def a_group(
     notes = {"tutti.dev/verdict": msgspec.json.encode(verdict).decode()}
     if superseded:
         notes[SUPERSEDED] = superseded
-    spec = {"minMember": minimum, "queue": "one", "minResources": {"pods": str(minimum)}}
+    amounts = {"count/pods": str(minimum), "pods": str(minimum)}
+    spec = {"minMember": minimum, "queue": "one", "minResources": amounts}
     metadata = {"name": "podgroup-u", "uid": uid, "annotations": notes}
     return msgspec.convert({"metadata": metadata, "spec": spec}, PodGroup)
 
@@ -86,16 +87,23 @@ def test_the_number_of_replicas_limits_what_members_and_template_declare() -> No
 def test_the_minimum_on_the_owner_has_precedence_over_what_members_declare() -> None:
     workload = a_workload(8, owner=5)
     assert after(a_group(5, 8), workload, 4)[0] == 5
-    assert members_patch(a_group(5, 4), "DaemonSet", workload) is None
+    assert upkeep(a_group(5, 4, "members=4"), "DaemonSet", workload) is None
 
 
 def test_members_count_where_the_template_declares_nothing_or_is_not_read() -> None:
     assert after(a_group(1, 4), a_workload(0), 4)[0] == 4
-    assert members_patch(a_group(8, 4), "Workers", None) == {
-        "spec": {"minMember": 4, "minResources": {"pods": "4"}}
+    assert members_patch(a_group(8, 4), "Workers", []) == {
+        "spec": {"minMember": 4, "minResources": {"count/pods": "4", "pods": "4"}}
     }
-    assert members_patch(a_group(4, 4), "Workers", None) is None
-    assert members_patch(a_group(4, 0), "Workers", None) is None
+    assert members_patch(a_group(4, 4), "Workers", []) is None
+    assert members_patch(a_group(4, 0), "Workers", []) is None
+
+
+def test_a_group_of_an_owner_without_a_known_template_gets_the_settings_above_its_pods() -> None:
+    hold, disturb = "tutti.dev/hold-seconds", "tutti.dev/do-not-disrupt"
+    write = members_patch(a_group(1), "MPIJob", [{hold: "7", "other": "o"}, {disturb: "true"}])
+    notes = {hold: "7", disturb: "true", "tutti.dev/inherited": f"{disturb},{hold}"}
+    assert write == {"metadata": {"annotations": notes}}
 
 
 def test_a_job_may_lower_its_gang_to_one_pod() -> None:
@@ -111,8 +119,34 @@ def test_a_group_follows_its_members_into_their_queue() -> None:
     assert queue_patch(a_group(4)) is None
 
 
+def test_a_group_leaves_the_queue_that_neither_its_template_nor_a_member_names_any_more() -> None:
+    name = "scheduling.volcano.sh/queue-name"
+
+    def group(queue: str, origins: str = name) -> PodGroup:
+        found = a_group(1, queue=queue)
+        notes = {**found.metadata.annotations, "tutti.dev/inherited": origins}
+        metadata = msgspec.structs.replace(found.metadata, annotations=notes)
+        return msgspec.structs.replace(found, metadata=metadata)
+
+    plain = a_workload(0)
+    template = {"metadata": {"annotations": {name: "one"}}}
+    naming = msgspec.convert(
+        {"metadata": {"uid": "u"}, "spec": {"template": template}, "status": {"replicas": 1}},
+        Workload,
+    )
+    assert leaves_queue(group(""), plain)
+    assert not leaves_queue(group("one"), plain), "old pods are still in it"
+    assert not leaves_queue(group(""), naming)
+    assert not leaves_queue(group("", ""), plain), "the namespace, or a user, chose it"
+    assert upkeep(group("one"), "StatefulSet", plain) is None
+    assert upkeep(group("one"), "StatefulSet", naming) is None
+    assert upkeep(group(""), "StatefulSet", plain) == {
+        "metadata": {"annotations": {"tutti.dev/inherited": None}}
+    }
+
+
 def test_the_verdict_on_another_group_of_this_name_has_no_effect() -> None:
     group = a_group(8, 4, queue="two", uid="another")
     assert queue_patch(group) is None
-    assert members_patch(group, "Workers", None) is None
+    assert members_patch(group, "Workers", []) is None
     assert upkeep(group, "ReplicaSet", a_workload(8)) is None

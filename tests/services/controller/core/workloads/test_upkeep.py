@@ -18,21 +18,43 @@ OWNER = {
 }
 
 
+CPU: dict[str, Any] = {"containers": [{"resources": {"requests": {"cpu": "1"}}}]}
+
+
+def amounts(pods: int, cpu: int = 1) -> dict[str, str]:
+    """The `minResources` of so many pods."""
+    return {
+        "count/pods": str(pods),
+        "cpu": str(cpu * pods),
+        "pods": str(pods),
+        "requests.cpu": str(cpu * pods),
+    }
+
+
 def a_group(
     notes: dict[str, str] | None = None, owner: dict[str, Any] | None = None, **spec: Any
 ) -> PodGroup:
+    spec = {"minMember": 1, "minResources": amounts(spec.get("minMember", 1)), **spec}
     metadata = {
         "name": "podgroup-u",
         "annotations": notes or {},
         "ownerReferences": [owner or OWNER],
     }
-    return msgspec.convert({"metadata": metadata, "spec": {"minMember": 1, **spec}}, PodGroup)
+    return msgspec.convert({"metadata": metadata, "spec": spec}, PodGroup)
 
 
-def a_workload(replicas: int = 2, alive: int = 2, notes: dict[str, str] | None = None) -> Workload:
+def a_workload(
+    replicas: int = 2,
+    alive: int = 2,
+    notes: dict[str, str] | None = None,
+    template: dict[str, Any] | None = None,
+    **of_pods: Any,
+) -> Workload:
+    """`of_pods`: metadata of its template."""
+    made = {"metadata": of_pods, "spec": {**CPU, **(template or {})}}
     raw = {
         "metadata": {"uid": "u", "annotations": notes or {}},
-        "spec": {"replicas": replicas},
+        "spec": {"replicas": replicas, "template": made},
         "status": {"replicas": alive},
     }
     return msgspec.convert(raw, Workload)
@@ -66,16 +88,103 @@ def test_annotations_are_passed_on_changed_and_taken_away() -> None:
 
 
 def test_a_new_gang_size_takes_its_resources_along() -> None:
-    group = a_group(
-        minMember=2, minResources={"cpu": "500m", "pods": "2", "requests.memory": "2Gi"}
-    )
     workload = a_workload(3, notes={"scheduling.volcano.sh/group-min-member": "3"})
-    assert upkeep(group, "ReplicaSet", workload) == {
-        "spec": {
-            "minMember": 3,
-            "minResources": {"cpu": "750m", "pods": "3", "requests.memory": "3Gi"},
-        }
+    assert upkeep(a_group(minMember=2), "ReplicaSet", workload) == {
+        "spec": {"minMember": 3, "minResources": amounts(3)}
     }
+
+
+@pytest.mark.parametrize("kind", ["ReplicaSet", "StatefulSet", "DaemonSet", "Job"])
+def test_all_that_was_derived_from_a_template_is_derived_again(kind: str) -> None:
+    group = a_group(
+        {"volcano.sh/preemptable": "true", "tutti.dev/inherited": "volcano.sh/preemptable"},
+        priorityClassName="low",
+        minResources={**amounts(1, 10), "requests.nvidia.com/gpu": "1"},
+        networkTopology={"mode": "soft", "highestTierAllowed": 2},
+    )
+    workload = a_workload(
+        template={"priorityClassName": "high"},
+        annotations={
+            "volcano.sh/cooldown-time": "5s",
+            "volcano.sh/network-topology-mode": "hard",
+            "tutti.dev/hold-seconds": "5",
+        },
+        labels={"volcano.sh/preemptable": "false"},
+    )
+    origins = "tutti.dev/hold-seconds,volcano.sh/cooldown-time,volcano.sh/network-topology-mode"
+    assert upkeep(group, kind, workload) == {
+        "metadata": {
+            "annotations": {
+                "volcano.sh/preemptable": None,
+                "volcano.sh/cooldown-time": "5s",
+                "tutti.dev/hold-seconds": "5",
+                "tutti.dev/inherited": origins,
+            },
+            "labels": {"volcano.sh/preemptable": "false"},
+        },
+        "spec": {
+            "priorityClassName": "high",
+            "minResources": {
+                "cpu": "1",
+                "requests.cpu": "1",
+                "requests.nvidia.com/gpu": None,
+            },
+            "networkTopology": {"mode": "hard", "highestTierAllowed": None},
+        },
+    }
+
+
+def test_a_topology_that_the_template_no_longer_has_goes_and_that_of_a_user_stays() -> None:
+    topology = {"mode": "hard"}
+    mine = {"tutti.dev/inherited": "volcano.sh/network-topology-mode"}
+    assert upkeep(a_group(networkTopology=topology), "StatefulSet", a_workload()) is None
+    assert upkeep(a_group(mine, networkTopology=topology), "StatefulSet", a_workload()) == {
+        "metadata": {"annotations": {"tutti.dev/inherited": None}},
+        "spec": {"networkTopology": None},
+    }
+
+
+def test_settings_come_from_the_nearest_object_and_go_with_it() -> None:
+    key, other = "tutti.dev/do-not-disrupt", "tutti.dev/hold-seconds"
+    workload = a_workload(notes={key: "true"}, annotations={key: "false", other: "7"})
+    patch = upkeep(a_group(), "Job", workload, [{key: "false", "tutti.dev/preflight": "always"}])
+    assert isinstance(patch, dict)
+    notes = patch["metadata"]["annotations"]
+    assert notes == {
+        key: "true",
+        other: "7",
+        "tutti.dev/preflight": "always",
+        "tutti.dev/inherited": f"{key},{other},tutti.dev/preflight",
+    }
+    assert upkeep(a_group(notes), "Job", workload, [{"tutti.dev/preflight": "always"}]) is None
+    assert upkeep(a_group(notes), "Job", a_workload()) == {
+        "metadata": {"annotations": dict.fromkeys(notes)}
+    }
+
+
+def test_a_user_cannot_have_other_annotations_removed_by_naming_them() -> None:
+    notes = {"tutti.dev/inherited": "tutti.dev/verdict,tutti.dev/gang", "tutti.dev/verdict": "v"}
+    assert upkeep(a_group(notes), "Job", a_workload()) == {
+        "metadata": {"annotations": {"tutti.dev/inherited": None}}
+    }
+
+
+def test_a_setting_that_a_user_wrote_on_the_group_stays() -> None:
+    assert upkeep(a_group({"tutti.dev/hold-seconds": "5"}), "Job", a_workload()) is None
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("tutti.dev/hold-seconds", "soon"),
+        ("tutti.dev/do-not-disrupt", "yes"),
+        ("tutti.dev/provisioning-class", "of-a-queue"),
+        ("tutti.dev/gang", "all"),
+        ("tutti.dev/verdict", "{}"),
+    ],
+)
+def test_what_cannot_be_a_setting_of_a_gang_is_not_inherited(key: str, value: str) -> None:
+    assert upkeep(a_group(), "DaemonSet", a_workload(notes={key: value})) is None
 
 
 def test_a_workload_scaled_to_nothing_gives_its_group_up_once_no_pod_is_left() -> None:
@@ -99,6 +208,7 @@ def test_groups_that_are_not_ours_to_keep_up(owner: dict[str, Any]) -> None:
 
 
 def a_job(notes: dict[str, str] | None = None, **spec: Any) -> Workload:
+    spec = {"template": {"spec": CPU}, **spec}
     raw = {"metadata": {"uid": "u", "annotations": notes or {}}, "spec": spec}
     return msgspec.convert(raw, Workload)
 
@@ -119,13 +229,12 @@ ALL = {"tutti.dev/gang": "all"}
 def test_the_group_of_a_job_follows_its_parallelism(
     of_group: dict[str, str], of_job: dict[str, str], parallelism: int, size: int | None
 ) -> None:
-    group = a_group(of_group, minMember=2, minResources={"pods": "2"})
+    group = a_group(of_group, minMember=2)
     write = upkeep(group, "Job", a_job(of_job, parallelism=parallelism, completions=9))
     if size is None:
         assert write is None
     else:
-        wanted = {"minMember": size, "minResources": {"pods": str(size)}}
-        assert write == {"spec": wanted}
+        assert write == {"spec": {"minMember": size, "minResources": amounts(size)}}
 
 
 def test_a_suspended_job_gives_its_group_up_once_no_pod_is_left() -> None:
