@@ -143,6 +143,7 @@ def build_gang_fit(
         members=members,
         fits=answer.fits,
         ever=answer.ever,
+        needs_nodes=answer.needs_nodes,
         refused=answer.refused,
         message=answer.sentence,
         placement=tuple(

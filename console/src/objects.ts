@@ -171,6 +171,7 @@ export interface GangFit {
   members: number;
   fits: boolean;
   ever: boolean;
+  needsNodes?: boolean;
   refused?: boolean;
   message?: string;
   placement?: Placement[];

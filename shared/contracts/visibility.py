@@ -443,8 +443,11 @@ class GangFit(_Api, frozen=True, kw_only=True):
     members: int
     #: It would be placed now.
     fits: bool
-    #: False: no set of nodes of this cluster could hold it even when empty.
+    #: False: no set of nodes of this cluster could hold it even when empty and in service, or its
+    #: quota or queue could not.
     ever: bool
+    #: With `ever` False: nodes that are added could hold it.
+    needs_nodes: bool = False
     #: Admission would refuse it.
     refused: bool = False
     message: str = ""

@@ -21,10 +21,7 @@ from services.admission_webhook.core.rules import (
     quoted,
     string_literal,
 )
-from services.admission_webhook.core.warnings import (
-    misdirected_pods,
-    missing_priority_classes,
-)
+from services.admission_webhook.core.warnings import misdirected_pods
 from shared.dialects.pod_vocabulary import pod_vocabulary
 from shared.dialects.protocol import JsonObject
 from shared.dialects.workloads import parts_of
@@ -68,10 +65,13 @@ def _is_relevant(case: Case) -> bool:
 
 
 def _warnings(case: Case) -> tuple[str, ...]:
-    """Warnings about the scheduler names and PriorityClasses in its pod templates."""
-    named = [text_at(one, "spec", "priorityClassName") for one in _templates(case.candidate)]
-    missing = missing_priority_classes(case, named) if _is_ours(case) else ()
-    return (*_misspelt(case), *missing, *_misdirected(case))
+    """Warnings about the scheduler names in its pod templates."""
+    return (*_misspelt(case), *_misdirected(case))
+
+
+def _priority_classes(case: Case) -> Iterator[str]:
+    for one in _templates(case.candidate) if _is_ours(case) else ():
+        yield text_at(one, "spec", "priorityClassName")
 
 
 def _conditions(names: tuple[str, ...]) -> Conditions:
@@ -121,6 +121,7 @@ RULES = tuple(
         resource=resource,
         is_ours=_is_relevant,
         conditions=_conditions,
+        priority_classes=_priority_classes,
         warnings=_warnings,
         is_advisory=True,
     )

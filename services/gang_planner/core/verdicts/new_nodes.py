@@ -128,12 +128,26 @@ class Forecast:
         for group in groups:
             if group.fit:
                 continue
-            if self._empty is None:
-                self._empty = self._other(self._state.node_capacity.emptied())
-            counts = self._empty.fits.counts(group.shape)
+            counts = self._on_empty_nodes().fits.counts(group.shape)
             if not bool((counts if base is None else counts * base).any()):
                 found |= {(group.role, shape.id): shape for shape in group.shapes}
         return found
+
+    def exceeds_nodes(self, need: Need, queue: QueueEntry) -> bool:
+        """Whether all nodes would not hold a need, even if they were empty and in service: then it
+        does not wait for what other gangs hold.
+        """
+        queue = queue.scratch(keep_used=False)
+        session = self._on_empty_nodes()
+        attempt = GangPlacement(session, queue, need, members_max=need.quorum or 1)
+        holds = attempt.run()
+        attempt.statement.discard()
+        return not holds and not attempt.budget_exceeded
+
+    def _on_empty_nodes(self) -> Session:
+        if self._empty is None:
+            self._empty = self._session.on_empty_nodes()
+        return self._empty
 
     def _fits_unreserved(self, need: Need, queue: QueueEntry) -> bool:
         """Whether it would fit without reservations for lost pods, for `minResources`, and for
