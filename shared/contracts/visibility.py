@@ -118,7 +118,8 @@ class PendingStatus(_Api, frozen=True, kw_only=True):
     quota: tuple[PlacementRefusal, ...] = ()
     #: Gangs ahead of it in its queue.
     ahead: NamedGangs | None = None
-    #: Placed gangs of its queue that hold the resources that it lacks, oldest first.
+    #: Placed gangs that hold the resources that it lacks, oldest first; of its queue if it lacks
+    #: quota.
     holders: NamedGangs | None = None
 
 
@@ -230,6 +231,9 @@ class QueueStatus(_Api, frozen=True, kw_only=True):
     #: Reservations with the latest ends, at most 20, and the number of all.
     reservations: tuple[QueueReservation, ...] = ()
     reservations_count: int = 0
+    #: Whether a policy, such as proportion or capacity, computes fair shares. `deserved` is "" also
+    #: while one queue alone has gangs.
+    shared: bool = True
 
 
 class Queue(_Api, frozen=True, kw_only=True):

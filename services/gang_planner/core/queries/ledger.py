@@ -40,8 +40,8 @@ _QUEUES_BYTES_MAX: Final = PAGE_BYTES_MAX // 2
 
 
 def ledger(state: State, session: Session, after: str = "") -> LedgerAnswer:
-    """A page of the amounts of queues that exist or that gangs name, sorted by name: those with
-    names greater than `after`.
+    """A page of the amounts of queues that exist or that gangs name which have not ended, sorted by
+    name: those with names greater than `after`.
     """
     session.begin()
     state.queues.limit(state.nodes.changes.position, lambda: session.totals)
@@ -52,9 +52,12 @@ def ledger(state: State, session: Session, after: str = "") -> LedgerAnswer:
         if line is not None and not gang.silent:
             line.count(state, gang, demand)
     fair_share.share_out(state, session, demand)
-    waits = _waiting(state, demand)
-    names = sorted(name for name in lines if name > after)
-    queues = _page(lines[name].summary(state, session, waits.get(name, {})) for name in names)
+    waits, promises = _waiting(state, demand), _promises(state)
+    names = sorted(name for name, line in lines.items() if name > after and line.is_listed)
+    queues = _page(
+        lines[name].summary(state, session, waits.get(name, {}), promises.get(name, {}))
+        for name in names
+    )
     return LedgerAnswer(
         queues=queues,
         shared=session.policies.deserve is not None,
@@ -105,11 +108,31 @@ def _waiting(state: State, demand: QueuedDemand) -> dict[str, dict[int, int]]:
     return waits
 
 
+def _promises(state: State) -> dict[str, dict[int, int]]:
+    """Minima of admitted gangs of which no member is placed, by queue name and resource row,
+    including each queue's subtree.
+
+    A standby's `QueueEntry.promised` is not used: only cycles withdraw a promise when its gang is
+    placed.
+    """
+    promises: dict[str, dict[int, int]] = {}
+    for gang in state.gangs.gangs.values():
+        promised = gang.queue.promises.get(gang.gang_id)
+        if promised is None or gang.history.started or gang.have():
+            continue
+        for entry in gang.queue.chain:
+            of_queue = promises.setdefault(entry.name, {})
+            for row, amount in promised.items():
+                of_queue[row] = of_queue.get(row, 0) + amount
+    return promises
+
+
 class _Line:
     """Counts the gangs of one queue."""
 
     def __init__(self, entry: QueueEntry) -> None:
         self._entry = entry
+        self._gangs = 0
         self._running = 0
         self._waiting = 0
         self._outside = 0
@@ -118,7 +141,11 @@ class _Line:
         self._reservations: list[LedgerReservation] = []
 
     def count(self, state: State, gang: Gang, demand: QueuedDemand) -> None:
-        """Count one gang of the queue, and add its demand to `demand`."""
+        """Count one gang of the queue, unless it has ended, and add its demand to `demand`."""
+        holds = state.holds.of(gang)
+        if (gang.completed or gang.history.started) and not (gang.held or gang.waiting or holds):
+            return
+        self._gangs += 1
         self._running += gang.history.started
         self._outside += not gang.admitted
         waiting = [
@@ -130,7 +157,6 @@ class _Line:
                 demand.add(self._entry.name, waiting, 1)
         if gang.held:
             self._holders.append((-sum(gang.held.values()), gang.full_name))
-        holds = state.holds.of(gang)
         for hold in holds:
             for row, amount in hold.shape.pairs:
                 self._owed[row] = self._owed.get(row, 0) + amount
@@ -139,13 +165,22 @@ class _Line:
         if kept:
             self._reservations += _reservations(state, gang, kept)
 
-    def summary(self, state: State, session: Session, waits: dict[int, int]) -> LedgerQueue:
-        """The queue's entry in the ledger; `waits` is its demand by resource row."""
+    @property
+    def is_listed(self) -> bool:
+        """Whether the queue exists, or a gang that has not ended names it."""
+        return self._entry.queue is not None or self._gangs > 0
+
+    def summary(
+        self, state: State, session: Session, waits: dict[int, int], promises: dict[int, int]
+    ) -> LedgerQueue:
+        """The queue's entry in the ledger; `waits` is its demand by resource row, `promises` what
+        was promised to its gangs.
+        """
         entry = self._entry
         names = state.resources.names
         sums = (
             entry.used,
-            entry.promised,
+            promises,
             entry.capability,
             entry.guarantee,
             entry.declared,
@@ -154,7 +189,7 @@ class _Line:
         )
         rows = {row for one in sums for row, amount in one.items() if amount}
         amounts = tuple(
-            self._amount(row, names[row], waits)
+            self._amount(row, names[row], waits, promises)
             for row in sorted(rows, key=lambda row: names[row])[:_RESOURCES_MAX]
         )
         queue = entry.queue
@@ -177,13 +212,15 @@ class _Line:
             reservations_count=len(self._reservations),
         )
 
-    def _amount(self, row: int, name: str, waits: dict[int, int]) -> LedgerAmount:
+    def _amount(
+        self, row: int, name: str, waits: dict[int, int], promises: dict[int, int]
+    ) -> LedgerAmount:
         entry = self._entry
         return LedgerAmount(
             resource=name,
             used=entry.used.get(row, 0),
             wanted=waits.get(row, 0),
-            promised=entry.promised.get(row, 0),
+            promised=promises.get(row, 0),
             owed=self._owed.get(row, 0),
             deserved=entry.deserved.get(row),
             guarantee=entry.guarantee.get(row, 0),

@@ -88,6 +88,8 @@ def test_a_gang_above_the_capability_of_its_queue_waits_for_no_gang() -> None:
     scene.put(make_group("job", 2, queue="small"), *make_pods("job", 2, CPU))
     found = why(scene)
     assert (found.reason, found.holders) == ("NotEnoughQuota", ())
+    (condition,) = scene.verdict("job").conditions
+    assert condition.reason == found.reason
     assert found.sentence == (
         "queue small is at its capability: job needs 1 cpu more than it leaves, even when empty"
     )
