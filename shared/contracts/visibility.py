@@ -130,6 +130,9 @@ class GangStatus(_Api, frozen=True, kw_only=True):
     #: The object that its user created: kind in lower case and name, as "jobset/train"; "": none is
     #: known. Messages and lists of gangs name a gang with an owner by namespace and owner.
     owner: str = ""
+    #: Its name for users: the owner, with its number among the owner's gangs, or its own name
+    #: without the UID of an object. Commands, tables and the console show it.
+    title: str = ""
     queue: str
     #: API of the group object (volcano, kubernetes, …); "": the gang has none.
     dialect: str = ""
@@ -397,6 +400,8 @@ class DecisionStatus(_Api, frozen=True, kw_only=True):
     #: The gang that it was made for, as namespace/name.
     gang: str
     gang_id: str
+    #: The gang's name for users, as in its own status.
+    title: str = ""
     time: datetime
     attempt: int
     reason: str = ""

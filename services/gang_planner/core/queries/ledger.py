@@ -5,6 +5,7 @@ answer.
 """
 
 from collections.abc import Iterable, Iterator
+from heapq import nsmallest
 from typing import Final
 
 from services.gang_planner.core.placement.session import Session
@@ -15,6 +16,7 @@ from services.gang_planner.core.state.planner_state import State
 from services.gang_planner.core.state.pod_shapes import ShapeEntry
 from services.gang_planner.core.state.queued_demand import QueuedDemand
 from services.gang_planner.core.state.queues import QueueEntry
+from services.gang_planner.core.state.titles import title_of
 from services.gang_planner.core.verdicts.quota_messages import fault_in_words
 from shared.contracts import codec
 from shared.contracts.questions import (
@@ -137,7 +139,7 @@ class _Line:
         self._waiting = 0
         self._outside = 0
         self._owed: dict[int, int] = {}
-        self._holders: list[tuple[int, str]] = []
+        self._holders: list[tuple[int, str, Gang]] = []
         self._reservations: list[LedgerReservation] = []
 
     def count(self, state: State, gang: Gang, demand: QueuedDemand) -> None:
@@ -156,7 +158,7 @@ class _Line:
             if self._entry.queue is not None and self._entry.fault is None:
                 demand.add(self._entry.name, waiting, 1)
         if gang.held:
-            self._holders.append((-sum(gang.held.values()), gang.full_name))
+            self._holders.append((-sum(gang.held.values()), gang.full_name, gang))
         for hold in holds:
             for row, amount in hold.shape.pairs:
                 self._owed[row] = self._owed.get(row, 0) + amount
@@ -206,7 +208,10 @@ class _Line:
             waiting=self._waiting,
             outside=self._outside,
             amounts=amounts,
-            holders=tuple(name for _, name in sorted(self._holders)[:_HOLDERS_MAX]),
+            holders=tuple(
+                title_of(state, gang)
+                for _, _, gang in nsmallest(_HOLDERS_MAX, self._holders, _order)
+            ),
             why=_why(entry, amounts, shares=session.policies.deserve is not None),
             reservations=tuple(sorted(self._reservations, key=_by_end)[:_RESERVATIONS_MAX]),
             reservations_count=len(self._reservations),
@@ -233,6 +238,7 @@ def _reservations(
 ) -> Iterator[LedgerReservation]:
     """One for each reason, of the gang's reservations as (reason, shape, end)."""
     names = state.resources.names
+    title = title_of(state, gang)
     by_reason: dict[str, list[tuple[ShapeEntry, int]]] = {}
     for reason, shape, until_ms in kept:
         by_reason.setdefault(reason, []).append((shape, until_ms))
@@ -242,12 +248,16 @@ def _reservations(
             for row, amount in shape.pairs:
                 amounts[names[row]] = amounts.get(names[row], 0) + amount
         yield LedgerReservation(
-            gang=gang.full_name,
+            gang=title,
             reason=reason,
             amounts=tuple(sorted(amounts.items())[:_RESOURCES_MAX]),
             count=len(rows),
             until_ms=max(until_ms for _, until_ms in rows),
         )
+
+
+def _order(holder: tuple[int, str, Gang]) -> tuple[int, str]:
+    return holder[:2]
 
 
 def _by_end(one: LedgerReservation) -> tuple[int, str, str]:

@@ -28,6 +28,7 @@ from services.gang_planner.core.state.planner_state import State
 from services.gang_planner.core.state.pod_shapes import ShapeEntry
 from services.gang_planner.core.state.queues import DEFAULT, QueueEntry
 from services.gang_planner.core.state.sub_gangs import without_missing
+from services.gang_planner.core.state.titles import title_of
 from services.gang_planner.core.verdicts.member_messages import unsupported_words
 from services.gang_planner.core.verdicts.pending_reason import Explainer
 from shared.contracts.fit_rules import FIT_SHAPES_MAX, broken_rule, too_many_shapes
@@ -139,7 +140,10 @@ class Asker:
         found = displaced(now.state, now.session, gang, need, self._actions, self._now_ms)
         if found is None:
             return answer
-        counts = Counter(one.gang.full_name if one.gang else "" for one in found.victims)
+        counts = Counter[str]()
+        gangs = Counter(one.gang for one in found.victims)
+        for one, count in gangs.items():
+            counts["" if one is None else title_of(self._state, one)] += count
         victims = tuple(sorted(counts.items(), key=_most_first)[:_DISPLACED_MAX])
         return msgspec.structs.replace(answer, displaces=victims, displaces_by=found.kind)
 

@@ -50,7 +50,7 @@ def check_two_queues(scene: Scene) -> None:
     assert (cpu_b.used, cpu_b.wanted, cpu_b.deserved) == (0, 8_000, 8_000)
     assert a.why.startswith("it holds more than it deserves of cpu")
     assert b.why.startswith("it claims 8 cpu")
-    assert a.holders == ("team/running",)
+    assert a.holders == ("team/tfjob/running",)
     assert (a.running, a.waiting, b.running, b.waiting) == (1, 0, 0, 1)
     assert found["c"].why == "it does not exist"
 
@@ -165,7 +165,7 @@ def test_a_reservation_is_listed_with_its_owner_amounts_reason_and_end() -> None
     default = lines(scene)["default"]
     assert default.reservations_count == 1
     (found,) = default.reservations
-    assert (found.gang, found.reason, found.count) == ("team/spark", "MinResources", 3)
+    assert (found.gang, found.reason, found.count) == ("team/tfjob/spark", "MinResources", 3)
     assert dict(found.amounts)["cpu"] == 3_000
     assert found.until_ms == 10_000 + 600_000
 
