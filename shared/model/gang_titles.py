@@ -14,7 +14,7 @@ _UNNAMED: Final = MADE_FOR_PODS_PREFIX.removesuffix("-")
 
 
 def gang_title(name: str, owner: str = "") -> str:
-    """The gang's name for its users, unique in its namespace as far as names tell.
+    """The gang's name for its users, as unique in its namespace as names are.
 
     Args:
         name: The gang's own name.

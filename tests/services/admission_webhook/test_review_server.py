@@ -139,9 +139,9 @@ async def test_a_class_that_was_created_right_before_the_object_is_not_reported_
     job = defaulted(a_job(a_task(), queue="new", priorityClassName="high"))
     assert "warnings" not in await webhook.validate(review(job))
     assert webhook.queues.waited == ["new", "high"]
-    other = defaulted(a_job(a_task(), priorityClassName="hihg"))
+    other = defaulted(a_job(a_task(), priorityClassName="higt"))
     (warning,) = (await webhook.validate(review(other)))["warnings"]
-    assert warning.startswith('tutti: there is no PriorityClass "hihg" (did you mean "high"?)')
+    assert warning.startswith('tutti: there is no PriorityClass "higt" (did you mean "high"?)')
 
 
 async def test_a_queue_that_was_created_right_before_the_cronjob_is_not_reported_missing(

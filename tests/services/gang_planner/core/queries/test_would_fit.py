@@ -268,7 +268,7 @@ def test_a_node_that_may_return_could_hold_the_gang(away: dict[str, Any]) -> Non
     assert "0 of 1 pods fit" in answer.sentence
 
 
-def test_a_taint_that_nobody_removes_keeps_a_gang_out_of_an_empty_node() -> None:
+def test_a_lasting_taint_keeps_a_gang_out_of_an_empty_node() -> None:
     scene = Scene([make_node("n0", taints=(Taint(key="team", value="b", effect="NoSchedule"),))])
     assert not ask(scene, 1, QUARTER).ever
 
