@@ -12,8 +12,6 @@ import { Choice, Empty, Title } from "../widgets.tsx";
 const ROWS = 100;
 const ALL = "all";
 const LENGTHS_MS: Record<string, number> = { "15m": 900_000, "1h": 3_600_000, "6h": 21_600_000, "24h": 86_400_000 };
-// Characters at the end of a name that are always shown.
-const TAIL = 8;
 const SHORTEST_MS = 10_000;
 
 export function TimelinePage({ route }: PageProps) {
@@ -102,17 +100,12 @@ function Axis({ from, to }: { from: number; to: number }) {
 function RowView({ row, by, from, to, now }: { row: Row; by: RowsBy; from: number; to: number; now: number }) {
   return (
     <li>
-      {by === "gang" ? <a href={gangAddress(row.intervals.at(-1)!.gang)} title={row.name}><Name of={row.name} /></a> : <span title={row.name}><Name of={row.name} /></span>}
+      {by === "gang" ? <a href={gangAddress(row.intervals.at(-1)!.gang)} >{row.name}</a> : <span>{row.name}</span>}
       <div class="track">
         {row.intervals.map((one) => <IntervalView key={`${one.gang} ${one.start} ${one.ended}`} one={one} from={from} to={to} now={now} />)}
       </div>
     </li>
   );
-}
-
-// Too long a name loses its middle: names of one kind mostly differ at their ends.
-function Name({ of }: { of: string }) {
-  return <><span>{of.slice(0, -TAIL)}</span><span>{of.slice(-TAIL)}</span></>;
 }
 
 function IntervalView({ one, from, to, now }: { one: Interval; from: number; to: number; now: number }) {
