@@ -100,7 +100,7 @@ function Axis({ from, to }: { from: number; to: number }) {
 function RowView({ row, by, from, to, now }: { row: Row; by: RowsBy; from: number; to: number; now: number }) {
   return (
     <li>
-      {by === "gang" ? <a href={gangAddress(row.intervals.at(-1)!.gang)} >{row.name}</a> : <span>{row.name}</span>}
+      {by === "gang" ? <a href={gangAddress(row.intervals.at(-1)!.gang)}>{row.name}</a> : <span>{row.name}</span>}
       <div class="track">
         {row.intervals.map((one) => <IntervalView key={`${one.gang} ${one.start} ${one.ended}`} one={one} from={from} to={to} now={now} />)}
       </div>
