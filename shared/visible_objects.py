@@ -27,8 +27,10 @@ NODES_MAX: Final = 1_000
 _NAMES_MAX: Final = 10
 
 
-def build_queue(queue: LedgerQueue, visible: frozenset[str] | None) -> Queue:
-    """The object of a queue; gangs of `visible` namespaces are named (None: all)."""
+def build_queue(queue: LedgerQueue, visible: frozenset[str] | None, *, shared: bool) -> Queue:
+    """The object of a queue; gangs of `visible` namespaces are named (None: all). `shared`: as of
+    its ledger.
+    """
     return Queue(
         api_version=API_VERSION,
         kind="Queue",
@@ -49,6 +51,7 @@ def build_queue(queue: LedgerQueue, visible: frozenset[str] | None) -> Queue:
             message=queue.why,
             reservations=tuple(_reservation(one, visible) for one in queue.reservations),
             reservations_count=queue.reservations_count,
+            shared=shared,
         ),
     )
 
@@ -143,6 +146,7 @@ def build_gang_fit(
         members=members,
         fits=answer.fits,
         ever=answer.ever,
+        needs_nodes=answer.needs_nodes,
         refused=answer.refused,
         message=answer.sentence,
         placement=tuple(

@@ -104,7 +104,7 @@ async def read_queues(way: Reached, *, timeout_s: float = LEDGER_S) -> QueueRepo
         queues = await way.queues()
         return QueueReport(queues=tuple(queues), ledger=_ledger_of(queues))
     ledger = await read_ledger(way, timeout_s=timeout_s)
-    made = tuple(build_queue(one, None) for one in ledger.queues)
+    made = tuple(build_queue(one, None, shared=ledger.shared) for one in ledger.queues)
     return QueueReport(queues=made, ledger=ledger)
 
 
@@ -118,6 +118,4 @@ def _ledger_of(queues: Sequence[Queue]) -> LedgerAnswer:
         read = tuple(map(read_queue, queues))
     except QuantityError as error:
         raise MalformedAnswer(f"queues: {error}") from None
-    amounts = [each for one in read for each in one.amounts]
-    shared = not amounts or any(each.deserved is not None for each in amounts)
-    return LedgerAnswer(queues=read, shared=shared)
+    return LedgerAnswer(queues=read, shared=all(one.status.shared for one in queues))

@@ -102,3 +102,14 @@ def counted(number: int) -> str:
             scaled = number / size
             return f"{scaled:.1f}{unit}" if scaled < 10 else f"{scaled:.0f}{unit}"
     return str(number)
+
+
+def cut(text: str, limit: int) -> str:
+    """The text without its middle if it is longer than the limit: names that belong together mostly
+    differ at their ends.
+    """
+    if len(text) <= limit:
+        return text
+    kept = max(limit - 1, 1)
+    tail = kept // 2
+    return f"{text[: kept - tail]}…{text[len(text) - tail :]}"

@@ -1,6 +1,6 @@
 // What happened to one gang, from what the API keeps.
 
-import { type Decision, type Gang, placeOf } from "./objects.ts";
+import { type Decision, type Gang, gangOf, placeOf } from "./objects.ts";
 
 export interface Happening {
   time: string;
@@ -36,13 +36,9 @@ export function happenings(gang: Gang, decisions: readonly Decision[]): Happenin
   return found.sort((a, b) => Date.parse(a.time) - Date.parse(b.time));
 }
 
-// An earlier gang of the same name has decisions, too: with another id, and made before this one was seen. Pods that get a
-// group later keep their decisions under their former id, which are younger.
 export function decisionsOf(gang: Gang, decisions: readonly Decision[]): Decision[] {
-  const { uid, creationTimestamp } = gang.metadata;
-  const seen = creationTimestamp ? Date.parse(creationTimestamp) : 0;
-  return decisions.filter(({ status }) =>
-    status.gang === placeOf(gang) && (status.gangId === uid || Date.parse(status.time) >= seen));
+  const byPlace = new Map([[placeOf(gang), gang]]);
+  return decisions.filter((one) => gangOf(one, byPlace));
 }
 
 // Members with their nodes, of the newest decision about each pod of the gang.

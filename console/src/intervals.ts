@@ -1,51 +1,111 @@
-// When gangs were on which nodes, from the decisions that the API keeps.
+// When gangs waited, and when they were on which nodes: from the decisions that the API keeps, and the gangs that exist.
 
-import { type Decision, type Gang, placeOf } from "./objects.ts";
+import { type Decision, type Gang, gangOf, placeOf, titleOf } from "./objects.ts";
 
 export interface Interval {
   gang: string;
+  // Its namespace and its name for users. Gangs that were one after the other may have the same.
+  title: string;
+  // "": it waits.
   node: string;
   // Milliseconds since the epoch; `end` is infinite while it lasts.
   start: number;
   end: number;
-  // "now": it is there now. "known": its pods were evicted then. "unknown": it is not there any
-  // more, and no decision says since when: it has completed, or was deleted.
-  ended: "now" | "known" | "unknown";
+  // "waited": it waited. "now": it is there now. "done", "known": its pods ended, or were evicted, failed or deleted then.
+  // "unknown": it is not there any more, and nothing says since when.
+  ended: "waited" | "now" | "done" | "known" | "unknown";
+  // How it ended, in a word.
+  how: string;
   pods: number;
 }
 
 const ON_NODES = new Set(["Starting", "Running", "Unknown"]);
+const WAITING = new Set(["Pending", "Inqueue"]);
+// The end of an interval whose pods ended differently: the first of these.
+const WORST_FIRST = ["evicted", "failed", "deleted", "succeeded"];
 
-// One interval for each node of each decision to bind, by time.
+interface End {
+  at: number;
+  how: string;
+}
+
+// One interval for each node of each decision to bind, and those in which gangs waited, by time.
 export function intervalsOf(decisions: readonly Decision[], gangs: readonly Gang[]): Interval[] {
-  const evicted = new Map<string, number>();
-  for (const { status } of decisions) {
-    if (status.action !== "Evict") continue;
-    for (const pod of status.pods ?? []) evicted.set(pod.uid, Date.parse(status.time));
-  }
-  const present = new Map<string, Set<string>>();
-  for (const gang of gangs) {
-    if (ON_NODES.has(gang.status.phase)) present.set(placeOf(gang), new Set((gang.status.placement ?? []).map((one) => one.node)));
-  }
+  const byPlace = new Map(gangs.map((one) => [placeOf(one), one]));
+  const ends = endsOf(decisions);
+  const bound = new Set<string>();
   const found: Interval[] = [];
-  for (const { status } of decisions) {
+  // Of gangs that exist: their first decision, and when they were on nodes last.
+  const first = new Map<Gang, number>();
+  const left = new Map<Gang, number>();
+  for (const one of decisions) {
+    const { status } = one;
     if (status.action !== "Bind") continue;
+    const gang = gangOf(one, byPlace);
     const start = Date.parse(status.time);
+    if (gang && !first.has(gang)) first.set(gang, start);
     const byNode = new Map<string, string[]>();
-    for (const pod of status.pods ?? []) byNode.set(pod.node ?? "", [...(byNode.get(pod.node ?? "") ?? []), pod.uid]);
+    for (const pod of status.pods ?? []) {
+      // The planner repeats decisions that the log will drop: the first one bound the pod.
+      if (!bound.has(pod.uid)) byNode.set(pod.node ?? "", [...(byNode.get(pod.node ?? "") ?? []), pod.uid]);
+      bound.add(pod.uid);
+    }
+    const present = new Set(gang && ON_NODES.has(gang.status.phase) ? (gang.status.placement ?? []).map((each) => each.node) : []);
     for (const [node, uids] of byNode) {
-      const ends = uids.map((uid) => evicted.get(uid));
-      const whole = { gang: status.gang, node, start, pods: uids.length };
-      if (ends.every((one) => one !== undefined && one >= start)) {
-        found.push({ ...whole, end: Math.max(...(ends as number[])), ended: "known" });
-      } else if (present.get(status.gang)?.has(node)) {
-        found.push({ ...whole, end: Infinity, ended: "now" });
-      } else {
-        found.push({ ...whole, end: start, ended: "unknown" });
+      const ended = intervalEnd(start, uids.map((uid) => ends.get(uid)), present.has(node));
+      if (gang) left.set(gang, Math.max(left.get(gang) ?? 0, ended.end));
+      found.push({ gang: status.gang, title: gang ? titleOf(gang) : goneTitle(one), node, start, pods: uids.length, ...ended });
+    }
+  }
+  for (const gang of gangs) found.push(...waitsOf(gang, first.get(gang), left.get(gang) ?? 0));
+  return found.sort((a, b) => a.start - b.start);
+}
+
+// When and how pods ended: as the API has it, or by their evictions.
+function endsOf(decisions: readonly Decision[]): Map<string, End> {
+  const found = new Map<string, End>();
+  const evicted = new Set<string>();
+  for (const { status } of decisions) {
+    for (const pod of status.pods ?? []) {
+      if (status.action === "Evict") {
+        evicted.add(pod.uid);
+        if (!found.has(pod.uid)) found.set(pod.uid, { at: Date.parse(status.time), how: "evicted" });
+      } else if (pod.ended) {
+        found.set(pod.uid, { at: Date.parse(pod.ended), how: (pod.end ?? "").toLowerCase() });
       }
     }
   }
-  return found.sort((a, b) => a.start - b.start);
+  for (const uid of evicted) {
+    const end = found.get(uid);
+    if (end?.how === "deleted") found.set(uid, { ...end, how: "evicted" });
+  }
+  return found;
+}
+
+function intervalEnd(start: number, ends: readonly (End | undefined)[], isThere: boolean): Pick<Interval, "end" | "ended" | "how"> {
+  const known = ends.filter((one): one is End => one !== undefined && one.at >= start);
+  if (known.length === ends.length) {
+    const how = WORST_FIRST.find((word) => known.some((one) => one.how === word)) ?? "";
+    return { end: Math.max(...known.map((one) => one.at)), ended: how === "succeeded" ? "done" : "known", how };
+  }
+  return isThere ? { end: Infinity, ended: "now", how: "" } : { end: start, ended: "unknown", how: "" };
+}
+
+// A gang that exists waited until its first decision, and waits since its pods have left.
+function* waitsOf(gang: Gang, first: number | undefined, left: number): Generator<Interval> {
+  const { metadata, status } = gang;
+  if (!metadata.creationTimestamp) return;
+  const created = Date.parse(metadata.creationTimestamp);
+  const wait = { gang: placeOf(gang), title: titleOf(gang), node: "", pods: status.members.total, ended: "waited" as const };
+  if (first !== undefined && first > created) yield { ...wait, start: created, end: first, how: "" };
+  if (WAITING.has(status.phase) && !status.placement?.length) {
+    yield { ...wait, start: Math.max(created, Number.isFinite(left) ? left : 0), end: Infinity, how: status.pending?.reason ?? "" };
+  }
+}
+
+function goneTitle({ status }: Decision): string {
+  const at = status.gang.indexOf("/");
+  return `${status.gang.slice(0, at)}/${status.title || status.gang.slice(at + 1)}`;
 }
 
 export type RowsBy = "gang" | "node";
@@ -55,19 +115,21 @@ export interface Row {
   intervals: Interval[];
 }
 
-// Rows by node, by name; or by gang, the newest first, in which the nodes of one decision are one
+// Rows by node, by name, without gangs that waited; or by gang, the newest first, in which the nodes of one decision are one
 // interval.
 export function rowsOf(intervals: readonly Interval[], by: RowsBy, text: string): Row[] {
   const words = text.toLowerCase().split(/\s+/).filter(Boolean);
   const rows = new Map<string, Row>();
   for (const one of intervals) {
-    const searched = `${one.gang} ${one.node}`.toLowerCase();
+    if (by === "node" && one.ended === "waited") continue;
+    const searched = `${one.title} ${one.gang} ${one.node}`.toLowerCase();
     if (!words.every((word) => searched.includes(word))) continue;
-    const name = by === "gang" ? one.gang : one.node;
+    const name = by === "gang" ? one.title : one.node;
     const row = rows.get(name) ?? { name, intervals: [] };
     const last = row.intervals.at(-1);
-    if (by === "gang" && last && last.start === one.start && last.ended === one.ended) {
-      row.intervals[row.intervals.length - 1] = { ...last, pods: last.pods + one.pods, end: Math.max(last.end, one.end), node: "" };
+    if (by === "gang" && last && last.gang === one.gang && last.start === one.start && last.ended === one.ended) {
+      const how = WORST_FIRST.find((word) => word === last.how || word === one.how) ?? "";
+      row.intervals[row.intervals.length - 1] = { ...last, pods: last.pods + one.pods, end: Math.max(last.end, one.end), node: "", how };
     } else {
       row.intervals.push(one);
     }

@@ -1,6 +1,6 @@
 // The map of nodes: which tiles there are, what is on each, and where they are drawn.
 
-import { type Gang, type Node, placeOf } from "./objects.ts";
+import { type Gang, type Node, placeOf, titleOf } from "./objects.ts";
 import { amount, byImportance } from "./quantities.ts";
 
 export interface Segment {
@@ -14,7 +14,7 @@ export interface Tile {
   node: Node;
   usable: boolean;
   segments: Segment[];
-  gangs: { gang: string; members: number }[];
+  gangs: { gang: string; title: string; members: number }[];
 }
 
 export interface Group {
@@ -80,7 +80,7 @@ function tileOf(node: Node, members: { gang: Gang; members: number }[], resource
     node,
     usable: status.ready && status.schedulable,
     segments: [...parts].map(([name, count]) => ({ name, part: (used * count) / (known + others) })),
-    gangs: members.map((one) => ({ gang: placeOf(one.gang), members: one.members })),
+    gangs: members.map((one) => ({ gang: placeOf(one.gang), title: titleOf(one.gang), members: one.members })),
   };
 }
 

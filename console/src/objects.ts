@@ -68,6 +68,8 @@ export interface Gang extends ApiObject {
     phase: Phase;
     // The object that its user created, as "jobset/train".
     owner?: string;
+    // Its name for users: it is shown wherever a gang is named.
+    title?: string;
     queue: string;
     dialect?: string;
     minMember: number;
@@ -109,6 +111,7 @@ export interface Queue extends ApiObject {
     resources?: QueueAmounts[];
     holders?: NamedGangs;
     message?: string;
+    shared?: boolean;
   };
 }
 
@@ -144,12 +147,13 @@ export interface Decision extends ApiObject {
     action: "Bind" | "Evict";
     gang: string;
     gangId: string;
+    title?: string;
     time: string;
     attempt: number;
     reason?: string;
     message?: string;
     count: number;
-    pods?: { namespace: string; name: string; uid: string; node?: string }[];
+    pods?: { namespace: string; name: string; uid: string; node?: string; ended?: string; end?: string }[];
     domain?: string;
     traceId?: string;
   };
@@ -171,6 +175,7 @@ export interface GangFit {
   members: number;
   fits: boolean;
   ever: boolean;
+  needsNodes?: boolean;
   refused?: boolean;
   message?: string;
   placement?: Placement[];
@@ -186,6 +191,21 @@ export function placeOf(object: ApiObject): string {
   return namespace ? `${namespace}/${name}` : name;
 }
 
+// A gang's namespace and its name for users.
+export function titleOf(gang: Gang): string {
+  return `${gang.metadata.namespace}/${gang.status.title || gang.metadata.name}`;
+}
+
+// The gang that a decision was made for; undefined: it is gone. An earlier gang of the same name has decisions, too: with
+// another id, and made before this one was seen. Pods that get a group later keep their decisions under their former id, which
+// are younger.
+export function gangOf({ status }: Decision, byPlace: ReadonlyMap<string, Gang>): Gang | undefined {
+  const gang = byPlace.get(status.gang);
+  if (!gang || gang.metadata.uid === status.gangId) return gang;
+  const { creationTimestamp } = gang.metadata;
+  return Date.parse(status.time) >= (creationTimestamp ? Date.parse(creationTimestamp) : 0) ? gang : undefined;
+}
+
 // The gang of a name, or the gangs of an owner. Sentences and lists of the API name a gang by its owner if it has one, and add
 // its API if a gang of another API has the same name.
 export function gangsNamed(gangs: readonly Gang[], namespace: string, name: string): Gang[] {
@@ -194,6 +214,6 @@ export function gangsNamed(gangs: readonly Gang[], namespace: string, name: stri
   if (exact.length) return exact;
   return near.filter(({ metadata, status }) => {
     const title = status.owner || metadata.name;
-    return name === title || name === `${title} (${status.dialect})`;
+    return name === title || name === `${title} (${status.dialect})` || name === status.title;
   });
 }

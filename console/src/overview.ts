@@ -107,7 +107,7 @@ export function search(gangs: readonly Gang[], text: string): Gang[] {
   if (!words.length) return [...gangs];
   return gangs.filter((gang) => {
     const { status } = gang;
-    const fields = [placeOf(gang), status.owner, status.queue, status.phase, status.dialect, status.pending?.reason];
+    const fields = [placeOf(gang), status.owner, status.title, status.queue, status.phase, status.dialect, status.pending?.reason];
     const searched = fields.join(" ").toLowerCase();
     return words.every((word) => searched.includes(word));
   });

@@ -67,8 +67,9 @@ export function PhaseBadge({ phase }: { phase: Phase }) {
   return <span class={`badge ${KINDS[phase] ?? "idle"}`}>{phase}</span>;
 }
 
-export function GangLink({ place }: { place: string }) {
-  return <a href={gangAddress(place)}>{place}</a>;
+// A gang at "namespace/name", shown by its name for users, which a list of the API has instead.
+export function GangLink({ place, title = place }: { place: string; title?: string }) {
+  return <a href={gangAddress(place)}>{title}</a>;
 }
 
 // Names that the user may see, and how many more there are.

@@ -74,6 +74,69 @@ function decision(action: "Bind" | "Evict", minute: number, of: string, pods: Re
   };
 }
 
+function waiting(name: string, minute: number, uid = ""): Gang {
+  const one = gang(name, {});
+  one.metadata = { ...one.metadata, uid, creationTimestamp: new Date(minute * 60_000).toISOString() };
+  one.status = { ...one.status, phase: "Inqueue", pending: { reason: "NotEnoughResources", message: "" } };
+  return one;
+}
+
+function ended(one: Decision, minute: number, end: string): Decision {
+  const at = new Date(minute * 60_000).toISOString();
+  return { ...one, status: { ...one.status, pods: one.status.pods!.map((pod) => ({ ...pod, ended: at, end })) } };
+}
+
+const shown = (found: ReturnType<typeof intervalsOf>) =>
+  found.map((one) => [one.title, one.node, one.start / 60_000, one.end / 60_000, one.ended, one.how]);
+
+test("a gang that has ended has the end that the API has, also when it is gone", () => {
+  const found = intervalsOf([
+    ended(decision("Bind", 1, "t/a", { a0: "n1", a1: "n1" }), 4, "Succeeded"), ended(decision("Bind", 2, "t/b", { b0: "n1" }), 5, "Deleted"),
+    ended(decision("Bind", 2, "t/c", { c0: "n1" }), 6, "Deleted"), decision("Evict", 5, "t/d", { c0: "" }),
+  ], []);
+  assert.deepEqual(shown(found), [
+    ["t/a", "n1", 1, 4, "done", "succeeded"], ["t/b", "n1", 2, 5, "known", "deleted"], ["t/c", "n1", 2, 6, "known", "evicted"],
+  ]);
+});
+
+test("a decision that the planner repeats is one interval", () => {
+  const found = intervalsOf([decision("Bind", 1, "t/a", { a0: "n1" }), decision("Bind", 7, "t/a", { a0: "n1" })], [gang("a", { n1: 1 })]);
+  assert.deepEqual(shown(found), [["t/a", "n1", 1, Infinity, "now", ""]]);
+});
+
+test("a gang waits from its creation to its decision, or still; rows by node have no waits", () => {
+  const placed = { ...gang("a", { n1: 1 }) };
+  placed.metadata = { ...placed.metadata, creationTimestamp: new Date(60_000).toISOString() };
+  const found = intervalsOf([decision("Bind", 3, "t/a", { a0: "n1" })], [placed, waiting("w", 2)]);
+  assert.deepEqual(shown(found), [
+    ["t/a", "", 1, 3, "waited", ""], ["t/w", "", 2, Infinity, "waited", "NotEnoughResources"], ["t/a", "n1", 3, Infinity, "now", ""],
+  ]);
+  assert.deepEqual(rowsOf(found, "node", "").map((row) => row.name), ["n1"]);
+  assert.deepEqual(rowsOf(found, "gang", "").map((row) => row.name), ["t/a", "t/w"]);
+});
+
+test("a gang does not inherit what its predecessor of the same name did", () => {
+  const next = waiting("a", 5, "next");
+  next.status = { ...next.status, phase: "Running", placement: [{ node: "n1", members: 1 }] };
+  const before = { ...decision("Bind", 1, "t/a", { a0: "n1" }) };
+  before.status = { ...before.status, gangId: "former" };
+  const own = { ...decision("Bind", 6, "t/a", { a1: "n1" }) };
+  own.status = { ...own.status, gangId: "next" };
+  assert.deepEqual(shown(intervalsOf([before, own], [next])), [
+    ["t/a", "n1", 1, 1, "unknown", ""], ["t/a", "", 5, 6, "waited", ""], ["t/a", "n1", 6, Infinity, "now", ""],
+  ]);
+});
+
+test("gangs have their names for users, and those with equal names share a row", () => {
+  const job = gang("second-a843473f-2a42-4665-8d18-7da12094861f", { n1: 1 });
+  job.status.title = "job/second";
+  const before = decision("Bind", 1, "t/second-b843473f-2a42-4665-8d18-7da12094861f", { b0: "n1" });
+  before.status.title = "job/second";
+  const found = intervalsOf([ended(before, 2, "Failed"), decision("Bind", 3, `t/${job.metadata.name}`, { a0: "n1" })], [job]);
+  const rows = rowsOf(found, "gang", "job/second");
+  assert.deepEqual(rows.map((row) => [row.name, row.intervals.map((one) => one.ended)]), [["t/job/second", ["known", "now"]]]);
+});
+
 test("an interval ends with the eviction of all its pods, lasts, or has an unknown end", () => {
   const found = intervalsOf([
     decision("Bind", 1, "t/a", { a0: "n1", a1: "n2" }), decision("Bind", 2, "t/b", { b0: "n1", b1: "n1" }),
@@ -94,7 +157,7 @@ test("rows by gang join the nodes of a decision; rows by node do not", () => {
 });
 
 test("an interval is cut at the window, and is left out outside of it", () => {
-  const one = { gang: "g", node: "n", start: 10, end: 30, ended: "known" as const, pods: 1 };
+  const one = { gang: "g", title: "g", node: "n", start: 10, end: 30, ended: "known" as const, how: "evicted", pods: 1 };
   assert.deepEqual(spanIn(one, 0, 100), { left: 10, width: 20 });
   assert.deepEqual(spanIn(one, 20, 120), { left: 0, width: 10 });
   assert.deepEqual([spanIn(one, 31, 100), spanIn(one, 0, 10), spanIn(one, 5, 5)], [undefined, undefined, undefined]);

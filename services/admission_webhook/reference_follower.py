@@ -6,7 +6,7 @@ that was created since then must not be reported as missing.
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final
 
 from services.admission_webhook.core.queue_tree import QueueTree
@@ -63,6 +63,12 @@ class ReferenceFollower:
         server. Returns whether the queue is known now.
         """
         return await self._wait(lambda queues: queues.exists(name), timeout_s)
+
+    async def wait_for_classes(self, names: Collection[str], timeout_s: float) -> bool:
+        """The same for PriorityClasses, all of them."""
+        return await self._wait(
+            lambda _: self._tables.priority_classes.issuperset(names), timeout_s
+        )
 
     async def wait_for_no_children(self, name: str, timeout_s: float) -> bool:
         """The same for the children of a queue, which may be gone already."""

@@ -1,8 +1,8 @@
 """Answers reviews over HTTPS.
 
 Each path has a function from request to verdict. An answer waits, for a bounded time, in three
-cases only: for a queue that may be known in a moment, for the planner's advice, and for the API
-server's answer whether the PodGroup exists that a user's pod names.
+cases only: for a queue or a PriorityClass that may be known in a moment, for the planner's advice,
+and for the API server's answer whether the PodGroup exists that a user's pod names.
 """
 
 import asyncio
@@ -66,9 +66,12 @@ from shared.runtime.user_turns import UserTurns
 KEEPALIVE_S: Final = 120.0
 #: Time for requests in flight when the server stops.
 SHUTDOWN_S: Final = 2.0
-#: A queue that was created just before its first job is known here within some tenths of a second,
-#: since CLUSTER is read in batches (ADR 0014). The API server waits three seconds.
+#: A queue or a PriorityClass that was created just before its first job is known here within some
+#: tenths of a second, since CLUSTER is read in batches (ADR 0014). The API server waits three
+#: seconds.
 QUEUE_WAIT_S: Final = 1.0
+#: An object may have been created right after its queue and its PriorityClass.
+_REFERENCE_KINDS: Final = 2
 
 T = TypeVar("T")
 
@@ -235,7 +238,9 @@ class ReviewServer:
         subject, verdict = await self._judged_by(validate, review)
         if subject is None or verdict is None:
             return _ALLOWED
-        if await self._queues_changed(verdict):
+        for _ in range(_REFERENCE_KINDS):
+            if not await self._references_changed(verdict):
+                break
             again = with_reference_objects(subject, self._reference_objects())
             verdict = await self._judged(review, partial(validate, again))
         self._reporting.reviewed("allowed" if verdict.allowed else "refused")
@@ -247,10 +252,14 @@ class ReviewServer:
         self._on_validated(review, subject, verdict, clock_s() - began_s)
         return verdict
 
-    async def _queues_changed(self, verdict: Verdict) -> bool:
-        """Wait for the queues that a refusal depends on; whether they allow the object now."""
+    async def _references_changed(self, verdict: Verdict) -> bool:
+        """Wait for the queues and PriorityClasses that a refusal or a warning reports missing;
+        whether they are there now.
+        """
         if verdict.missing_queue:
             return await self._follower.wait_for_queue(verdict.missing_queue, QUEUE_WAIT_S)
+        if verdict.missing_classes:
+            return await self._follower.wait_for_classes(verdict.missing_classes, QUEUE_WAIT_S)
         if verdict.parent_queue:
             return await self._follower.wait_for_no_children(verdict.parent_queue, QUEUE_WAIT_S)
         return False

@@ -162,4 +162,4 @@ class DecisionFollower:
                     subjects.DECISIONS, delivery.seq, delivery.subject, delivery.payload
                 )
                 continue
-            self._state.decisions.take(delivery.seq, codec.decode_act(delivery.payload))
+            self._state.take_decision(delivery.seq, codec.decode_act(delivery.payload))

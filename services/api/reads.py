@@ -3,7 +3,7 @@ may see.
 """
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final, TypeAlias
 
 import msgspec
@@ -36,7 +36,7 @@ from services.api.instance_questions import InstanceQuestions
 from services.api.planner_questions import PlannerQuestions
 from services.api.resources import Item, Page
 from services.api.state import ApiState
-from shared.contracts.questions import FragmentationAnswer, LedgerAnswer
+from shared.contracts.questions import FragmentationAnswer, LedgerAnswer, LedgerQueue
 from shared.contracts.visibility import Decision, Instance, Node, ObjectMeta, PodShape, Queue
 from shared.model import objects as model
 from shared.visible_objects import build_queue
@@ -74,8 +74,15 @@ class QueueResource:
         sight = await self._authorizer.sight(user, {gang.partition("/")[0] for gang in gangs})
         if not sight.sees_all:
             shown = public_queues(msgspec.structs.replace(ledger, queues=tuple(chosen)))
-            return sorted((build_queue(one, sight.namespaces) for one in shown), key=_place)
-        return sorted((build_queue(one, None) for one in chosen), key=_place)
+            return _sorted_queues(shown, sight.namespaces, ledger)
+        return _sorted_queues(chosen, None, ledger)
+
+
+def _sorted_queues(
+    queues: Iterable[LedgerQueue], visible: frozenset[str] | None, ledger: LedgerAnswer
+) -> list[Queue]:
+    built = (build_queue(one, visible, shared=ledger.shared) for one in queues)
+    return sorted(built, key=_place)
 
 
 class NodeResource:

@@ -10,6 +10,7 @@ from services.api.core.decision_history import DecisionHistory
 from services.api.core.gang_book import GangBook, Place
 from services.api.core.gang_objects import TraceUrl, no_trace_url
 from shared.contracts.cluster import ClusterRecord, PodChanges, SnapshotPage
+from shared.contracts.decisions import Act
 from shared.contracts.verdicts import Verdict
 
 
@@ -32,6 +33,12 @@ class ApiState:
         if isinstance(record, PodChanges):
             self.decisions.take_changes(record)
         return self.gangs.put_cluster(seq, self.cluster.apply(seq, record))
+
+    def take_decision(self, seq: int, decision: Act) -> None:
+        """Take the next decision of DECISIONS."""
+        namespace = decision.gang.partition("/")[0]
+        owner = self.cluster.owner(decision.gang_id, decision.gang_id, namespace)
+        self.decisions.take(seq, decision, owner)
 
     def take_verdict(self, seq: int, verdict: Verdict) -> set[Place]:
         """Take the next record of VERDICTS."""

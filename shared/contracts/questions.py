@@ -64,9 +64,16 @@ class FitRequest(Struct, frozen=True, kw_only=True, tag="fit.ask"):
     limits: Resources = ()
 
 
+def impossible_words(*, needs_nodes: bool) -> str:
+    """What a gang does that does not fit even on empty nodes. Nodes may be added or come back, so
+    "never" is for other causes only.
+    """
+    return "needs more or other nodes" if needs_nodes else "can never run here"
+
+
 class FitAnswer(Struct, frozen=True, kw_only=True, tag="fit.answer"):
-    """`ever` False: no set of nodes of this cluster could hold it even when empty; `sentence` has
-    the reason.
+    """`ever` False: no set of nodes of this cluster could hold it even when all were empty and in
+    service, or its quota or queue could not; `sentence` has the reason.
     """
 
     fits: bool
@@ -86,6 +93,9 @@ class FitAnswer(Struct, frozen=True, kw_only=True, tag="fit.answer"):
     #: rule, which `sentence` names with the field; "internal", an error of the planner. Readers
     #: that do not know this field see a gang that does not fit now.
     failure: Literal["invalid", "internal"] | None = None
+    #: With `ever` False: only the nodes of this cluster are too few or too small, so that nodes
+    #: which are added could hold it.
+    needs_nodes: bool = False
 
 
 class FragmentationRequest(msgspec.Struct, frozen=True, kw_only=True, tag="fragmentation.ask"):

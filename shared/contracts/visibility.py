@@ -118,7 +118,8 @@ class PendingStatus(_Api, frozen=True, kw_only=True):
     quota: tuple[PlacementRefusal, ...] = ()
     #: Gangs ahead of it in its queue.
     ahead: NamedGangs | None = None
-    #: Placed gangs of its queue that hold the resources that it lacks, oldest first.
+    #: Placed gangs that hold the resources that it lacks, oldest first; of its queue if it lacks
+    #: quota.
     holders: NamedGangs | None = None
 
 
@@ -129,6 +130,9 @@ class GangStatus(_Api, frozen=True, kw_only=True):
     #: The object that its user created: kind in lower case and name, as "jobset/train"; "": none is
     #: known. Messages and lists of gangs name a gang with an owner by namespace and owner.
     owner: str = ""
+    #: Its name for users: the owner, with its number among the owner's gangs, or its own name
+    #: without the UID of an object. Commands, tables and the console show it.
+    title: str = ""
     queue: str
     #: API of the group object (volcano, kubernetes, …); "": the gang has none.
     dialect: str = ""
@@ -230,6 +234,9 @@ class QueueStatus(_Api, frozen=True, kw_only=True):
     #: Reservations with the latest ends, at most 20, and the number of all.
     reservations: tuple[QueueReservation, ...] = ()
     reservations_count: int = 0
+    #: Whether a policy, such as proportion or capacity, computes fair shares. `deserved` is "" also
+    #: while one queue alone has gangs.
+    shared: bool = True
 
 
 class Queue(_Api, frozen=True, kw_only=True):
@@ -393,6 +400,8 @@ class DecisionStatus(_Api, frozen=True, kw_only=True):
     #: The gang that it was made for, as namespace/name.
     gang: str
     gang_id: str
+    #: The gang's name for users, as in its own status.
+    title: str = ""
     time: datetime
     attempt: int
     reason: str = ""
@@ -443,8 +452,11 @@ class GangFit(_Api, frozen=True, kw_only=True):
     members: int
     #: It would be placed now.
     fits: bool
-    #: False: no set of nodes of this cluster could hold it even when empty.
+    #: False: no set of nodes of this cluster could hold it even when empty and in service, or its
+    #: quota or queue could not.
     ever: bool
+    #: With `ever` False: nodes that are added could hold it.
+    needs_nodes: bool = False
     #: Admission would refuse it.
     refused: bool = False
     message: str = ""

@@ -95,7 +95,7 @@ async def test_a_dry_run_of_a_workload_warns_whether_and_where_it_would_run(
 
     # The standby that answers may have seen the nodes a moment later.
     await eventually(fits, timeout_s=20, because="the standby knows the nodes")
-    assert "tutti: this gang can never run here" in await warning_of("5")
+    assert "tutti: this gang needs more or other nodes" in await warning_of("5")
     assert await stage.pods() == [], "nothing was created"
 
 

@@ -45,6 +45,6 @@ async def test_minresources_beyond_the_cluster_block_no_gang_and_the_group_says_
     await stage.nodes(1, cpu_milli=16_000, extended={GPU: 2})
     await start(stage, "huge")
     message = await stage.waits("huge", "NotEnoughResources")
-    assert "can never be met: 4 nvidia.com/gpu needed" in message
+    assert "need more or other nodes: 4 nvidia.com/gpu needed" in message
     await stage.gang("small", 2, requests={"cpu": "1", GPU: "1"})
     await stage.bound("small", 2)

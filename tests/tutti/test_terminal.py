@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 from rich.console import Console, RenderableType
 
-from tutti.terminal import bar, counted, redraw, shortened, sparkline
+from tutti.terminal import bar, counted, cut, redraw, shortened, sparkline
 
 
 @pytest.mark.parametrize(
@@ -72,3 +72,12 @@ async def test_the_terminal_is_restored_with_the_last_frame_on_it() -> None:
     assert "two" in during
     assert after.strip().endswith("three")
     assert "two" not in after
+
+
+def test_names_that_differ_at_their_ends_differ_when_they_are_cut() -> None:
+    names = [f"team/training-run-with-a-long-name-{at:04}" for at in range(3)]
+    shown = [cut(name, 28) for name in names]
+    assert len(set(shown)) == 3
+    assert {len(one) for one in shown} == {28}
+    assert cut("team/short", 28) == "team/short"
+    assert cut("abc", 2) == "a…"

@@ -12,6 +12,7 @@ from shared.bus.connection import Bus
 from shared.bus.errors import MessageTooLarge
 from shared.contracts import codec, subjects
 from shared.contracts.fit_rules import broken_rule
+from shared.contracts.questions import impossible_words
 from shared.contracts.visibility import (
     API_VERSION,
     Displacement,
@@ -103,7 +104,8 @@ def show(found: Iterable[Fit], console: Console) -> None:
             if one.displaces is not None:
                 console.print(Text(f"  {_displaced(one.displaces)}", "yellow"))
         else:
-            console.print(Text(f"{gang}: can never run here: {one.message}", "red"))
+            words = impossible_words(needs_nodes=one.needs_nodes)
+            console.print(Text(f"{gang}: {words}: {one.message}", "red"))
 
 
 def _displaced(found: Displacement) -> str:

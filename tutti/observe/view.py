@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from shared.contracts.observing import GangObserved, Observation
+from shared.model.gang_titles import title_of_place
 from tutti.terminal import plain_table
 
 
@@ -158,7 +159,7 @@ def _add(table: Table, row: GangObserved, at_ms: int) -> None:
         "" if row.before else _after(row.whole_ms, row.complete_ms),
         Text(f"{partial:.1f} s", "red" if row.partial_since_ms else "") if partial else "",
     )
-    table.add_row(row.gang, *cells, _note(row))
+    table.add_row(title_of_place(row.gang), *cells, _note(row))
 
 
 def _note(row: GangObserved) -> str:

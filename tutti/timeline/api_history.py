@@ -4,7 +4,7 @@ A stay begins when its decision was made, and ends when its last pod has ended. 
 have the ends of pods before its service started; a stay of which nothing else is known is left out.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Final, NamedTuple
 
@@ -26,7 +26,7 @@ def api_history(
     decisions: Sequence[Decision], gangs: Iterable[Gang], *, from_ms: int, to_ms: int
 ) -> ApiHistory:
     """The history between two instants, of all gangs that the decisions and gangs are of."""
-    existing = {_title(one): one for one in gangs}
+    existing = {_place(one): one for one in gangs}
     evicted = {
         pod.uid for one in decisions if one.status.action == "Evict" for pod in one.status.pods
     }
@@ -38,7 +38,7 @@ def api_history(
     left_out = 0
     for one in binds:
         pods = [newest.pop(pod.uid) for pod in one.status.pods if pod.uid in newest]
-        for stay in _stays(one.status, pods, existing.get(one.status.gang), evicted):
+        for stay in _stays(one.status, pods, gang_of(one, existing), evicted):
             if stay is None:
                 left_out += 1
             else:
@@ -63,7 +63,7 @@ def _stays(
             continue
         ends = {_end(pod, evicted) for pod in pods}
         yield Stay(
-            gang=decision.gang,
+            gang=_title(decision, gang),
             node=node,
             pods=len(pods),
             began_ms=_ms(decision.time),
@@ -83,12 +83,12 @@ def _waited(decisions: Iterable[Decision], existing: dict[str, Gang]) -> Iterato
     they began.
     """
     for one in decisions:
-        gang = existing.get(one.status.gang)
+        gang = gang_of(one, existing)
         created = gang.metadata.creation_timestamp if gang is not None else None
         if one.status.action == "Bind" and one.status.attempt == 1 and created is not None:
             began_ms, ended_ms = _ms(created), _ms(one.status.time)
             if began_ms <= ended_ms:
-                yield Wait(gang=one.status.gang, began_ms=began_ms, ended_ms=ended_ms)
+                yield Wait(gang=_title(one.status, gang), began_ms=began_ms, ended_ms=ended_ms)
 
 
 def _waits(existing: dict[str, Gang], stays: Iterable[Stay]) -> Iterator[Wait]:
@@ -96,7 +96,8 @@ def _waits(existing: dict[str, Gang], stays: Iterable[Stay]) -> Iterator[Wait]:
     left_ms: dict[str, int] = {}
     for stay in stays:
         left_ms[stay.gang] = max(left_ms.get(stay.gang, 0), stay.ended_ms)
-    for title, gang in existing.items():
+    for gang in existing.values():
+        title = f"{gang.metadata.namespace}/{gang.status.title or gang.metadata.name}"
         created = gang.metadata.creation_timestamp
         is_there = bool(gang.status.placement)
         if gang.status.phase in _WAITING and created is not None and not is_there:
@@ -108,7 +109,28 @@ def _waits(existing: dict[str, Gang], stays: Iterable[Stay]) -> Iterator[Wait]:
             )
 
 
-def _title(gang: Gang) -> str:
+def gang_of(decision: Decision, existing: Mapping[str, Gang]) -> Gang | None:
+    """The gang that a decision was made for; None: it is gone. `existing`: gangs by
+    "namespace/name".
+
+    A former gang of the same name has decisions with another id, made before this one was seen.
+    Pods that get a group later keep their decisions under their former id, which are younger.
+    """
+    gang = existing.get(decision.status.gang)
+    if gang is None or gang.metadata.uid == decision.status.gang_id:
+        return gang
+    created = gang.metadata.creation_timestamp
+    return gang if created is not None and decision.status.time >= created else None
+
+
+def _title(decision: DecisionStatus, gang: Gang | None) -> str:
+    """The name of a decision's gang for users, as that of the gang if it exists."""
+    namespace, _, name = decision.gang.partition("/")
+    title = (gang.status.title if gang is not None else "") or decision.title or name
+    return f"{namespace}/{title}"
+
+
+def _place(gang: Gang) -> str:
     return f"{gang.metadata.namespace}/{gang.metadata.name}"
 
 

@@ -14,6 +14,7 @@ from shared.contracts.cluster import ClusterRecord, PodChanges
 from shared.contracts.decisions import DecisionRecord, EvictionDecision, GangDecision
 from shared.contracts.outcomes import Outcome, OutcomeRecord
 from shared.contracts.verdicts import Verdict
+from shared.model.gang_titles import title_of_place
 
 End = Literal["there", "done", "failed", "evicted", "gone"]
 
@@ -89,7 +90,7 @@ def build_history(logs: Logs, *, from_ms: int, to_ms: int, namespace: str = "") 
     }
     stays = _stays(decided, logs)
     waits = [
-        Wait(gang=one.gang, began_ms=one.first_seen_ms, ended_ms=one.cycle.now_ms)
+        Wait(gang=title_of_place(one.gang), began_ms=one.first_seen_ms, ended_ms=one.cycle.now_ms)
         for one in decided.values()
         if one.attempt == 1 and one.quorum
     ]
@@ -124,7 +125,7 @@ def _waiting(verdicts: Iterable[Verdict], stays: Iterable[Stay], namespace: str)
         if not stay.ended_ms:
             there.add(stay.gang)
     for one in verdicts:
-        gang = f"{one.namespace}/{one.name}"
+        gang = title_of_place(f"{one.namespace}/{one.name}")
         if (
             one.phase in _WAITING
             and one.first_seen_ms
@@ -170,7 +171,7 @@ def _stays(decided: dict[int, GangDecision], logs: Logs) -> list[Stay]:
             kinds = {end for _, end in ended}
             found.append(
                 Stay(
-                    gang=decision.gang,
+                    gang=title_of_place(decision.gang),
                     node=node,
                     pods=len(uids),
                     began_ms=outcome.last_bound_ms,

@@ -8,6 +8,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from tutti.terminal import cut
 from tutti.timeline.history import History, Stay, Wait, lanes
 
 #: Background colours for names in black.
@@ -43,7 +44,8 @@ def by_gang(history: History, width: int, rows_max: int) -> RenderableType:
     for gang in gangs[:rows_max]:
         waits = [one for one in history.waits if one.gang == gang]
         stays = [one for one in history.stays if one.gang == gang]
-        table.add_row(gang, _row(history, strip, waits, stays, colours[gang]), _where(waits, stays))
+        drawn = _row(history, strip, waits, stays, colours[gang])
+        table.add_row(cut(gang, names), drawn, _where(waits, stays))
     return Group(table, *_left_out(len(gangs), rows_max, "gangs"))
 
 
@@ -63,7 +65,7 @@ def by_node(history: History, width: int, rows_max: int) -> RenderableType:
         for index, lane in enumerate(lanes([one for one in history.stays if one.node == node]))
     ]
     for node, lane in rows[:rows_max]:
-        table.add_row(node, _lane(history, strip, lane, colours))
+        table.add_row(cut(node, names), _lane(history, strip, lane, colours))
     waiting = [one for one in history.waits if not one.ended_ms]
     notes: list[RenderableType] = list(_left_out(len(rows), rows_max, "rows"))
     if waiting:

@@ -12,13 +12,15 @@ from rich.text import Text
 from shared.contracts.visibility_resources import QUEUES
 from shared.kube import objects
 from shared.kube.client import KubeClient
-from shared.kube.errors import ApiError
+from shared.kube.errors import ApiError, KubeError
 from shared.kube.resources import NODES, PODS
 from tutti.api.access import Access, open_client
 from tutti.api.failures import explained, run
 from tutti.api.fetches import list_typed
 from tutti.api.flags import access_flags, objects_flag, report_flag
 from tutti.api.output import print_objects, print_report
+from tutti.client.asynchronous import AsyncClient
+from tutti.client.errors import ApiNotServed
 from tutti.service_access import QueueReport, is_passing, reached, read_queues
 from tutti.service_bus import NoStandby, ServiceBus, service_options
 from tutti.terminal import redraw
@@ -134,5 +136,15 @@ async def _uses(client: KubeClient, sort_by: str) -> list[NodeUse]:
     async with asyncio.TaskGroup() as group:
         nodes = group.create_task(list_typed(client, NODES, objects.Node), name="nodes")
         pods = group.create_task(list_typed(client, PODS, objects.Pod), name="pods")
-    found = uses(nodes.result(), pods.result())
+        titles = group.create_task(_titles(client), name="gangs")
+    found = uses(nodes.result(), pods.result(), titles.result())
     return found if sort_by == "name" else by_share(found, sort_by)
+
+
+async def _titles(client: KubeClient) -> dict[tuple[str, str], str]:
+    """The titles of all gangs by namespace and name; none if Tutti's API does not answer."""
+    try:
+        gangs = await AsyncClient(kube=client).gangs(all_namespaces=True)
+    except (ApiNotServed, KubeError):
+        return {}
+    return {(one.metadata.namespace, one.metadata.name): one.status.title for one in gangs}

@@ -1,7 +1,7 @@
 """The usage of queues and nodes, and tables of both with a bar for each share. Pure."""
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 import msgspec
@@ -14,7 +14,8 @@ from shared.contracts.questions import LedgerAmount, LedgerAnswer, LedgerQueue
 from shared.kube.objects import Node, Pod
 from shared.kube.quantities import QuantityError
 from shared.kube.requests import PODS, amounts, effective_requests, resize_of
-from tutti.terminal import bar, shortened
+from shared.model.gang_titles import gang_title
+from tutti.terminal import bar, cut, shortened
 
 _ENDED: Final = frozenset({"Succeeded", "Failed"})
 #: Maximum number of rows; further ones are counted.
@@ -25,6 +26,7 @@ _NAME_MAX: Final = 40
 #: Console width in which no table is wrapped.
 _RULER: Final = 10_000
 _GANGS_MAX: Final = 2
+_NONE: Final[Mapping[tuple[str, str], str]] = {}
 #: Resources that the table of nodes leaves out.
 _QUIET: Final = frozenset({"pods", "ephemeral-storage"})
 
@@ -50,7 +52,7 @@ class NodeUse(msgspec.Struct, frozen=True, kw_only=True):
     state: str
     #: cpu and memory, then devices by name, then pods.
     resources: tuple[ResourceUse, ...]
-    #: "namespace/name" of the groups with pods on it, those with most pods first.
+    #: "namespace/title" of the gangs with pods on it, those with most pods first.
     gangs: tuple[str, ...] = ()
 
     def use(self, resource: str) -> ResourceUse | None:
@@ -58,8 +60,12 @@ class NodeUse(msgspec.Struct, frozen=True, kw_only=True):
         return next((one for one in self.resources if one.resource == resource), None)
 
 
-def uses(nodes: Iterable[Node], pods: Iterable[Pod]) -> list[NodeUse]:
-    """Every node, by name, without ended pods and pods whose requests cannot be read."""
+def uses(
+    nodes: Iterable[Node], pods: Iterable[Pod], titles: Mapping[tuple[str, str], str] = _NONE
+) -> list[NodeUse]:
+    """Every node, by name, without ended pods and pods whose requests cannot be read. `titles`: of
+    gangs by namespace and name, as far as they are known.
+    """
     used: defaultdict[str, Counter[str]] = defaultdict(Counter)
     gangs: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for pod in pods:
@@ -73,7 +79,9 @@ def uses(nodes: Iterable[Node], pods: Iterable[Pod]) -> list[NodeUse]:
         used[name].update(dict(asked))
         group = pod.metadata.annotations.get(GROUP_NAME, "")
         if group:
-            gangs[name][f"{pod.metadata.namespace}/{group}"] += 1
+            namespace = pod.metadata.namespace
+            title = titles.get((namespace, group)) or gang_title(group)
+            gangs[name][f"{namespace}/{title}"] += 1
     found = [_use(node, used[node.metadata.name], gangs[node.metadata.name]) for node in nodes]
     return sorted(found, key=lambda one: one.name)
 
@@ -124,7 +132,7 @@ def of_queues(ledger: LedgerAnswer, width: int = 160) -> RenderableType:
             style, "QUEUE", "RUN", "WAIT", "RESOURCE", "SHARE", "", "USED", "OF", "WAITING"
         )
         for queue in ranked[:ROWS_MAX]:
-            name = _cut(queue.name, style.name_max)
+            name = cut(queue.name, style.name_max)
             head = (name, str(queue.running), str(queue.waiting + queue.outside))
             if not queue.amounts:
                 table.add_row(*head)
@@ -145,16 +153,16 @@ def of_nodes(found: Sequence[NodeUse], width: int = 160) -> RenderableType:
     )
 
     def drawn(style: _Style) -> Table:
-        titles = (_cut(name.upper(), style.name_max) for name in resources)
+        titles = (cut(name.upper(), style.name_max) for name in resources)
         table = _table(style, "NODE", "STATE", *titles, "PODS", "GANGS")
         for one in found[:ROWS_MAX]:
             pods = one.use("pods")
             table.add_row(
-                _cut(one.name, style.name_max),
+                cut(one.name, style.name_max),
                 Text(one.state, "green" if one.state == "Ready" else "yellow"),
                 *(_drawn(one.use(resource), style.bar) for resource in resources),
                 str(pods.used if pods is not None else 0),
-                _cut(_named(one.gangs), style.name_max * 2),
+                cut(_named(one.gangs), style.name_max * 2),
             )
         _count_rest(table, len(found))
         return table
@@ -194,10 +202,6 @@ def _fitted(drawn: Callable[[_Style], Table], width: int) -> Table:
     return drawn(_STYLES[-1])
 
 
-def _cut(text: str, limit: int) -> str:
-    return text if len(text) <= limit else f"{text[: limit - 1]}…"
-
-
 def _table(style: _Style, *titles: str) -> Table:
     table = Table(box=None, padding=(0, style.gap, 0, 0), header_style="bold")
     for title in titles:
@@ -227,7 +231,7 @@ def _cells(one: LedgerAmount, style: _Style) -> tuple[RenderableType, ...]:
     whole, share = _whole(one), _share(one)
     colour = "yellow" if share > 1 else "green"
     return (
-        _cut(one.resource, style.name_max),
+        cut(one.resource, style.name_max),
         bar(share, 1.0, style.bar, colour) if whole and style.bar else "",
         f"{share:.0%}" if whole else "",
         shortened(one.resource, one.used),

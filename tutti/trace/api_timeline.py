@@ -9,6 +9,7 @@ from datetime import datetime
 
 from shared.contracts.visibility import Decision, Gang
 from tutti.api.failures import Refusal
+from tutti.timeline.api_history import gang_of
 from tutti.trace.records import Wanted
 from tutti.trace.timeline import Line, Timeline, count
 
@@ -27,8 +28,10 @@ def api_timeline(wanted: Wanted, gangs: Iterable[Gang], decisions: Iterable[Deci
     """
     gang = _find(wanted, gangs)
     if gang is not None:
-        title = f"{gang.metadata.namespace}/{gang.metadata.name}"
-        own = [one for one in decisions if _is_of(one, title, gang.metadata.uid)]
+        namespace, name = gang.metadata.namespace, gang.metadata.name
+        title = f"{namespace}/{gang.status.title or name}"
+        existing = {f"{namespace}/{name}": gang}
+        own = [one for one in decisions if gang_of(one, existing) is gang]
         gang_id, phase = own[-1].status.gang_id if own else gang.metadata.uid, gang.status.phase
         return _timeline(title, gang_id, phase, [*_of_gang(gang), *_of_decisions(own)], own, gang)
     named = [
@@ -48,7 +51,8 @@ def api_timeline(wanted: Wanted, gangs: Iterable[Gang], decisions: Iterable[Deci
     # Several gangs may have had the name one after the other.
     last = named[-1].status
     own = [one for one in named if one.status.gang_id == last.gang_id]
-    return _timeline(last.gang, last.gang_id, "Gone", list(_of_decisions(own)), own, None)
+    title = f"{last.gang.partition('/')[0]}/{last.title or last.gang.partition('/')[2]}"
+    return _timeline(title, last.gang_id, "Gone", list(_of_decisions(own)), own, None)
 
 
 def _timeline(
@@ -85,12 +89,6 @@ def _find(wanted: Wanted, gangs: Iterable[Gang]) -> Gang | None:
         return one.metadata.name == wanted.name, created.timestamp() if created else 0.0
 
     return max(found, key=key, default=None)
-
-
-def _is_of(decision: Decision, title: str, uid: str) -> bool:
-    # The id of a gang with an object is the object's UID.
-    status = decision.status
-    return status.gang_id == uid or status.gang == title
 
 
 def _of_gang(gang: Gang) -> Iterator[Line]:

@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from shared.contracts.visibility_resources import DECISIONS
+from shared.kube.errors import Forbidden
 from shared.telemetry.tracing import jaeger_trace_url
 from tutti.api.failures import run
 from tutti.api.flags import report_flag
@@ -39,9 +40,10 @@ from tutti.trace.timeline import Line, Timeline, timeline, with_lines
 def trace(*, gang: str, namespace: str, services: ServiceBus, address: str, output: str) -> None:
     """Show what happened to a gang, and when.
 
-    GANG is the name of a PodGroup or of a Volcano Job, NAMESPACE/NAME, or a gang's id: the UID of
-    a PodGroup. Tutti's API has decisions and conditions; the records in NATS, for operators, also
-    have what binders did, and when. Exits with status 1 when no such gang is known.
+    GANG is the name of a PodGroup or of a Volcano Job, NAMESPACE/NAME, KIND/NAME as lists of gangs
+    have it, or a gang's id: the UID of a PodGroup. Tutti's API has decisions and conditions; the
+    records in NATS, for operators, also have what binders did, and when. Exits with status 1 when
+    no such gang is known.
     """
     found = run(_read(services, read_reference(gang, namespace), address))
     print_report(found, output, lambda: show(found, Console(), address))
@@ -50,6 +52,7 @@ def trace(*, gang: str, namespace: str, services: ServiceBus, address: str, outp
 async def _read(services: ServiceBus, wanted: Wanted, address: str) -> Timeline:
     async with reached(services, "tutti-trace", DECISIONS) as way:
         if isinstance(way, AsyncClient):
+            wanted = await _by_title(way, wanted)
             namespace = wanted.namespace
             gangs = await way.gangs(namespace=namespace)
             found = api_timeline(wanted, gangs, await way.decisions(namespace=namespace))
@@ -57,6 +60,18 @@ async def _read(services: ServiceBus, wanted: Wanted, address: str) -> Timeline:
             found = timeline(await read_gang(way, wanted))
     exported = await _exported(address, found.traces)
     return with_lines(found, exported)
+
+
+async def _by_title(way: AsyncClient, wanted: Wanted) -> Wanted:
+    """The gang that has the reference as its title, if there is one; else the reference itself."""
+    if not wanted.title:
+        return wanted
+    try:
+        gangs = await way.gangs(namespace=wanted.place)
+    except Forbidden:
+        return wanted
+    titled = [one.metadata for one in gangs if one.status.title == wanted.title]
+    return Wanted("", titled[-1].namespace, titled[-1].name) if titled else wanted
 
 
 async def _exported(address: str, trace_ids: Sequence[str]) -> list[Line]:

@@ -25,10 +25,14 @@ class Wanted(NamedTuple):
     gang_id: str
     namespace: str
     name: str
+    #: The same reference as a gang's title, "job/train", in the namespace `place`; "": it is none.
+    title: str = ""
+    place: str = ""
 
     def names(self, verdict: Verdict) -> bool:
         """Whether it refers to this gang, by its name or by the name of the Job that owns it."""
-        return verdict.namespace == self.namespace and self.is_named(verdict.name)
+        of_job = self.title.startswith("job/") and verdict.namespace == self.place
+        return (of_job or verdict.namespace == self.namespace) and self.is_named(verdict.name)
 
     def is_named(self, gang: str) -> bool:
         """Whether a gang of this name, in its namespace, is meant."""
@@ -36,9 +40,10 @@ class Wanted(NamedTuple):
 
 
 def read_reference(reference: str, namespace: str) -> Wanted:
-    """`NAMESPACE/NAME`, `NAME` in the namespace given, or a gang's id."""
+    """`NAMESPACE/NAME`, `NAME` or `KIND/NAME` in the namespace given, or a gang's id."""
     if "/" in reference:
-        namespace, _, reference = reference.partition("/")
+        first, _, name = reference.partition("/")
+        return Wanted("", first, name, title=reference, place=namespace)
     gang_id = reference if is_uuid(reference) else ""
     return Wanted(gang_id, namespace, reference)
 

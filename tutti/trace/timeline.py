@@ -15,6 +15,7 @@ from shared.contracts.decisions import (
 )
 from shared.contracts.outcomes import Outcome
 from shared.contracts.verdicts import Verdict
+from shared.model.gang_titles import gang_title
 
 #: Members that a line names; further ones are counted.
 _MEMBERS_NAMED: Final = 3
@@ -58,7 +59,7 @@ def timeline(records: GangRecords, exported: Iterable[Line] = ()) -> Timeline:
         if isinstance(record, GangDecision | EvictionDecision) and outcome is not None:
             lines += _of_outcome(record, outcome)
     found = Timeline(
-        gang=f"{verdict.namespace}/{verdict.name}",
+        gang=f"{verdict.namespace}/{gang_title(verdict.name)}",
         gang_id=verdict.gang_id,
         phase=verdict.phase,
         lines=tuple(lines),

@@ -155,6 +155,12 @@ def _nothing(facts: Facts) -> Answer:
             f"{facts.title}: not allowed to list {what} in namespace {facts.namespace}, "
             "so its state is unknown"
         )
+    elif facts.foreign_scheduler:
+        sentence = (
+            f"{facts.title} names the scheduler {facts.foreign_scheduler}, which Tutti does not "
+            f"serve, so Tutti creates no pods for it: create it with schedulerName {OWN_SCHEDULER}"
+        )
+        return _answer(facts, sentence, "not-ours", [])
     elif facts.troubles:
         sentence = f"{facts.title} has no pods and no PodGroup: {facts.troubles[0]}"
         return _answer(facts, sentence, "stuck", [])

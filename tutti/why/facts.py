@@ -77,6 +77,9 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     tops: dict[str, str] = {}
     #: Why the object is suspended; "" if it is not.
     suspended: str = ""
+    #: The scheduler that a Volcano Job names, if Tutti does not serve it, so that Tutti creates no
+    #: pods for it; "" otherwise.
+    foreign_scheduler: str = ""
     #: Other errors of the object.
     faults: tuple[str, ...] = ()
     planner: PlannerLiveness = PlannerLiveness()

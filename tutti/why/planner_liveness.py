@@ -33,7 +33,8 @@ State = Literal["alive", "silent", "missing", "unknown"]
 
 
 class PlannerLiveness(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    #: silent: it has not reported for more than ten seconds; missing: it has never reported;
+    #: silent: it has not reported for more than ten seconds; missing: no Lease has been
+    #: renewed, or `tutti up` has deleted it when it ended;
     #: unknown: the Lease cannot be read, for the reason in `detail`.
     state: State = "unknown"
     #: Seconds since its last report; None if it never reported or that is unknown.
@@ -58,8 +59,8 @@ class PlannerLiveness(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
                 )
             case "missing":
                 return (
-                    f"No planner is active: none has ever renewed the Lease {PLANNER_LEASE}. "
-                    "This answer may be out of date."
+                    f"No planner is active: there is no renewed Lease {PLANNER_LEASE}, so Tutti "
+                    "was stopped or has not run here yet. This answer may be out of date."
                 )
             case "alive" | "unknown":
                 return ""

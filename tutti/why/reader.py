@@ -23,6 +23,7 @@ from shared.dialects.discovery import (
 )
 from shared.dialects.pods import controller_owner, read_pod
 from shared.dialects.protocol import ReadingContext
+from shared.dialects.volcano import NAME as VOLCANO
 from shared.kube import objects as kube
 from shared.kube.client import KubeClient
 from shared.kube.errors import Forbidden, NotFound
@@ -33,6 +34,7 @@ from shared.kube.resources import (
     DISRUPTION_BUDGETS,
     JOBS_BATCH,
     JOBS_VOLCANO,
+    NAMESPACES,
     PODS,
     PRIORITY_CLASSES,
     REPLICA_SETS,
@@ -81,6 +83,7 @@ class Owned(KubeStruct, frozen=True, kw_only=True):
 class _Asked(Owned, frozen=True, kw_only=True):
     """The object in question; it is of any kind, so its fields may have any type."""
 
+    api_version: str = ""
     spec: Any = None
     status: Any = None
 
@@ -140,6 +143,7 @@ class NamespaceReader:
             if not word:
                 with suppress(NoSuchObject):
                     return await self._read_declared(name)
+            await self._check_namespace()
             raise Refusal(f"{error}{await self._pods_that_name(resources, name)}") from None
         present, groups = await self._present()
         own = await self._own(resource, found, present, groups, kinds)
@@ -147,6 +151,15 @@ class NamespaceReader:
         return await self._facts(
             resource.kind, name, found, with_members(own, gangs, present), gangs, kinds
         )
+
+    async def _check_namespace(self) -> None:
+        """Raises Refusal when the namespace does not exist, if the user may read it."""
+        try:
+            await self._client.get(NAMESPACES, self._namespace, Owned)
+        except NotFound:
+            raise Refusal(f"namespace {self._namespace} does not exist") from None
+        except Forbidden:
+            return
 
     async def _read_declared(self, name: str) -> Facts:
         """The facts about gangs of this name that their pods declare. Raises NoSuchObject."""
@@ -157,6 +170,7 @@ class NamespaceReader:
             if (gang := declared_gang(member.pod)) is not None and gang[1] == name
         ]
         if not own:
+            await self._check_namespace()
             raise NoSuchObject(f"no pod in namespace {self._namespace} declares a gang {name}")
         return await self._facts("Gang", name, _Asked(), own, gangs_of("", own, groups), ())
 
@@ -200,7 +214,18 @@ class NamespaceReader:
             tops=await self._tops(gangs, members, kinds),
             suspended=suspended(found.spec, found.status, found.metadata.labels),
             faults=await self._faults(found.spec, gangs),
+            foreign_scheduler=self._foreign_scheduler(kind, found),
         )
+
+    def _foreign_scheduler(self, kind: str, found: _Asked) -> str:
+        """The scheduler that a Volcano Job names, given or by default, if Tutti does not serve it;
+        "" for any other object.
+        """
+        is_volcanos = found.api_version.startswith(f"{JOBS_VOLCANO.group}/")
+        if kind != JOBS_VOLCANO.kind or not is_volcanos or not isinstance(found.spec, dict):
+            return ""
+        named = str(found.spec.get("schedulerName") or VOLCANO)
+        return "" if named in self._context.scheduler_names else named
 
     async def _find(self, resources: Sequence[Resource], name: str) -> tuple[Resource, _Asked]:
         """The one object of that name; a word such as `job` may mean several kinds. An object has

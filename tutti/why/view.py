@@ -7,6 +7,7 @@ from rich.console import Console
 from rich.text import Text
 
 from shared.contracts.verdicts import Reason
+from shared.kube.quantities import format_quantity
 from tutti.why.explanation import Answer, GangAnswer, State
 from tutti.why.planner_liveness import PlannerLiveness
 
@@ -57,7 +58,7 @@ def _as_of(planner: PlannerLiveness) -> str:
         case "silent":
             return f"{planner.silent_s} s ago, when a planner reported last"
         case "missing":
-            return "an unknown time: no planner has ever reported"
+            return "an unknown time: no planner reports"
         case "unknown":
             return f"an unknown time: the planner's Lease cannot be read ({planner.detail})"
 
@@ -125,7 +126,9 @@ def _placements(gang: GangAnswer) -> Iterable[tuple[str, str]]:
 
 def _reason(reason: Reason, what: str) -> str:
     count = f"{reason.count} {what}: ".replace(" :", ":") if reason.count else ""
-    short = f" ({reason.resource} short by {reason.short})" if reason.short else ""
+    short = ""
+    if reason.short:
+        short = f" ({reason.resource} short by {format_quantity(reason.resource, reason.short)})"
     return f"{count}{reason.reason}{short}"
 
 

@@ -24,7 +24,7 @@ export function GangPage({ route }: PageProps) {
   const [gang] = found;
   return (
     <>
-      <Title of={[known, decisions]}><small>{namespace}/</small>{found.length === 1 && gang ? gang.metadata.name : name}</Title>
+      <Title of={[known, decisions]}><small>{namespace}/</small>{found.length === 1 && gang ? gang.status.title || gang.metadata.name : name}</Title>
       {!gang && known.freshness === "live" && <Empty>There is no such gang, or you may not see it. It may have ended.</Empty>}
       {gang && found.length === 1 && <GangView gang={gang} decisions={decisions.items} />}
       {found.length > 1 && <Gangs named={{ count: found.length, names: found.map(placeOf) }} />}

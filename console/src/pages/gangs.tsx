@@ -2,7 +2,7 @@
 
 import { useMemo, useState } from "preact/hooks";
 import type { PageProps } from "../main.tsx";
-import { type Gang, placeOf } from "../objects.ts";
+import { type Gang, placeOf, titleOf } from "../objects.ts";
 import { PHASES, phaseCounts, search } from "../overview.ts";
 import { setQuery, useFeed, useNow, useSession } from "../state.ts";
 import { age } from "../time.ts";
@@ -66,7 +66,7 @@ function Row({ gang, now }: { gang: Gang; now: number }) {
   const { status, metadata } = gang;
   return (
     <tr>
-      <th scope="row"><GangLink place={placeOf(gang)} /></th>
+      <th scope="row"><GangLink place={placeOf(gang)} title={titleOf(gang)} /></th>
       <td><PhaseBadge phase={status.phase} /></td>
       <td class="number">{status.members.running}/{status.members.total}</td>
       <td class="number extra">{status.minMember}</td>

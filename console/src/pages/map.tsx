@@ -120,7 +120,7 @@ function Details({ tile }: { tile: Tile }) {
         <dd>
           <ul class="inline">
             {tile.gangs.map((one) => (
-              <li key={one.gang}><span class="swatch" style={{ background: colourOf(one.gang) }} /> <GangLink place={one.gang} /> ({one.members})</li>
+              <li key={one.gang}><span class="swatch" style={{ background: colourOf(one.gang) }} /> <GangLink place={one.gang} title={one.title} /> ({one.members})</li>
             ))}
           </ul>
           {!tile.gangs.length && "none that you may see"}

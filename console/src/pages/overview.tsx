@@ -4,7 +4,7 @@ import { useMemo } from "preact/hooks";
 import { addressOf } from "../address.ts";
 import type { Snapshot } from "../feed.ts";
 import type { Instance, PodShape } from "../objects.ts";
-import { placeOf } from "../objects.ts";
+import { placeOf, titleOf } from "../objects.ts";
 import { blockages, holders, keptCapacity, PHASES, phaseCounts, utilisation } from "../overview.ts";
 import { byImportance, shortResource, writeQuantity } from "../quantities.ts";
 import { useFeed, useNow, useSession } from "../state.ts";
@@ -101,7 +101,7 @@ function Blocked({ gangs }: OfGangs) {
               {found.slice(0, ROWS_MAX).map((one) => (
                 <tr key={one.reason}>
                   <th scope="row"><a href={`${addressOf("gangs")}?${new URLSearchParams({ search: one.reason })}`}>{one.reason}</a></th>
-                  <td class="number">{one.gangs}</td><td class="number">{one.members}</td><td><GangLink place={placeOf(one.largest)} /></td>
+                  <td class="number">{one.gangs}</td><td class="number">{one.members}</td><td><GangLink place={placeOf(one.largest)} title={titleOf(one.largest)} /></td>
                 </tr>
               ))}
             </tbody>

@@ -2,7 +2,7 @@
 
 import { useMemo } from "preact/hooks";
 import type { PageProps } from "../main.tsx";
-import { type Gang, placeOf } from "../objects.ts";
+import { type Gang, placeOf, titleOf } from "../objects.ts";
 import { byImportance, shortResource, writeQuantity } from "../quantities.ts";
 import { describe, drawingOf, type Point } from "../queue_history.ts";
 import { queueRows, type Share, sharesOf } from "../queue_tree.ts";
@@ -142,7 +142,7 @@ function Details({ queue, waiting }: { queue: Queue; waiting: Gang[] }) {
           <tbody>
             {waiting.slice(0, WAITING_MAX).map((one) => (
               <tr key={placeOf(one)}>
-                <td><GangLink place={placeOf(one)} /></td>
+                <td><GangLink place={placeOf(one)} title={titleOf(one)} /></td>
                 <td class="number">{one.status.members.pending}</td>
                 <td>{age(since(one), now)}</td>
                 <td class="sentence">{one.status.pending?.message}</td>

@@ -76,7 +76,7 @@ export function TimelinePage({ route }: PageProps) {
       {rows.length > rowsMax && (
         <p><button type="button" onClick={() => setRowsMax(rowsMax + 4 * ROWS)}>Show more: {rows.length - rowsMax} are left</button></p>
       )}
-      <p class="empty">The newest 10,000 decisions. A short bar with an open end: the gang is gone, and no decision says since when.</p>
+      <p class="empty">The newest 10,000 decisions, and the gangs that exist. Hatched: a gang waited. A short bar with an open end: the gang is gone, and the service that answers started after its end.</p>
     </>
   );
 }
@@ -100,9 +100,9 @@ function Axis({ from, to }: { from: number; to: number }) {
 function RowView({ row, by, from, to, now }: { row: Row; by: RowsBy; from: number; to: number; now: number }) {
   return (
     <li>
-      {by === "gang" ? <a href={gangAddress(row.name)}>{row.name}</a> : <span>{row.name}</span>}
+      {by === "gang" ? <a href={gangAddress(row.intervals.at(-1)!.gang)}>{row.name}</a> : <span>{row.name}</span>}
       <div class="track">
-        {row.intervals.map((one) => <IntervalView key={`${one.gang} ${one.start}`} one={one} from={from} to={to} now={now} />)}
+        {row.intervals.map((one) => <IntervalView key={`${one.gang} ${one.start} ${one.ended}`} one={one} from={from} to={to} now={now} />)}
       </div>
     </li>
   );
@@ -113,8 +113,12 @@ function IntervalView({ one, from, to, now }: { one: Interval; from: number; to:
   const span = spanIn({ ...one, end }, from, to);
   if (!span) return null;
   const length = writeDuration(end - one.start);
-  const ended = { now: `for ${length}`, known: `for ${length}, then evicted`, unknown: "end unknown" };
-  const label = `${one.gang}${one.node ? ` on ${one.node}` : ""}: ${one.pods} pods from ${new Date(one.start).toISOString().slice(0, 19)}Z, ${ended[one.ended]}`;
+  const then = one.how ? `, then ${one.how}` : "";
+  const ended = {
+    waited: `waited for ${length}${one.how ? `: ${one.how}` : ""}`, now: `for ${length}`, done: `for ${length}${then}`, known: `for ${length}${then}`,
+    unknown: "end unknown",
+  };
+  const label = `${one.title}${one.node ? ` on ${one.node}` : ""}: ${one.pods} pods from ${new Date(one.start).toISOString().slice(0, 19)}Z, ${ended[one.ended]}`;
   return (
     <a class={`interval ${one.ended}`} href={gangAddress(one.gang)} title={label} aria-label={label} tabIndex={-1}
       style={{ left: `${span.left}%`, width: one.ended === "unknown" ? "1.5rem" : `${span.width}%`, color: colourOf(one.gang) }} />

@@ -69,7 +69,7 @@ function Answer({ gangs }: { gangs: readonly GangFit[] }) {
 }
 
 function GangAnswer({ fit }: { fit: GangFit }) {
-  const [word, kind] = fit.fits ? ["fits now", "good"] : fit.refused ? ["refused", "bad"] : fit.ever ? ["does not fit now", "wait"] : ["can never fit", "bad"];
+  const [word, kind] = fit.fits ? ["fits now", "good"] : fit.refused ? ["refused", "bad"] : fit.ever ? ["does not fit now", "wait"] : [fit.needsNodes ? "needs more or other nodes" : "can never run here", "bad"];
   const placement = fit.placement ?? [];
   return (
     <section>

@@ -10,6 +10,10 @@ from services.admission_webhook.core.parts import text_at
 from services.admission_webhook.core.queue_tree import DEFAULT, ROOT
 from services.admission_webhook.core.review import AdmissionRequest, Operation, Verdict
 from services.admission_webhook.core.rules import Case, KindRules, ReferenceObjects
+from services.admission_webhook.core.warnings import (
+    missing_class_warning,
+    missing_priority_classes,
+)
 from shared.dialects.protocol import JsonObject
 
 _OPERATIONS: Final = frozenset(get_args(Operation))
@@ -72,8 +76,8 @@ def validate(subject: Subject) -> Verdict:
         before = set(rules.violations(msgspec.structs.replace(case, candidate=case.old)))
         errors = [error for error in errors if error not in before]
     queues, queue = case.known.queues, rules.queue(case.candidate)
+    lacking = queue and queues is not None and not queues.exists(queue)
     if errors:
-        lacking = queue and queues is not None and not queues.exists(queue)
         # Of all kinds, only deletions of queues are validated.
         is_parent = case.operation == "DELETE" and queues is not None and queues.children(case.name)
         return Verdict(
@@ -83,8 +87,18 @@ def validate(subject: Subject) -> Verdict:
         )
     named = queue not in {"", DEFAULT, ROOT}
     unchecked = named and queues is None and case.operation == "CREATE"
-    warnings = (QUEUES_UNKNOWN,) if unchecked else ()
-    return Verdict(warnings=(*warnings, *rules.warnings(case), *long_durations(case)))
+    missing = missing_priority_classes(case, rules.priority_classes(case))
+    warnings = (
+        *((QUEUES_UNKNOWN,) if unchecked else ()),
+        *rules.warnings(case),
+        *(missing_class_warning(case, name) for name in missing),
+        *long_durations(case),
+    )
+    return Verdict(
+        warnings=warnings,
+        missing_queue=queue if lacking and warnings else "",
+        missing_classes=missing,
+    )
 
 
 def _name_of(candidate: JsonObject) -> str:

@@ -85,5 +85,6 @@ RULES = KindRules(
     operations=("CREATE", "UPDATE"),
     is_ours=_is_ours,
     conditions=only_changes_of_spec,
+    queue=lambda candidate: text_at(candidate, "spec", "jobTemplate", "spec", "queue"),
     warnings=_warnings,
 )

@@ -13,7 +13,7 @@ from services.admission_webhook.core.admission import Subject
 from services.admission_webhook.core.parts import as_object, member
 from services.admission_webhook.core.review import AdmissionRequest, plain_object
 from services.admission_webhook.core.rules import Case
-from shared.contracts.questions import FitAnswer, FitRequest
+from shared.contracts.questions import FitAnswer, FitRequest, impossible_words
 from shared.dialects.discovery import dialect_of
 from shared.dialects.protocol import ReadingContext
 from shared.dialects.workloads import declared, template_pod
@@ -53,7 +53,8 @@ def advice_warnings(answer: FitAnswer, *, namespace: str, dry_run: bool) -> tupl
     """
     if not answer.ever:
         reason = answer.sentence or "no set of nodes of this cluster could hold it"
-        return (_warning(f"this gang can never run here: {reason}"),)
+        words = impossible_words(needs_nodes=answer.needs_nodes)
+        return (_warning(f"this gang {words}: {reason}"),)
     if not dry_run:
         return ()
     if answer.fits:

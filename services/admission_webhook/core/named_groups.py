@@ -18,6 +18,7 @@ from services.admission_webhook.core.parts import (
 from services.admission_webhook.core.suggestions import one_typing_error_apart
 from services.admission_webhook.core.warnings import has_controller
 from shared.kube.resources import DEPLOYMENTS, JOBS_BATCH, PODS, REPLICA_SETS, STATEFUL_SETS
+from shared.model.gang_keys import has_objects
 from shared.model.objects import GROUP_NAME_SCOPE
 
 #: Workloads whose controllers create pods of `spec.template` and no PodGroup.
@@ -52,6 +53,9 @@ def named_group(subject: Subject, *, dry_run: bool = False) -> NamedGroup | None
         return None
     declared, _ = read_declaration(pod)
     if declared is None or declared.self_declared:
+        return None
+    if not has_objects(declared.scope):
+        # Another pod declares it, such as the driver of an application.
         return None
     # No object can have another name, and the names become parts of a path.
     if names.subdomain(declared.group_name) or names.label(case.namespace):

@@ -11,7 +11,6 @@ from services.admission_webhook.core.rules import (
     rules_of_dialect,
 )
 from services.admission_webhook.core.suggestions import did_you_mean
-from services.admission_webhook.core.warnings import missing_priority_classes
 from shared.dialects import incubator, sigs, volcano
 from shared.dialects.field_checks import Findings
 from shared.dialects.protocol import FieldError
@@ -59,8 +58,8 @@ def _violations_volcano(case: Case) -> list[FieldError]:
     return findings.errors
 
 
-def _warnings(case: Case) -> tuple[str, ...]:
-    return missing_priority_classes(case, [text_at(case.candidate, "spec", "priorityClassName")])
+def _priority_classes(case: Case) -> tuple[str, ...]:
+    return (text_at(case.candidate, "spec", "priorityClassName"),)
 
 
 RULES = (
@@ -69,7 +68,7 @@ RULES = (
             resource=resource,
             defaults=_default_queue,
             violations=rules_of_dialect(dialect, "PodGroup"),
-            warnings=_warnings,
+            priority_classes=_priority_classes,
             operations=("CREATE", "UPDATE"),
             conditions=only_changes_of_spec,
         )
@@ -82,7 +81,7 @@ RULES = (
         resource=PODGROUPS_VOLCANO,
         defaults=_queue_of_namespace,
         violations=_violations_volcano,
-        warnings=_warnings,
+        priority_classes=_priority_classes,
         queue=lambda candidate: text_at(candidate, "spec", "queue"),
     ),
 )

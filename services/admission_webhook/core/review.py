@@ -89,8 +89,10 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     errors: tuple[FieldError, ...] = ()
     patch: tuple[PatchOperation, ...] = ()
     warnings: tuple[str, ...] = ()
-    #: Name of a queue that an error reports missing; it may have been created a moment ago.
+    #: Name of a queue that an error or a warning reports missing; it may have been created a moment
+    #: ago. The same for PriorityClasses.
     missing_queue: str = ""
+    missing_classes: tuple[str, ...] = ()
     #: Name of a queue that an error reports to have children; they may have been deleted a moment
     #: ago.
     parent_queue: str = ""

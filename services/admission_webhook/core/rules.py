@@ -1,6 +1,6 @@
 """The input of a rule (`Case`), and the set of rules of one kind (`KindRules`)."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 
@@ -67,9 +67,12 @@ class KindRules(msgspec.Struct, frozen=True, kw_only=True):
     #: Match condition of the mutating webhook for the given resource groups; None: `conditions`
     #: apply. "" leaves the kind out of the mutating webhook.
     membership: Callable[[ResourceGroups], str] | None = None
-    #: Name of the queue that must exist; "" where the object names none.
+    #: Name of the queue that must exist, or has to when its Jobs are created; "" where the object
+    #: names none.
     queue: Callable[[JsonObject], str] = lambda _: ""
-    #: Warnings about a valid object.
+    #: Names of the PriorityClasses that the object uses, "" among them.
+    priority_classes: Callable[[Case], Iterable[str]] = lambda _: ()
+    #: Further warnings about a valid object.
     warnings: Callable[[Case], tuple[str, ...]] = lambda _: ()
     #: Nothing of the object is validated: a dry run gets the planner's advice, a creation gets
     #: `warnings`.

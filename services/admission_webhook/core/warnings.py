@@ -23,17 +23,18 @@ from shared.dialects.scheduler_choice import name_for_pods
 _UNREAD_MARKS_MAX: Final = 3
 
 
-def missing_priority_classes(case: Case, names: Sequence[str]) -> tuple[str, ...]:
-    """A warning for each of the names that no PriorityClass has, when an object is created."""
+def missing_priority_classes(case: Case, names: Iterable[str]) -> tuple[str, ...]:
+    """Those of the names that no PriorityClass has, when an object is created."""
     known = case.known.priority_classes
     if known is None or case.operation != "CREATE":
         return ()
-    missing = (name for name in dict.fromkeys(names) if name and name not in known)
-    return tuple(
-        f'tutti: there is no PriorityClass "{name[:63]}"{did_you_mean(name, known)}: '
-        "create it first"
-        for name in missing
-    )
+    return tuple(name for name in dict.fromkeys(names) if name and name not in known)
+
+
+def missing_class_warning(case: Case, name: str) -> str:
+    """The warning about a name that no PriorityClass has."""
+    near = did_you_mean(name, case.known.priority_classes or ())
+    return f'tutti: there is no PriorityClass "{name[:63]}"{near}: create it first'
 
 
 def misdirected_pods(pods: Iterable[JsonObject], case: Case) -> tuple[str, ...]:

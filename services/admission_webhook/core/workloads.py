@@ -21,10 +21,7 @@ from services.admission_webhook.core.rules import (
     quoted,
     string_literal,
 )
-from services.admission_webhook.core.warnings import (
-    misdirected_pods,
-    missing_priority_classes,
-)
+from services.admission_webhook.core.warnings import misdirected_pods
 from shared.dialects.owner_kinds import OWNER_KINDS
 from shared.dialects.pod_vocabulary import pod_vocabulary
 from shared.dialects.protocol import JsonObject
@@ -79,11 +76,14 @@ def _is_relevant(case: Case) -> bool:
 
 
 def _warnings(case: Case) -> tuple[str, ...]:
-    """Warnings about the scheduler names and PriorityClasses in its pod templates."""
-    named = [text_at(one, "spec", "priorityClassName") for one in _templates(case.candidate)]
-    missing = missing_priority_classes(case, named) if _is_ours(case) else ()
+    """Warnings about the scheduler names in its pod templates, and about its annotations."""
     noted = gang_annotations.warnings_of_workload(case, _pod_templates(case.candidate))
-    return (*_misspelt(case), *missing, *_misdirected(case), *noted)
+    return (*_misspelt(case), *_misdirected(case), *noted)
+
+
+def _priority_classes(case: Case) -> Iterator[str]:
+    for one in _templates(case.candidate) if _is_ours(case) else ():
+        yield text_at(one, "spec", "priorityClassName")
 
 
 def _conditions(names: tuple[str, ...]) -> Conditions:
@@ -159,6 +159,7 @@ RULES = tuple(
         resource=resource,
         is_ours=_is_relevant,
         conditions=_conditions,
+        priority_classes=_priority_classes,
         warnings=_warnings,
         is_advisory=True,
     )

@@ -17,6 +17,7 @@ from shared.contracts.visibility import (
     DecisionStatus,
     ObjectMeta,
 )
+from shared.model.gang_titles import gang_title
 
 #: Decisions that are kept; a busy cluster makes some thousands an hour.
 DECISIONS_MAX: Final = 10_000
@@ -62,10 +63,10 @@ class DecisionHistory:
     def __len__(self) -> int:
         return len(self._kept)
 
-    def take(self, seq: int, decision: Act) -> None:
-        """The next decision of the log."""
+    def take(self, seq: int, decision: Act, owner: str = "") -> None:
+        """The next decision of the log; `owner`: the object that its gang's user created."""
         self.seq = seq
-        made = _Kept(decision=build_decision(seq, decision))
+        made = _Kept(decision=build_decision(seq, decision, owner))
         self._kept.append(made)
         status = made.decision.status
         self._pods += len(status.pods)
@@ -118,8 +119,8 @@ def _with_ends(decision: Decision, ends: Mapping[str, tuple[datetime, str]]) -> 
     )
 
 
-def build_decision(seq: int, decision: Act) -> Decision:
-    """The object of a decision, with all that it contains."""
+def build_decision(seq: int, decision: Act, owner: str = "") -> Decision:
+    """The object of a decision, with all that it contains; `owner` as in `Gang`."""
     if isinstance(decision, GangDecision):
         bound = decision.bindings
         pods = tuple(
@@ -147,6 +148,7 @@ def build_decision(seq: int, decision: Act) -> Decision:
             action="Bind" if action == "Bind" else "Evict",
             gang=decision.gang,
             gang_id=decision.gang_id,
+            title=gang_title(decision.gang.partition("/")[2], owner),
             time=at,
             attempt=decision.attempt,
             reason=reason,
@@ -176,7 +178,7 @@ def decision_cells(decision: Decision, now_ms: int) -> tuple[str | int, ...]:
     return (
         decision.metadata.name,
         status.action,
-        status.gang.partition("/")[2],
+        status.title,
         status.count,
         status.attempt,
         status.reason,

@@ -28,6 +28,7 @@ from shared.contracts.visibility import (
     RoleStatus,
 )
 from shared.kube.quantities import format_quantity
+from shared.model.gang_titles import gang_title
 from shared.model.objects import Pod
 from shared.visible_objects import NODES_MAX, named_gangs
 
@@ -68,6 +69,7 @@ def build_gang(
         status=GangStatus(
             phase="Completed" if verdict.phase == "Gone" else verdict.phase,
             owner=owner,
+            title=gang_title(name, owner),
             queue=verdict.queue,
             dialect=verdict.dialect,
             min_member=verdict.min_member,

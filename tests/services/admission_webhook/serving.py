@@ -1,7 +1,7 @@
 """A review server over TLS for tests, with queues and advice made of memory or real ones."""
 
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from io import BytesIO
 from pathlib import Path
@@ -43,6 +43,9 @@ class MemoryQueues(ReferenceFollower):
         self.later: list[Queue] = []
         #: Queues that are gone when a review waits for that.
         self.ended: list[Queue] = []
+        #: PriorityClasses; those in `later_classes` appear when a review waits for them.
+        self.classes: frozenset[str] | None = None
+        self.later_classes: frozenset[str] = frozenset()
         self.waited: list[str] = []
         self.of_namespaces: dict[str, str] = {}
 
@@ -59,7 +62,7 @@ class MemoryQueues(ReferenceFollower):
     @property
     @override
     def priority_classes(self) -> frozenset[str] | None:
-        return None
+        return self.classes
 
     @override
     async def wait_for_queue(self, name: str, timeout_s: float) -> bool:
@@ -67,6 +70,13 @@ class MemoryQueues(ReferenceFollower):
         assert self.known is not None
         self.known += self.later
         return any(queue.name == name for queue in self.later)
+
+    @override
+    async def wait_for_classes(self, names: Collection[str], timeout_s: float) -> bool:
+        self.waited += names
+        assert self.classes is not None
+        self.classes |= self.later_classes
+        return self.classes.issuperset(names)
 
     @override
     async def wait_for_no_children(self, name: str, timeout_s: float) -> bool:

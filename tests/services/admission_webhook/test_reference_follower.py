@@ -109,6 +109,21 @@ async def test_a_queue_is_waited_for_and_not_longer_than_said(nats_server: NatsS
         assert not await follower.wait_for_queue("never", 0.02)
 
 
+async def test_a_priority_class_is_waited_for_and_not_longer_than_said(
+    nats_server: NatsServer,
+) -> None:
+    async with a_watcher(nats_server.url) as watcher, a_follower(nats_server.url) as follower:
+        await eventually(lambda: follower.queues is not None)
+        async with asyncio.TaskGroup() as tasks:
+            waiting = tasks.create_task(follower.wait_for_classes(("one", "two"), 5))
+            for name in ("one", "two"):
+                await watcher.change_priority_classes(
+                    PriorityClass(uid=f"u-{name}", name=name, resource_version=1)
+                )
+        assert waiting.result()
+        assert not await follower.wait_for_classes(("one", "never"), 0.02)
+
+
 async def test_the_end_of_a_queues_children_is_waited_for(nats_server: NatsServer) -> None:
     async with a_watcher(nats_server.url) as watcher, a_follower(nats_server.url) as follower:
         await watcher.change(volcano_queue("parent"))

@@ -14,7 +14,7 @@ from services.admission_webhook.core.admission import Subject, validate
 from services.admission_webhook.core.configurations import probe_object
 from services.admission_webhook.core.review import Verdict
 from shared.contracts.questions import FitAnswer
-from shared.kube.resources import CONFIGMAPS
+from shared.kube.resources import CONFIGMAPS, CRONJOBS_VOLCANO
 from shared.runtime.guarded_server import BODY_BYTES_MAX
 from tests.services.admission_webhook.reviews import (
     a_job,
@@ -127,6 +127,37 @@ async def test_without_queues_the_answer_is_yes_with_a_warning(webhook: Webhook)
     response = await webhook.validate(review(a_job(a_task(), queue="any")))
     assert response["allowed"]
     assert "not known" in response["warnings"][0]
+
+
+async def test_a_class_that_was_created_right_before_the_object_is_not_reported_missing(
+    webhook: Webhook,
+) -> None:
+    """Also if its queue was, too."""
+    webhook.queues.classes = frozenset()
+    webhook.queues.later_classes = frozenset({"high"})
+    webhook.queues.later = [volcano_queue("new")]
+    job = defaulted(a_job(a_task(), queue="new", priorityClassName="high"))
+    assert "warnings" not in await webhook.validate(review(job))
+    assert webhook.queues.waited == ["new", "high"]
+    other = defaulted(a_job(a_task(), priorityClassName="higt"))
+    (warning,) = (await webhook.validate(review(other)))["warnings"]
+    assert warning.startswith('tutti: there is no PriorityClass "higt" (did you mean "high"?)')
+
+
+async def test_a_queue_that_was_created_right_before_the_cronjob_is_not_reported_missing(
+    webhook: Webhook,
+) -> None:
+    spec = a_job(a_task(), queue="new", minAvailable=1)["spec"]
+    cronjob = {
+        "apiVersion": CRONJOBS_VOLCANO.api_version,
+        "kind": "CronJob",
+        "metadata": {"name": "nightly"},
+        "spec": {"schedule": "* * * * *", "jobTemplate": {"spec": spec}},
+    }
+    (warning,) = (await webhook.validate(review(cronjob)))["warnings"]
+    assert "unable to find job queue" in warning
+    webhook.queues.later = [volcano_queue("new")]
+    assert "warnings" not in await webhook.validate(review(cronjob))
 
 
 async def test_a_gang_that_can_never_run_is_warned_of_and_not_refused(webhook: Webhook) -> None:

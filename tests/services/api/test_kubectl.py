@@ -92,7 +92,7 @@ async def test_kubectl_prints_tables_pages_and_objects(
     wide = (await scene.kubectl("get", "gangs", "-A", "-o", "wide")).splitlines()
     assert wide[0].split() == [
         *("NAMESPACE", "NAME", "PHASE", "RUNNING", "MINIMUM", "QUEUE", "REASON", "AGE"),
-        *("OWNER", "API", "NODES", "MESSAGE"),
+        *("GANG", "API", "NODES", "MESSAGE"),
     ]
     assert wide[2].split()[:7] == [second, "large", "Inqueue", "0/3", "3", "default", "QueueOrder"]
     assert wide[2].endswith("<none>   2 gangs are ahead")

@@ -179,6 +179,31 @@ async def test_trace_has_decisions_conditions_and_why_a_gang_waits(
     assert "no gang b/none is known" in missing.stderr
 
 
+async def test_trace_has_nothing_of_a_former_gang_of_the_same_name(
+    typed: Typed, serving: Serving
+) -> None:
+    """Its decisions have another id, and were made before the gang of today was seen."""
+    for seq, gang_id, at_ms in ((7, "former", -60_000), (8, "b-second", 5_000)):
+        decision = EvictionDecision(
+            epoch=1,
+            gang="b/second",
+            gang_id=gang_id,
+            attempt=1,
+            via="eviction",
+            reason="Preempted",
+            why=f"by {gang_id}",
+            victims=(Victim(namespace="b", name="second-0", uid=gang_id),),
+            trace_id="",
+            cycle=Cycle(
+                cluster_seq=1, outcomes_seq=1, now_ms=FIRST_SEEN_MS + at_ms, configuration=""
+            ),
+        )
+        serving.state.take_decision(seq, decision)
+    text = await typed("trace", "second", "-n", "b")
+    assert "by b-second" in text.stdout
+    assert "by former" not in text.stdout
+
+
 async def test_a_cluster_without_the_api_and_without_tutti_up_is_named_with_both_remedies(
     typed: Typed,
 ) -> None:

@@ -3,6 +3,8 @@
 from datetime import UTC, datetime
 from typing import Literal
 
+import msgspec
+
 from shared.contracts.visibility import (
     API_VERSION,
     DecidedPod,
@@ -118,3 +120,35 @@ def test_what_ended_before_the_period_is_not_in_it() -> None:
     decisions = [decision(10, "done", pod("d1", "n1", 20, "Succeeded"))]
     found = api_history(decisions, [], from_ms=ms(30), to_ms=ms(60))
     assert found.history.stays == ()
+
+
+def test_a_gang_does_not_inherit_what_its_predecessor_of_the_same_name_did() -> None:
+    """The predecessor's pods ended before this service started, so that their end is not known."""
+    decisions = [decision(10, "a", pod("p1", "n1")), decision(60, "a", pod("p2", "n1"))]
+    decisions = [with_id(one, gang_id) for one, gang_id in zip(decisions, ("1", "2"), strict=True)]
+    present = gang("a", "Running", 50, "n1")
+    present = msgspec.structs.replace(
+        present, metadata=msgspec.structs.replace(present.metadata, uid="2")
+    )
+    found = api_history(decisions, [present], from_ms=ms(0), to_ms=ms(100))
+    assert [(one.began_ms, one.ended_ms) for one in found.history.stays] == [(ms(60), 0)]
+    assert [(one.began_ms, one.ended_ms) for one in found.history.waits] == [(ms(50), ms(60))]
+    assert found.left_out == 1
+
+
+def with_id(one: Decision, gang_id: str) -> Decision:
+    return msgspec.structs.replace(one, status=msgspec.structs.replace(one.status, gang_id=gang_id))
+
+
+def test_gangs_have_their_names_for_users_also_when_they_are_gone() -> None:
+    name = "second-a843473f-2a42-4665-8d18-7da12094861f"
+    one = gang(name, "Inqueue", 20)
+    present = msgspec.structs.replace(
+        one, status=msgspec.structs.replace(one.status, title="job/second")
+    )
+    gone = decision(10, f"first-{name[7:]}", pod("p1", "n1", 15, "Succeeded"))
+    gone = msgspec.structs.replace(
+        gone, status=msgspec.structs.replace(gone.status, title="job/first")
+    )
+    found = api_history([gone], [present], from_ms=ms(0), to_ms=ms(100))
+    assert found.history.gangs == ["a/job/first", "a/job/second"]

@@ -75,3 +75,11 @@ def test_the_fullest_come_first_and_those_without_the_resource_last() -> None:
     assert [one.name for one in by_share(found, "cpu")] == ["full", "half", "empty"]
     assert [one.name for one in by_share(found, "nvidia.com/gpu")] == ["half", "empty", "full"]
     assert [one.state for one in found if one.name == "full"] == ["NotReady,cordoned"]
+
+
+def test_gangs_have_their_names_for_users() -> None:
+    name = "second-a843473f-2a42-4665-8d18-7da12094861f"
+    nodes, pods = [node("n1", "4")], [pod("a", "n1", gang=name)]
+    assert uses(nodes, pods)[0].gangs == ("team/second",), "without Tutti's API"
+    titles = {("team", name): "job/second"}
+    assert uses(nodes, pods, titles)[0].gangs == ("team/job/second",)

@@ -267,6 +267,14 @@ def test_a_gang_with_neither_pods_nor_a_group_waits_for_their_controller() -> No
     assert answer().sentence.startswith("TFJob train has no pods and no PodGroup yet")
 
 
+def test_a_job_of_another_scheduler_does_not_wait_for_tutti() -> None:
+    found = answer(foreign_scheduler="my-scheduler")
+    assert found.sentence.startswith(
+        "TFJob train names the scheduler my-scheduler, which Tutti does not serve"
+    )
+    assert found.state == "not-ours"
+
+
 QUOTA = 'FailedCreate: pods "a" is forbidden: exceeded quota: compute, requested: cpu=9'
 
 
@@ -385,6 +393,9 @@ def test_without_an_active_planner_the_answer_begins_with_a_warning() -> None:
     )
     assert found.planner.lives is False
     assert found.sentence == "podgroup/g waits: no room"
+    stopped = answer(*PENDING, groups=(), planner=PlannerLiveness(state="missing"))
+    assert "was stopped or has not run here yet" in stopped.warning
+    assert "ever" not in stopped.warning
     unseen = PlannerLiveness(detail="no right")
     found = answer(*PENDING, groups=(gang("Inqueue", "no room"),), planner=unseen)
     assert (found.warning, found.planner.lives) == ("", None)

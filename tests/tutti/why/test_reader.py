@@ -356,3 +356,27 @@ async def test_the_command_prints_the_verdict_that_stands_on_the_group(
     missing = await asyncio.to_thread(CliRunner().invoke, main, ["why", "pod/no", *arguments[2:]])
     assert missing.exit_code == 1
     assert "tutti: no no in namespace" in missing.stderr
+
+
+async def test_a_namespace_that_does_not_exist_is_named(control_plane: ControlPlane) -> None:
+    async with KubeClient(await load(str(control_plane.admin_kubeconfig))) as client:
+        for word in ("job", "", "gang"):
+            with pytest.raises(Refusal, match=r"^namespace nowhere does not exist$"):
+                await NamespaceReader(client, "nowhere", ["volcano"]).read(word, "train")
+
+
+async def test_a_volcano_job_of_a_scheduler_that_is_not_served_is_not_ours(
+    api: RawClient, reader: NamespaceReader, namespace: str
+) -> None:
+    for name, scheduler in (("theirs", "my-scheduler"), ("ours", "volcano")):
+        await api.create(
+            f"/apis/batch.volcano.sh/v1alpha1/namespaces/{namespace}/jobs",
+            {
+                "apiVersion": "batch.volcano.sh/v1alpha1",
+                "kind": "Job",
+                "metadata": {"name": name},
+                "spec": {"minAvailable": 2, "schedulerName": scheduler, "tasks": TASKS},
+            },
+        )
+    assert (await reader.read("vcjob", "theirs")).foreign_scheduler == "my-scheduler"
+    assert (await reader.read("vcjob", "ours")).foreign_scheduler == ""

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 from rich.console import Console
 
-from shared.contracts.verdicts import Condition, ShapeReport
+from shared.contracts.verdicts import Condition, Reason, ShapeReport
 from tutti.why.explanation import Answer, GangAnswer
 from tutti.why.view import show
 
@@ -74,3 +74,22 @@ def test_gangs_ahead_are_listed_apart_from_gangs_that_use_the_missing_capacity()
     assert ["ahead", "1:", "first"] in lines
     assert ["held", "by", "7:", "old,", "older"] in lines
     assert ["…", "and", "2,799", "more", "roles", "and", "shapes"] in lines
+
+
+def test_an_amount_is_printed_in_the_units_of_the_sentence() -> None:
+    cpu = Reason(reason="Insufficient cpu", count=4, resource="cpu", short=17_000)
+    memory = Reason(reason="CapabilityExceeded", resource="memory", short=3 << 30)
+    gang = GangAnswer(
+        gang="team/g",
+        state="waiting",
+        sentence="waits: 17 more cpu needed",
+        shapes=(ShapeReport(role="worker", wanted=2, fit=1, nodes=4, reasons=(cpu,)),),
+        quota=(memory,),
+    )
+    answer = Answer(
+        asked="job/g", namespace="team", sentence="waits", state="waiting", gangs=(gang,)
+    )
+    output = io.StringIO()
+    show(answer, Console(file=output, width=200), datetime.now(UTC))
+    assert "4 nodes: Insufficient cpu (cpu short by 17)" in output.getvalue()
+    assert "CapabilityExceeded (memory short by 3Gi)" in output.getvalue()

@@ -1,5 +1,7 @@
 """The rules of Volcano Jobs: which Jobs are ours, and their defaults, violations and warnings."""
 
+from collections.abc import Iterator
+
 from services.admission_webhook.core import scheduler_names
 from services.admission_webhook.core.jobs import defaults, validation
 from services.admission_webhook.core.parts import text_at
@@ -13,7 +15,6 @@ from services.admission_webhook.core.rules import (
 )
 from services.admission_webhook.core.scheduler_names import VOLCANO, job_scheduler
 from services.admission_webhook.core.warnings import (
-    missing_priority_classes,
     task_templates,
     unread_marks_of_job,
 )
@@ -61,13 +62,15 @@ def _violations(case: Case) -> list[FieldError]:
 def _warnings(case: Case) -> tuple[str, ...]:
     if not _is_ours(case):
         return scheduler_names.of_job(case)
-    job = case.candidate
-    # The API server would refuse pods whose PriorityClass does not exist.
-    classes = [
-        text_at(job, "spec", "priorityClassName"),
-        *(text_at(one, "spec", "priorityClassName") for one in task_templates(job)),
-    ]
-    return (*unread_marks_of_job(case), *missing_priority_classes(case, classes))
+    return unread_marks_of_job(case)
+
+
+def _priority_classes(case: Case) -> Iterator[str]:
+    """Those of its pods, which the API server would refuse if one did not exist."""
+    if _is_ours(case):
+        yield text_at(case.candidate, "spec", "priorityClassName")
+        for one in task_templates(case.candidate):
+            yield text_at(one, "spec", "priorityClassName")
 
 
 RULES = KindRules(
@@ -78,5 +81,6 @@ RULES = KindRules(
     is_ours=_is_relevant,
     conditions=_conditions,
     queue=lambda candidate: text_at(candidate, "spec", "queue"),
+    priority_classes=_priority_classes,
     warnings=_warnings,
 )

@@ -132,6 +132,17 @@ class Session:
         #: Position in the nodes' changes that the totals are of.
         self._totals_at: int | None = None
 
+    def on_empty_nodes(self) -> "Session":
+        """A session for the same nodes without any pods, as if all were in service, to check what
+        they could ever hold.
+        """
+        nodes = self.node_capacity.nodes
+        in_service = nodes.in_service()
+        masks = self.fits.masks
+        if in_service is not nodes:
+            masks = Masks(in_service, masks.filters)
+        return Session(self.node_capacity.emptied(), self.shapes, masks, self.policies)
+
     def begin(self, pods_in_flight: int = 0, in_flight_max: int = 0) -> None:
         """Begin a cycle with full budgets, and with this many pods decided and not bound yet; at
         most `in_flight_max` may be (0: any number).

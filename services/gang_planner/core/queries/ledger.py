@@ -5,6 +5,7 @@ answer.
 """
 
 from collections.abc import Iterable, Iterator
+from heapq import nsmallest
 from typing import Final
 
 from services.gang_planner.core.placement.session import Session
@@ -15,6 +16,7 @@ from services.gang_planner.core.state.planner_state import State
 from services.gang_planner.core.state.pod_shapes import ShapeEntry
 from services.gang_planner.core.state.queued_demand import QueuedDemand
 from services.gang_planner.core.state.queues import QueueEntry
+from services.gang_planner.core.state.titles import title_of
 from services.gang_planner.core.verdicts.quota_messages import fault_in_words
 from shared.contracts import codec
 from shared.contracts.questions import (
@@ -40,8 +42,8 @@ _QUEUES_BYTES_MAX: Final = PAGE_BYTES_MAX // 2
 
 
 def ledger(state: State, session: Session, after: str = "") -> LedgerAnswer:
-    """A page of the amounts of queues that exist or that gangs name, sorted by name: those with
-    names greater than `after`.
+    """A page of the amounts of queues that exist or that gangs name which have not ended, sorted by
+    name: those with names greater than `after`.
     """
     session.begin()
     state.queues.limit(state.nodes.changes.position, lambda: session.totals)
@@ -52,9 +54,12 @@ def ledger(state: State, session: Session, after: str = "") -> LedgerAnswer:
         if line is not None and not gang.silent:
             line.count(state, gang, demand)
     fair_share.share_out(state, session, demand)
-    waits = _waiting(state, demand)
-    names = sorted(name for name in lines if name > after)
-    queues = _page(lines[name].summary(state, session, waits.get(name, {})) for name in names)
+    waits, promises = _waiting(state, demand), _promises(state)
+    names = sorted(name for name, line in lines.items() if name > after and line.is_listed)
+    queues = _page(
+        lines[name].summary(state, session, waits.get(name, {}), promises.get(name, {}))
+        for name in names
+    )
     return LedgerAnswer(
         queues=queues,
         shared=session.policies.deserve is not None,
@@ -105,20 +110,44 @@ def _waiting(state: State, demand: QueuedDemand) -> dict[str, dict[int, int]]:
     return waits
 
 
+def _promises(state: State) -> dict[str, dict[int, int]]:
+    """Minima of admitted gangs of which no member is placed, by queue name and resource row,
+    including each queue's subtree.
+
+    A standby's `QueueEntry.promised` is not used: only cycles withdraw a promise when its gang is
+    placed.
+    """
+    promises: dict[str, dict[int, int]] = {}
+    for gang in state.gangs.gangs.values():
+        promised = gang.queue.promises.get(gang.gang_id)
+        if promised is None or gang.history.started or gang.have():
+            continue
+        for entry in gang.queue.chain:
+            of_queue = promises.setdefault(entry.name, {})
+            for row, amount in promised.items():
+                of_queue[row] = of_queue.get(row, 0) + amount
+    return promises
+
+
 class _Line:
     """Counts the gangs of one queue."""
 
     def __init__(self, entry: QueueEntry) -> None:
         self._entry = entry
+        self._gangs = 0
         self._running = 0
         self._waiting = 0
         self._outside = 0
         self._owed: dict[int, int] = {}
-        self._holders: list[tuple[int, str]] = []
+        self._holders: list[tuple[int, str, Gang]] = []
         self._reservations: list[LedgerReservation] = []
 
     def count(self, state: State, gang: Gang, demand: QueuedDemand) -> None:
-        """Count one gang of the queue, and add its demand to `demand`."""
+        """Count one gang of the queue, unless it has ended, and add its demand to `demand`."""
+        holds = state.holds.of(gang)
+        if (gang.completed or gang.history.started) and not (gang.held or gang.waiting or holds):
+            return
+        self._gangs += 1
         self._running += gang.history.started
         self._outside += not gang.admitted
         waiting = [
@@ -129,8 +158,7 @@ class _Line:
             if self._entry.queue is not None and self._entry.fault is None:
                 demand.add(self._entry.name, waiting, 1)
         if gang.held:
-            self._holders.append((-sum(gang.held.values()), gang.full_name))
-        holds = state.holds.of(gang)
+            self._holders.append((-sum(gang.held.values()), gang.full_name, gang))
         for hold in holds:
             for row, amount in hold.shape.pairs:
                 self._owed[row] = self._owed.get(row, 0) + amount
@@ -139,13 +167,22 @@ class _Line:
         if kept:
             self._reservations += _reservations(state, gang, kept)
 
-    def summary(self, state: State, session: Session, waits: dict[int, int]) -> LedgerQueue:
-        """The queue's entry in the ledger; `waits` is its demand by resource row."""
+    @property
+    def is_listed(self) -> bool:
+        """Whether the queue exists, or a gang that has not ended names it."""
+        return self._entry.queue is not None or self._gangs > 0
+
+    def summary(
+        self, state: State, session: Session, waits: dict[int, int], promises: dict[int, int]
+    ) -> LedgerQueue:
+        """The queue's entry in the ledger; `waits` is its demand by resource row, `promises` what
+        was promised to its gangs.
+        """
         entry = self._entry
         names = state.resources.names
         sums = (
             entry.used,
-            entry.promised,
+            promises,
             entry.capability,
             entry.guarantee,
             entry.declared,
@@ -154,7 +191,7 @@ class _Line:
         )
         rows = {row for one in sums for row, amount in one.items() if amount}
         amounts = tuple(
-            self._amount(row, names[row], waits)
+            self._amount(row, names[row], waits, promises)
             for row in sorted(rows, key=lambda row: names[row])[:_RESOURCES_MAX]
         )
         queue = entry.queue
@@ -171,19 +208,24 @@ class _Line:
             waiting=self._waiting,
             outside=self._outside,
             amounts=amounts,
-            holders=tuple(name for _, name in sorted(self._holders)[:_HOLDERS_MAX]),
+            holders=tuple(
+                title_of(state, gang)
+                for _, _, gang in nsmallest(_HOLDERS_MAX, self._holders, _order)
+            ),
             why=_why(entry, amounts, shares=session.policies.deserve is not None),
             reservations=tuple(sorted(self._reservations, key=_by_end)[:_RESERVATIONS_MAX]),
             reservations_count=len(self._reservations),
         )
 
-    def _amount(self, row: int, name: str, waits: dict[int, int]) -> LedgerAmount:
+    def _amount(
+        self, row: int, name: str, waits: dict[int, int], promises: dict[int, int]
+    ) -> LedgerAmount:
         entry = self._entry
         return LedgerAmount(
             resource=name,
             used=entry.used.get(row, 0),
             wanted=waits.get(row, 0),
-            promised=entry.promised.get(row, 0),
+            promised=promises.get(row, 0),
             owed=self._owed.get(row, 0),
             deserved=entry.deserved.get(row),
             guarantee=entry.guarantee.get(row, 0),
@@ -196,6 +238,7 @@ def _reservations(
 ) -> Iterator[LedgerReservation]:
     """One for each reason, of the gang's reservations as (reason, shape, end)."""
     names = state.resources.names
+    title = title_of(state, gang)
     by_reason: dict[str, list[tuple[ShapeEntry, int]]] = {}
     for reason, shape, until_ms in kept:
         by_reason.setdefault(reason, []).append((shape, until_ms))
@@ -205,12 +248,16 @@ def _reservations(
             for row, amount in shape.pairs:
                 amounts[names[row]] = amounts.get(names[row], 0) + amount
         yield LedgerReservation(
-            gang=gang.full_name,
+            gang=title,
             reason=reason,
             amounts=tuple(sorted(amounts.items())[:_RESOURCES_MAX]),
             count=len(rows),
             until_ms=max(until_ms for _, until_ms in rows),
         )
+
+
+def _order(holder: tuple[int, str, Gang]) -> tuple[int, str]:
+    return holder[:2]
 
 
 def _by_end(one: LedgerReservation) -> tuple[int, str, str]:

@@ -28,6 +28,7 @@ from services.gang_planner.core.state.planner_state import State
 from services.gang_planner.core.state.pod_shapes import ShapeEntry
 from services.gang_planner.core.state.queues import DEFAULT, QueueEntry
 from services.gang_planner.core.state.sub_gangs import without_missing
+from services.gang_planner.core.state.titles import title_of
 from services.gang_planner.core.verdicts.member_messages import unsupported_words
 from services.gang_planner.core.verdicts.pending_reason import Explainer
 from shared.contracts.fit_rules import FIT_SHAPES_MAX, broken_rule, too_many_shapes
@@ -102,15 +103,15 @@ class Asker:
             words = "does not exist" if queue.queue is None else "is not open"
             sentence = f"queue {queue.name} {words}"
             return FitAnswer(fits=False, ever=True, sentence=sentence, refused=True)
-        now = _Trial(shown, self._policies, need)
+        now = _Trial(shown, _session(shown, self._policies), need)
         if now.holds(queue.scratch(keep_used=True)):
             return FitAnswer(fits=True, ever=True, where=now.where())
+        session = now.session.on_empty_nodes()
         empty = copy.copy(shown)
-        empty.node_capacity = state.node_capacity.emptied()
-        ever = _Trial(empty, self._policies, need)
+        empty.node_capacity = session.node_capacity
+        ever = _Trial(empty, session, need)
         if not ever.holds(queue.scratch(keep_used=False)):
-            sentence = f"even on empty nodes: {ever.sentence(queue)}"
-            return FitAnswer(fits=False, ever=False, sentence=sentence)
+            return ever.refusal(queue)
         answer = FitAnswer(fits=False, ever=True, sentence=now.sentence(queue))
         return self._displacing(answer, now, gang, need)
 
@@ -139,7 +140,10 @@ class Asker:
         found = displaced(now.state, now.session, gang, need, self._actions, self._now_ms)
         if found is None:
             return answer
-        counts = Counter(one.gang.full_name if one.gang else "" for one in found.victims)
+        counts = Counter[str]()
+        gangs = Counter(one.gang for one in found.victims)
+        for one, count in gangs.items():
+            counts["" if one is None else title_of(self._state, one)] += count
         victims = tuple(sorted(counts.items(), key=_most_first)[:_DISPLACED_MAX])
         return msgspec.structs.replace(answer, displaces=victims, displaces_by=found.kind)
 
@@ -177,13 +181,12 @@ def _ranked(state: State, pod: Pod) -> Pod:
 
 
 class _Trial:
-    """An attempt to place a need on one node capacity."""
+    """An attempt to place a need on one node capacity, which is that of `state` and `session`."""
 
-    def __init__(self, state: State, policies: PolicySet, need: Need) -> None:
-        masks = Masks(state.nodes, policies.node_filters)
+    def __init__(self, state: State, session: Session, need: Need) -> None:
         self.state = state
+        self.session = session
         self._need = need
-        self.session = Session(state.node_capacity, state.shapes, masks, policies)
         self._placed: tuple[Allocation, ...] = ()
 
     def holds(self, queue: QueueEntry) -> bool:
@@ -206,6 +209,17 @@ class _Trial:
                 counts[self.state.nodes.names[slot]] += count
         return tuple(sorted(counts.items(), key=_most_first)[:_NODES_MAX])
 
+    def refusal(self, queue: QueueEntry) -> FitAnswer:
+        """The answer for a gang that even empty nodes do not hold, or its empty queue."""
+        over = bool(self._over)
+        words = self.sentence(queue)
+        return FitAnswer(
+            fits=False,
+            ever=False,
+            sentence=words if over else f"even on empty nodes: {words}",
+            needs_nodes=not over,
+        )
+
     def sentence(self, queue: QueueEntry) -> str:
         if self._over:
             names = self.state.resources.names
@@ -213,6 +227,11 @@ class _Trial:
             more = f"needs {listed(short)} more than it leaves"
             return f"queue {queue.name} is at its capability: {more}"
         return Explainer(self.state, self.session).resources(self._need, queue).sentence
+
+
+def _session(state: State, policies: PolicySet) -> Session:
+    masks = Masks(state.nodes, policies.node_filters)
+    return Session(state.node_capacity, state.shapes, masks, policies)
 
 
 def _invalid(broken: str) -> FitAnswer:
@@ -257,7 +276,7 @@ def _by_minimum(state: State, group: PodGroup) -> FitAnswer:
             short_now.append(in_words(name, amount - free))
     if short_ever:
         sentence = f"all nodes together lack {listed(short_ever)}"
-        return FitAnswer(fits=False, ever=False, sentence=sentence)
+        return FitAnswer(fits=False, ever=False, sentence=sentence, needs_nodes=True)
     if short_now:
         sentence = f"the free capacity lacks {listed(short_now)}"
         return FitAnswer(fits=False, ever=True, sentence=sentence)

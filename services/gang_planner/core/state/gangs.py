@@ -113,6 +113,10 @@ class Bucket(msgspec.Struct, eq=False):
     #: Cached by `verdicts.pending_reason`, as of `explained_at`.
     explanation: Explanation | None = None
     explained_at: int | None = None
+    #: Even when empty, all nodes together would not hold it: cached by `verdicts.pending_reason`,
+    #: as of this position in the nodes' changes.
+    exceeds_nodes: bool = False
+    exceeds_nodes_at: int | None = None
     #: The state of the tables when its first gang last failed to take reservations of gangs with
     #: lower priority.
     outranking_mark: tuple[object, ...] = ()

@@ -6,6 +6,7 @@ a slot without allocatable amounts, so that accounting needs no special case. De
 on slot numbers, which follow the order of arrival: ties are broken by name (`rank`).
 """
 
+import copy
 from collections.abc import Callable, Mapping
 from typing import Final
 
@@ -178,6 +179,24 @@ class NodeTable:
         if before is not None:
             self.by_uid.pop(before.uid, None)
         self._store(slot, None)
+
+    def in_service(self) -> "NodeTable":
+        """The same nodes as if all of them were ready, uncordoned and complete, for questions about
+        what they could hold: itself if they are. Only filters may read it, and none may write.
+        """
+        taints = self.taints.in_service()
+        marked = np.array(
+            [now != then for now, then in zip(self.taints.sets, taints.sets, strict=True)]
+        )
+        size = self.size
+        out = ~self.ready[:size] | self.unschedulable[:size] | marked[self.taint_set[:size]]
+        if not bool((out & self.exists[:size]).any()):
+            return self
+        found = copy.copy(self)
+        found.ready = self.exists
+        found.unschedulable = np.zeros_like(self.unschedulable)
+        found.taints = taints
+        return found
 
     def drop_phantom(self, slot: int) -> None:
         """Release the slot of a phantom. The caller ensures that nothing is accounted on it."""

@@ -27,6 +27,9 @@ _STARTING_PREFIXES: Final = (
 _LEAVING: Final = frozenset(
     {"ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupted", "karpenter.sh/disruption"}
 )
+#: Beginning of the keys of taints by which Kubernetes marks a node that is out of service for a
+#: time: not ready, unreachable, cordoned, under pressure.
+_CONDITION_PREFIX: Final = "node.kubernetes.io/"
 _KEEPS_OUT: Final = frozenset({"NoSchedule", "NoExecute"})
 
 
@@ -52,6 +55,11 @@ def is_temporary(taint: Taint) -> bool:
     """Whether the taint excludes pods from a node only because it is being added or removed."""
     known = taint.key in _STARTING or taint.key in _LEAVING
     return taint.effect in _KEEPS_OUT and (known or taint.key.startswith(_STARTING_PREFIXES))
+
+
+def _passes_by(taint: Taint) -> bool:
+    """Whether the taint is of a node that starts, leaves, or is out of service for a time."""
+    return is_temporary(taint) or taint.key.startswith(_CONDITION_PREFIX)
 
 
 def preferred_against(tolerations: Sequence[Toleration], taints: Sequence[Taint]) -> int:
@@ -90,4 +98,11 @@ class TaintSets:
             found = self._ids[taints] = len(self.sets)
             self.sets.append(taints)
             self.any_preference |= any(taint.effect == "PreferNoSchedule" for taint in taints)
+        return found
+
+    def in_service(self) -> "TaintSets":
+        """The same sets, with the same ids, without taints that a node loses when it returns."""
+        found = TaintSets()
+        found.sets = [tuple(one for one in taints if not _passes_by(one)) for taints in self.sets]
+        found.any_preference = self.any_preference
         return found

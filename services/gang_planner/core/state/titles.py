@@ -2,6 +2,7 @@
 
 from services.gang_planner.core.state.gangs import Gang
 from services.gang_planner.core.state.planner_state import State
+from shared.model.gang_titles import gang_title
 from shared.model.objects import Pod
 from shared.model.owners import owner_title
 
@@ -21,5 +22,5 @@ def title_of(state: State, gang: Gang) -> str:
     workloads = state.reference_objects.workloads
     known = owner_title(workloads, pod_of, owner, gang.namespace, members)
     distinction = state.gangs.distinction(gang)
-    title = f"{gang.namespace}/{known or gang.name}"
+    title = f"{gang.namespace}/{known or gang_title(gang.name)}"
     return f"{title} ({distinction})" if distinction else title

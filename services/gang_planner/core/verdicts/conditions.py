@@ -28,10 +28,6 @@ _WAITING_PHASES: Final = frozenset({"Pending", "Inqueue", "Starting", "Unknown"}
 _NO_MEMBERS: Final = frozenset(
     {PendingReason.NOT_ENOUGH_PODS.value, PendingReason.NOT_ENOUGH_PODS_OF_TASK.value}
 )
-#: Volcano has one reason for both.
-_VOLCANO_REASONS: Final = {
-    PendingReason.NOT_ENOUGH_QUOTA.value: PendingReason.NOT_ENOUGH_RESOURCES.value
-}
 _RAN_PHASES: Final = frozenset({"Running", "Completed"})
 _OF_REQUESTS: Final = frozenset({"Provisioned", "ProvisioningFailed"})
 #: Conditions of gangs without holds, notes or evictions.
@@ -121,7 +117,7 @@ def _unschedulable(gang: Gang, why: Why | None) -> _Claim:
     return _Claim(
         "Unschedulable",
         True,
-        _VOLCANO_REASONS.get(why.reason, why.reason),
+        why.reason,
         f"{short}/{members} tasks in gang unschedulable: {sentence}",
     )
 

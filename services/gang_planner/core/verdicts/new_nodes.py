@@ -167,7 +167,7 @@ class Forecast:
             left = min(group.left, missing)
             missing -= left
             if left:
-                counts = self._emptied().fits.counts(group.shape)
+                counts = self._on_empty_nodes().fits.counts(group.shape)
                 kinds &= counts > 0
                 added += -(-left // np.maximum(counts, 1))
         if not kinds.any():
@@ -207,10 +207,26 @@ class Forecast:
         for group in groups:
             if group.fit:
                 continue
-            counts = self._emptied().fits.counts(group.shape)
+            counts = self._on_empty_nodes().fits.counts(group.shape)
             if not bool((counts if base is None else counts * base).any()):
                 found |= {(group.role, shape.id): shape for shape in group.shapes}
         return found
+
+    def exceeds_nodes(self, need: Need, queue: QueueEntry) -> bool:
+        """Whether all nodes would not hold a need, even if they were empty and in service: then it
+        does not wait for what other gangs hold.
+        """
+        queue = queue.scratch(keep_used=False)
+        session = self._on_empty_nodes()
+        attempt = GangPlacement(session, queue, need, members_max=need.quorum or 1)
+        holds = attempt.run()
+        attempt.statement.discard()
+        return not holds and not attempt.budget_exceeded
+
+    def _on_empty_nodes(self) -> Session:
+        if self._empty is None:
+            self._empty = self._session.on_empty_nodes()
+        return self._empty
 
     def _fits_unreserved(self, need: Need, queue: QueueEntry) -> bool:
         """Whether it would fit without reservations for lost pods, for `minResources`, and for
@@ -274,11 +290,6 @@ class Forecast:
             anywhere += min(int(usable.sum()), group.wanted)
             inside += np.minimum(counts_by_domain(widest, usable, around), group.wanted)
         return anywhere > int(inside.max(initial=0))
-
-    def _emptied(self) -> Session:
-        if self._empty is None:
-            self._empty = self._other(self._state.node_capacity.emptied())
-        return self._empty
 
     def _other(self, node_capacity: NodeCapacity) -> Session:
         """A session for a copy of the node capacity."""

@@ -63,6 +63,7 @@ _REASONS_MAX: Final = 20
 _REPORTS_BYTES_MAX: Final = 32 * 1024
 _QUOTA_MAX: Final = 32
 
+_EXCEEDS: Final = "all nodes of this cluster together would not hold it, even when empty"
 _UNKNOWN: Final = "it may fit: the search for nodes used up its budget"
 
 
@@ -73,7 +74,7 @@ class Explainer:
         self._state = state
         self._session = session
         self._forecast = Forecast(state, session)
-        self._holders: dict[tuple[str, int], tuple[tuple[str, ...], int]] = {}
+        self._holders: dict[tuple[str | None, int], tuple[tuple[str, ...], int]] = {}
         #: Explanations shared by gangs of a bucket and a namespace that wait for the same reason
         #: since the same time.
         self._said: dict[tuple[Bucket, PendingReason, int, str, bool], Why] = {}
@@ -201,14 +202,16 @@ class Explainer:
         if found is None or bucket.explained_at != bucket.refused_at:
             queue = self._state.queues.entry(bucket.need.queue)
             found = (
-                self._quota(bucket) if bucket.short_of_quota else self.resources(bucket.need, queue)
+                self._quota(bucket)
+                if bucket.short_of_quota
+                else self.resources(bucket.need, queue, bucket)
             )
             bucket.explanation = found
             bucket.explained_at = bucket.refused_at
         return found
 
-    def resources(self, need: Need, queue: QueueEntry) -> Explanation:
-        """Explain which resources the nodes lack for a need."""
+    def resources(self, need: Need, queue: QueueEntry, bucket: Bucket | None = None) -> Explanation:
+        """Explain which resources the nodes lack for a need, that of a bucket or of a question."""
         state = self._state
         if need.reserved and self._fits(plain := need.without_reserved(), queue):
             return self._min_resources(need, plain, queue)
@@ -216,8 +219,9 @@ class Explainer:
         need = need.without_reserved() if need.reserved else need
         attempt = GangPlacement(self._session, queue, need, members_max=need.quorum or 1)
         attempt.run_partly()
-        wanted = need.quorum or sum(count for _, _, count in need.wanted)
-        fitting = attempt.placed
+        wanted = need.quorum or need.members
+        # Sub-gangs are placed whole, also those beyond the quorum.
+        fitting = min(attempt.placed, wanted)
         missing = left = max((need.quorum or 1) - fitting, 0)
         reports: list[ShapeReport] = []
         short: dict[str, int] = {}
@@ -255,19 +259,41 @@ class Explainer:
         )
         if need.avoid:
             blocking["node(s) refused one of its members recently"] = len(need.avoid)
-        holders, holders_count = self._holding(need.queue, short)
+        sentence = _sentence(state.nodes.count, domains, blocking, short, fitting, wanted)
         outlook = self._forecast.outlook(need, queue, attempt, fragments=fragments)
-        if outlook.new_nodes is NewNodes.HELP and whole.reserved:
-            needed = max((need.quorum or 1) - fitting, 0)
-            if not self._forecast.reaches_min_resources(whole, queue, attempt.groups, needed):
-                outlook = Outlook(NewNodes.MIN_RESOURCES_OUT_OF_REACH)
+        if outlook.new_nodes is NewNodes.HELP and not self._reaches(whole, queue, attempt, missing):
+            outlook = Outlook(NewNodes.MIN_RESOURCES_OUT_OF_REACH)
+        holders, holders_count = self._holding(None, short)
+        if self._exceeds_nodes(need, queue, bucket):
+            # It does not wait for what others hold.
+            holders, holders_count = (), 0
+            if outlook.new_nodes is NewNodes.HELP and state.nodes.count:
+                sentence = f"{sentence}; {_EXCEEDS}"
         return Explanation(
-            sentence=_sentence(state.nodes.count, domains, blocking, short, fitting, wanted),
+            sentence=sentence,
             shapes=tuple(reports),
             holders=holders,
             holders_count=holders_count,
             outlook=outlook,
         )
+
+    def _reaches(
+        self, whole: Need, queue: QueueEntry, attempt: GangPlacement, missing: int
+    ) -> bool:
+        """As `Forecast.reaches_min_resources`; True if the need has no reserved units."""
+        return not whole.reserved or self._forecast.reaches_min_resources(
+            whole, queue, attempt.groups, missing
+        )
+
+    def _exceeds_nodes(self, need: Need, queue: QueueEntry, bucket: Bucket | None) -> bool:
+        """As `Forecast.exceeds_nodes`; asked once per bucket and state of the nodes."""
+        if bucket is None or need.avoid:
+            return False
+        position = self._state.nodes.changes.position
+        if bucket.exceeds_nodes_at != position:
+            bucket.exceeds_nodes_at = position
+            bucket.exceeds_nodes = self._forecast.exceeds_nodes(need, queue)
+        return bucket.exceeds_nodes
 
     def _fits(self, need: Need, queue: QueueEntry) -> bool:
         attempt = GangPlacement(self._session, queue, need, members_max=need.quorum)
@@ -281,7 +307,7 @@ class Explainer:
         short = {one.resource: one.short for one in found if one.short}
         unattainable = min_resources.unattainable(self._session, queue, need)
         entries = self._session.shapes.entries
-        holders, holders_count = self._holding(need.queue, short)
+        holders, holders_count = self._holding(None, short) if unattainable is None else ((), 0)
         return Explanation(
             sentence=requirements_in_words(found)
             if unattainable is None
@@ -364,19 +390,24 @@ class Explainer:
         shortages = entry.shortages(amounts, promised=promised)
         if not shortages:
             return Explanation(f"queue {entry.name} has quota for it again")
-        shortage = shortages[0]
-        holders, holders_count = self._holding(
-            shortage.queue, {names[row]: 0 for row in shortage.over}
+        # One that is larger than a queue's whole capability does not wait for what others hold.
+        alone = entry.scratch(keep_used=False).shortages(amounts, promised=promised)
+        shortage = (alone or shortages)[0]
+        holders, holders_count = (
+            ((), 0)
+            if alone
+            else self._holding(shortage.queue, {names[row]: 0 for row in shortage.over})
         )
+        sentence = shortage_in_words(entry, shortage, names)
         return Explanation(
-            sentence=shortage_in_words(entry, shortage, names),
+            sentence=f"{sentence}, even when empty" if alone else sentence,
             quota=shortage_reasons(shortage, names),
             holders=holders,
             holders_count=holders_count,
         )
 
-    def _holders_of(self, queue: str) -> list[Gang]:
-        """Gangs of a queue's subtree that hold capacity."""
+    def _holders_of(self, queue: str | None) -> list[Gang]:
+        """Gangs of a queue's subtree that hold capacity; None: those of all queues."""
         if self._subtrees is None:
             self._subtrees = {}
             for entry in self._state.queues.entries.values():
@@ -385,14 +416,18 @@ class Explainer:
         gangs = self._state.gangs.gangs
         return [
             gang
-            for entry in self._subtrees.get(queue, ())
+            for entry in (
+                self._state.queues.entries.values()
+                if queue is None
+                else self._subtrees.get(queue, ())
+            )
             for holder in entry.holders
             if (gang := gangs.get(holder.key)) is holder and gang is not None
         ]
 
-    def _holding(self, queue: str, short: dict[str, int]) -> tuple[tuple[str, ...], int]:
-        """The oldest gangs of the queue that hold the first missing resource, and the number of all
-        such gangs.
+    def _holding(self, queue: str | None, short: dict[str, int]) -> tuple[tuple[str, ...], int]:
+        """The oldest gangs that hold the first missing resource, and the number of all such gangs:
+        of the queue whose quota it is, or of all queues where nodes lack it (None).
         """
         rows = [self._state.resources.row(name) for name in sorted(short) if name != PODS]
         if not rows:

@@ -154,13 +154,13 @@ def claims_in_words(state: State, bucket: Bucket) -> tuple[str, tuple[Reason, ..
 
 
 def unattainable_in_words(found: Unattainable) -> str:
-    """A message why a gang's `minResources` can never be met."""
+    """A message why a gang's `minResources` cannot be met. Nodes may be added or come back."""
     needed, most = in_words(found.resource, found.needed), in_words(found.resource, found.most)
     if found.queue is not None:
         limit = f"queue {found.queue} may hold at most {most}"
-    else:
-        limit = f"the nodes that its pods may use have {most} in all"
-    return f"its minResources can never be met: {needed} needed, and {limit}"
+        return f"its minResources can never be met: {needed} needed, and {limit}"
+    limit = f"the nodes that its pods may use have {most} in all"
+    return f"its minResources need more or other nodes: {needed} needed, and {limit}"
 
 
 def requirements_in_words(found: Sequence[Requirement]) -> str:

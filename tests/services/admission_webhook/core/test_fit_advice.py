@@ -178,12 +178,16 @@ def test_a_dry_run_of_a_pod_reports_on_that_pod() -> None:
     assert (found.group.name, found.pods[0].group_name) == ("train", "train")
 
 
-NEVER = FitAnswer(fits=False, ever=False, sentence="even on empty nodes: too many GPUs")
+NEVER = FitAnswer(fits=False, ever=False, sentence="ResourceQuota small allows 1 pods")
+TOO_FEW = FitAnswer(
+    fits=False, ever=False, needs_nodes=True, sentence="even on empty nodes: too many GPUs"
+)
 LATER = FitAnswer(fits=False, ever=True, sentence="needs 2 more GPUs")
 NOW = FitAnswer(fits=True, ever=True)
 PLACES = FitAnswer(fits=True, ever=True, where=(("n1", 2), ("n0", 1)))
 MANY = FitAnswer(fits=True, ever=True, where=tuple((f"n{index}", 1) for index in range(5)))
-NEVER_SAID = "tutti: this gang can never run here: even on empty nodes: too many GPUs"
+NEVER_SAID = "tutti: this gang can never run here: ResourceQuota small allows 1 pods"
+TOO_FEW_SAID = "tutti: this gang needs more or other nodes: even on empty nodes: too many GPUs"
 
 
 @pytest.mark.parametrize(
@@ -191,6 +195,8 @@ NEVER_SAID = "tutti: this gang can never run here: even on empty nodes: too many
     [
         (NEVER, False, NEVER_SAID),
         (NEVER, True, NEVER_SAID),
+        (TOO_FEW, False, TOO_FEW_SAID),
+        (TOO_FEW, True, TOO_FEW_SAID),
         (LATER, False, ""),
         (LATER, True, "tutti: this gang would have to wait: needs 2 more GPUs"),
         (NOW, False, ""),

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from services.admission_webhook.core.gang_declarations import read_declaration
 from services.admission_webhook.core.named_groups import (
     TEMPLATED,
     NamedGroup,
@@ -49,6 +50,16 @@ def a_workload(resource: Resource, scheduler: str = "tutti", group: str = "traim
         "metadata": {"name": "trial"},
         "spec": {"template": {"metadata": template["metadata"], "spec": template["spec"]}},
     }
+
+
+def test_no_object_is_looked_up_of_an_application_that_its_driver_declares() -> None:
+    """YuniKorn's task groups are declared by a pod, so that no PodGroup of that name exists."""
+    executor = a_pod("tutti", {"yunikorn.apache.org/task-group-name": "executor"})
+    executor["metadata"]["labels"] = {"yunikorn.apache.org/app-id": "app1"}
+    declared, _ = read_declaration(executor)
+    assert declared is not None
+    assert not declared.self_declared
+    assert named(executor) is None
 
 
 @pytest.mark.parametrize("scheduler", ["tutti", "volcano", "kube-batch"])

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from services.api.core.decision_history import DecisionHistory
+from services.api.core.decision_history import DecisionHistory, decision_cells
 from shared.contracts.cluster import Gone, PodChanges
 from shared.contracts.decisions import Binding, Cycle, GangDecision
 from shared.contracts.visibility import Decision
@@ -68,3 +68,14 @@ def test_what_is_forgotten_with_an_old_decision_leaves_nothing_behind() -> None:
     assert [one.uid for one in found.status.pods] == ["u2"]
     assert ends(found) == ["Failed"]
     assert history._bound == {}
+
+
+def test_a_decision_has_the_name_of_its_gang_for_users() -> None:
+    name = "second-a843473f-2a42-4665-8d18-7da12094861f"
+    made = msgspec.structs.replace(bound("a"), gang=f"team/{name}")
+    history = DecisionHistory()
+    history.take(1, made, owner="job/second")
+    history.take(2, made)
+    found = list(history.oldest_first())
+    assert [one.status.title for one in found] == ["job/second", "second"]
+    assert decision_cells(found[0], 0)[2] == "job/second"

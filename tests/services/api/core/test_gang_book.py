@@ -193,6 +193,12 @@ def test_a_gang_has_the_name_of_the_object_that_its_user_created() -> None:
         }
 
     assert owners() == {"train": "job/train-workers-0", "solo": "", "tf": "tfjob/mnist"}
+    titles = [
+        found.forms(entry, sees_all=True).gang.status.title
+        for name in ("solo", "tf", "train")
+        if (entry := found.get(("team", name))) is not None
+    ]
+    assert titles == ["solo", "tfjob/mnist (tf)", "job/train-workers-0 (train)"]
 
     def learn(seq: int, *changed: Workload, gone: Sequence[str] = ()) -> None:
         removed = tuple(Gone(uid=uid, resource_version=2) for uid in gone)

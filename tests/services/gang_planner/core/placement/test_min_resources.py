@@ -122,8 +122,8 @@ def test_minresources_beyond_the_cluster_or_the_queue_reserve_nothing_and_the_ve
     why = scene.verdict("huge").why
     assert why is not None
     assert why.sentence == (
-        "its minResources can never be met: 8 nvidia.com/gpu needed, and the nodes that its pods "
-        "may use have 4 nvidia.com/gpu in all"
+        "its minResources need more or other nodes: 8 nvidia.com/gpu needed, and the nodes that "
+        "its pods may use have 4 nvidia.com/gpu in all"
     )
     assert scene.holds() == []
     assert len(start(scene, "one")) == 1

@@ -42,7 +42,7 @@ def displaced_by(scene: LoggedScene, size: int, **fields: Any) -> tuple[tuple[st
     submit(scene, "new", size, **fields)
     scene.until_quiet()
     gangs = [victim.name.rpartition("-worker-")[0] for victim in evictions(scene)[0].victims]
-    counts = Counter(f"team/{name}" for name in gangs)
+    counts = Counter(f"team/tfjob/{name}" for name in gangs)
     return tuple(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
@@ -54,14 +54,14 @@ def test_the_pods_named_as_victims_are_the_pods_that_are_evicted() -> None:
     answer = ask(scene, 3, priority=10)
     assert (answer.fits, answer.ever, answer.displaces_by) == (False, True, "preempt")
     assert answer.displaces == displaced_by(scene, 3, priority=10)
-    assert answer.displaces == (("team/elastic", 2), ("team/single", 1))
+    assert answer.displaces == (("team/tfjob/elastic", 2), ("team/tfjob/single", 1))
 
 
 def test_whole_gangs_are_named_where_an_action_takes_them() -> None:
     scene = cluster(4, configured("enqueue, allocate, preempt, gangpreempt"))
     running(scene, "whole", 4)
     answer = ask(scene, 1, priority=10)
-    assert answer.displaces == displaced_by(scene, 1, priority=10) == (("team/whole", 4),)
+    assert answer.displaces == displaced_by(scene, 1, priority=10) == (("team/tfjob/whole", 4),)
 
 
 def test_a_queue_that_would_deserve_its_share_would_take_it_back() -> None:
@@ -71,7 +71,11 @@ def test_a_queue_that_would_deserve_its_share_would_take_it_back() -> None:
     running(scene, "all", 4, minimum=1, group={"queue": "rich"})
     answer = ask(scene, 2, group={"queue": "poor"})
     assert answer.displaces_by == "reclaim"
-    assert answer.displaces == displaced_by(scene, 2, group={"queue": "poor"}) == (("team/all", 2),)
+    assert (
+        answer.displaces
+        == displaced_by(scene, 2, group={"queue": "poor"})
+        == (("team/tfjob/all", 2),)
+    )
 
 
 @pytest.mark.parametrize(
@@ -98,8 +102,8 @@ def test_a_template_has_the_priority_of_the_class_that_it_names() -> None:
     scene = cluster(1)
     running(scene, "low", 1)
     scene.put(PriorityClass(uid="p", name="urgent", resource_version=1, value=100))
-    assert ask(scene, 1, priority_class="urgent").displaces == (("team/low", 1),)
-    assert ask(scene, 1, group={"priority_class": "urgent"}).displaces == (("team/low", 1),)
+    assert ask(scene, 1, priority_class="urgent").displaces == (("team/tfjob/low", 1),)
+    assert ask(scene, 1, group={"priority_class": "urgent"}).displaces == (("team/tfjob/low", 1),)
 
 
 def test_a_gang_that_fits_displaces_no_pod() -> None:

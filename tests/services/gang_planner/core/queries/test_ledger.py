@@ -50,7 +50,7 @@ def check_two_queues(scene: Scene) -> None:
     assert (cpu_b.used, cpu_b.wanted, cpu_b.deserved) == (0, 8_000, 8_000)
     assert a.why.startswith("it holds more than it deserves of cpu")
     assert b.why.startswith("it claims 8 cpu")
-    assert a.holders == ("team/running",)
+    assert a.holders == ("team/tfjob/running",)
     assert (a.running, a.waiting, b.running, b.waiting) == (1, 0, 0, 1)
     assert found["c"].why == "it does not exist"
 
@@ -165,7 +165,7 @@ def test_a_reservation_is_listed_with_its_owner_amounts_reason_and_end() -> None
     default = lines(scene)["default"]
     assert default.reservations_count == 1
     (found,) = default.reservations
-    assert (found.gang, found.reason, found.count) == ("team/spark", "MinResources", 3)
+    assert (found.gang, found.reason, found.count) == ("team/tfjob/spark", "MinResources", 3)
     assert dict(found.amounts)["cpu"] == 3_000
     assert found.until_ms == 10_000 + 600_000
 
@@ -219,3 +219,40 @@ def test_a_ledger_of_more_queues_than_a_message_holds_is_answered_in_pages() -> 
         found += [one.name for one in page.queues]
         more = page.more
     assert found == names
+
+
+@pytest.mark.parametrize("leading", [True, False])
+def test_only_gangs_that_have_not_started_are_promised_their_minimum(
+    leading: bool,
+) -> None:
+    """A standby runs no cycle, which would withdraw the promise of a gang that is placed."""
+    scene = Scene([make_node("n0", {"cpu": 16_000, "pods": 110})], leading=leading)
+    scene.put(Queue(uid="q-a", dialect="volcano", name="a", resource_version=1))
+    minimum = amounts(cpu=2000)
+    for name in ("runs", "waits"):
+        fields = {"dialect": "volcano", "waits_for_inqueue": True, "phase": "Inqueue"}
+        scene.put(make_group(name, 2, queue="a", min_resources=minimum, **fields))
+    (cpu,) = [one for one in lines(scene)["a"].amounts if one.resource == "cpu"]
+    assert cpu.promised == 4000
+    scene.put(*make_pods("runs", 2, CPU, node="n0", phase="Running"))
+    (cpu,) = [one for one in lines(scene)["a"].amounts if one.resource == "cpu"]
+    assert (cpu.used, cpu.promised) == (2000, 2000)
+
+
+@pytest.mark.parametrize("leading", [True, False])
+def test_a_deleted_queue_is_listed_as_long_as_a_gang_that_has_not_ended_names_it(
+    leading: bool,
+) -> None:
+    scene = Scene([make_node("n0", {"cpu": 16_000, "pods": 110})], leading=leading)
+    queue = Queue(uid="q-a", dialect="volcano", name="a", resource_version=1)
+    scene.put(queue, make_group("runs", 1, queue="a"))
+    (pod,) = make_pods("runs", 1, CPU, node="n0", phase="Running")
+    scene.put(pod)
+    if leading:
+        scene.settle()
+    scene.remove(queue)
+    assert not lines(scene)["a"].exists
+    scene.put(msgspec.structs.replace(pod, phase="Succeeded", resource_version=2))
+    scene.remove(msgspec.structs.replace(pod, resource_version=3))
+    scene.put(make_group("runs", 1, queue="a", phase="Completed", resource_version=4))
+    assert "a" not in lines(scene)

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from shared.contracts.questions import FitAnswer, FitRequest
-from shared.model.objects import HostPort, Queue, Resources, SubGroup
+from shared.model.objects import HostPort, Queue, Resources, SubGroup, Taint
 from shared.model.reference_objects import ResourceQuota
 from tests.services.gang_planner.core.scene import (
     GPU,
@@ -244,3 +244,55 @@ def test_a_gang_of_a_queue_that_does_not_exist_or_is_closed_would_be_refused() -
     scene.put(Queue(name="q", uid="queue-q", dialect="volcano", resource_version=1, state="Closed"))
     answer = ask(scene, 2, FULL, queue="q")
     assert (answer.refused, answer.sentence) == (True, "queue q is not open")
+
+
+@pytest.mark.parametrize(
+    "away",
+    [
+        {"unschedulable": True},
+        {"ready": False},
+        {"taints": (Taint(key="node.kubernetes.io/not-ready", effect="NoExecute"),)},
+        {"taints": (Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule"),)},
+        {
+            "taints": (
+                Taint(key="node.cloudprovider.kubernetes.io/uninitialized", effect="NoSchedule"),
+            )
+        },
+    ],
+    ids=["cordoned", "not ready", "tainted as not ready", "tainted as cordoned", "starting"],
+)
+def test_a_node_that_may_return_could_hold_the_gang(away: dict[str, Any]) -> None:
+    scene = Scene([make_node("n0", **away)])
+    answer = ask(scene, 1, QUARTER)
+    assert (answer.fits, answer.ever, answer.needs_nodes) == (False, True, False)
+    assert "0 of 1 pods fit" in answer.sentence
+
+
+def test_a_lasting_taint_keeps_a_gang_out_of_an_empty_node() -> None:
+    scene = Scene([make_node("n0", taints=(Taint(key="team", value="b", effect="NoSchedule"),))])
+    assert not ask(scene, 1, QUARTER).ever
+
+
+def test_only_what_no_node_could_cure_never_runs() -> None:
+    """Nodes may be added for it, but none raises a quota or a capability."""
+    scene = Scene([make_node("n0")])
+    assert ask(scene, 2, FULL).needs_nodes
+    minimum = make_group("q", 2, min_resources=amounts(cpu=9000))
+    assert scene.planner.would_fit(FitRequest(group=minimum)).needs_nodes
+    scene.put(
+        Queue(
+            uid="q",
+            dialect="volcano",
+            name="small",
+            resource_version=1,
+            capability=amounts(cpu=5000),
+        ),
+        ResourceQuota(
+            uid="r", namespace="team", name="few", resource_version=1, hard=(("pods", 2),)
+        ),
+    )
+    above_capability, above_quota = ask(scene, 2, FULL, queue="small"), ask(scene, 3, QUARTER)
+    assert not above_capability.ever
+    assert not above_capability.needs_nodes
+    assert not above_quota.ever
+    assert not above_quota.needs_nodes
