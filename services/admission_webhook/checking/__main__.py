@@ -9,15 +9,15 @@ from collections.abc import Sequence
 import jsonpatch
 import msgspec
 
-from services.admission_webhook.core import admission
-from services.admission_webhook.core.parts import as_object
-from services.admission_webhook.core.queue_tree import QueueTree
-from services.admission_webhook.core.review import (
+from shared.admission import admission
+from shared.admission.parts import as_object
+from shared.admission.queue_tree import QueueTree
+from shared.admission.review import (
     AdmissionRequest,
     GroupVersionResource,
     PatchOperation,
 )
-from services.admission_webhook.core.rules import ReferenceObjects
+from shared.admission.rules import ReferenceObjects
 from shared.dialects import volcano
 from shared.dialects.kubebatch_fields import read_queue
 from shared.dialects.protocol import JsonObject

@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from services.admission_webhook.core.opt_in import take_owned_pod, take_pod
-from services.admission_webhook.core.review import decode_review
+from shared.admission.review import decode_review
 from shared.dialects.discovery import scheduler_names
 from shared.dialects.manifests import flattened
 from shared.dialects.pod_vocabulary import pod_vocabulary

@@ -10,7 +10,7 @@ from services.admission_webhook.core.named_groups import (
     missing_group_warning,
     named_group,
 )
-from services.admission_webhook.core.workloads import RESOURCES
+from shared.admission.workloads import RESOURCES
 from shared.contracts.annotations import GROUP_NAME
 from shared.kube.resources import DEPLOYMENTS, JOBS_BATCH, PODGROUPS_VOLCANO, Resource
 from tests.services.admission_webhook.reviews import (

@@ -10,8 +10,8 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from services.admission_webhook.core.parts import as_object
-from services.admission_webhook.errors import BadConfiguration
+from shared.admission.errors import BadConfiguration
+from shared.admission.parts import as_object
 
 #: The pod annotation that names a group without an `object`.
 GROUP_ANNOTATION: Final = "volcano.sh/resource-group"

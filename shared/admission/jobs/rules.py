@@ -1,18 +1,18 @@
 """The rules of Volcano Jobs: which Jobs are ours, and their defaults, violations and warnings."""
 
-from services.admission_webhook.core import scheduler_names
-from services.admission_webhook.core.jobs import defaults, validation
-from services.admission_webhook.core.parts import text_at
-from services.admission_webhook.core.review import PatchOperation
-from services.admission_webhook.core.rules import (
+from shared.admission import scheduler_names
+from shared.admission.jobs import defaults, validation
+from shared.admission.parts import text_at
+from shared.admission.review import PatchOperation
+from shared.admission.rules import (
     Case,
     Conditions,
     KindRules,
     quoted,
     string_literal,
 )
-from services.admission_webhook.core.scheduler_names import VOLCANO, job_scheduler
-from services.admission_webhook.core.warnings import (
+from shared.admission.scheduler_names import VOLCANO, job_scheduler
+from shared.admission.warnings import (
     missing_priority_classes,
     task_templates,
     unread_marks_of_job,

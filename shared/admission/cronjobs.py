@@ -9,11 +9,11 @@ from typing import Final
 
 import msgspec
 
-from services.admission_webhook.core.field_errors import invalid, required
-from services.admission_webhook.core.jobs import validation
-from services.admission_webhook.core.parts import as_object, member, text_at
-from services.admission_webhook.core.rules import Case, KindRules, only_changes_of_spec
-from services.admission_webhook.core.scheduler_names import VOLCANO
+from shared.admission.field_errors import invalid, required
+from shared.admission.jobs import validation
+from shared.admission.parts import as_object, member, text_at
+from shared.admission.rules import Case, KindRules, only_changes_of_spec
+from shared.admission.scheduler_names import VOLCANO
 from shared.dialects.field_checks import Findings
 from shared.dialects.protocol import FieldError
 from shared.kinds.cron_schedule import is_schedule

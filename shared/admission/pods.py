@@ -10,19 +10,19 @@ from typing import TypedDict
 
 import msgspec
 
-from services.admission_webhook.core import gang_annotations, scheduler_names, warnings
-from services.admission_webhook.core.gang_declarations import (
+from shared.admission import gang_annotations, scheduler_names, warnings
+from shared.admission.gang_declarations import (
     is_misdirected,
     misdirected_expression,
 )
-from services.admission_webhook.core.parts import as_list, as_object, decoded_member, text_at
-from services.admission_webhook.core.resource_groups import (
+from shared.admission.parts import as_list, as_object, decoded_member, text_at
+from shared.admission.resource_groups import (
     ResourceGroup,
     ResourceGroups,
     membership_expression,
 )
-from services.admission_webhook.core.review import PatchOperation, added, plain_object
-from services.admission_webhook.core.rules import (
+from shared.admission.review import PatchOperation, added, plain_object
+from shared.admission.rules import (
     Case,
     Conditions,
     KindRules,

@@ -6,7 +6,7 @@ A field of the wrong type stays as it is: the schema or `validation` refuses it.
 from collections.abc import Iterator
 from typing import Final
 
-from services.admission_webhook.core.parts import (
+from shared.admission.parts import (
     as_int,
     as_list,
     as_object,
@@ -14,10 +14,10 @@ from services.admission_webhook.core.parts import (
     lacks_text,
     member,
 )
-from services.admission_webhook.core.queue_tree import DEFAULT
-from services.admission_webhook.core.review import PatchOperation, added, removed
-from services.admission_webhook.core.rules import Case
-from services.admission_webhook.core.scheduler_names import VOLCANO
+from shared.admission.queue_tree import DEFAULT
+from shared.admission.review import PatchOperation, added, removed
+from shared.admission.rules import Case
+from shared.admission.scheduler_names import VOLCANO
 from shared.dialects.protocol import JsonObject
 from shared.job_plugins.discovery import missing_plugins
 from shared.kube.quantities import QuantityError, cpu_milli

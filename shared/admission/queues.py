@@ -10,12 +10,12 @@ from typing import Final
 
 import msgspec
 
-from services.admission_webhook.core.field_errors import invalid, violation
-from services.admission_webhook.core.parts import as_object, lacks_number, text_at
-from services.admission_webhook.core.queue_tree import DEFAULT, DEPTH_MAX, ROOT, QueueTree
-from services.admission_webhook.core.review import PatchOperation, added
-from services.admission_webhook.core.rules import Case, KindRules
-from services.admission_webhook.core.suggestions import did_you_mean
+from shared.admission.field_errors import invalid, violation
+from shared.admission.parts import as_object, lacks_number, text_at
+from shared.admission.queue_tree import DEFAULT, DEPTH_MAX, ROOT, QueueTree
+from shared.admission.review import PatchOperation, added
+from shared.admission.rules import Case, KindRules
+from shared.admission.suggestions import did_you_mean
 from shared.dialects import volcano
 from shared.dialects.field_checks import Findings, amount_of
 from shared.dialects.kubebatch_fields import HIERARCHY

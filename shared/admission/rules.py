@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
-from services.admission_webhook.core.queue_tree import QueueTree
-from services.admission_webhook.core.resource_groups import ResourceGroups
-from services.admission_webhook.core.review import Operation, PatchOperation, plain_object
+from shared.admission.queue_tree import QueueTree
+from shared.admission.resource_groups import ResourceGroups
+from shared.admission.review import Operation, PatchOperation, plain_object
 from shared.dialects.ceilings import Ceilings
 from shared.dialects.protocol import Dialect, FieldError, JsonObject
 from shared.kube.resources import Resource

@@ -7,11 +7,11 @@ The group that Tutti makes inherits those of its pods and of the objects above t
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
-from services.admission_webhook.core.gang_declarations import read_declaration
-from services.admission_webhook.core.parts import as_object, member, text_at
-from services.admission_webhook.core.rules import Case
-from services.admission_webhook.core.suggestions import Hints
-from services.admission_webhook.core.warnings import has_controller
+from shared.admission.gang_declarations import read_declaration
+from shared.admission.parts import as_object, member, text_at
+from shared.admission.rules import Case
+from shared.admission.suggestions import Hints
+from shared.admission.warnings import has_controller
 from shared.contracts import annotations
 from shared.dialects.owner_kinds import owner_kind
 from shared.dialects.protocol import JsonObject

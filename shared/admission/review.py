@@ -7,8 +7,8 @@ from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 
-from services.admission_webhook.core.parts import as_object
-from services.admission_webhook.errors import BadReview
+from shared.admission.errors import BadReview
+from shared.admission.parts import as_object
 from shared.dialects.protocol import FieldError, JsonObject
 from shared.kube.objects import KubeStruct
 

@@ -5,8 +5,8 @@ from typing import Final
 
 import msgspec
 
-from services.admission_webhook.core.parts import as_object, decoded_member, text_at
-from services.admission_webhook.core.rules import string_literal
+from shared.admission.parts import as_object, decoded_member, text_at
+from shared.admission.rules import string_literal
 from shared.dialects.pod_vocabulary import pod_vocabulary
 from shared.dialects.protocol import (
     DEFAULT_SCHEDULER,

@@ -6,9 +6,9 @@ The schema refuses unknown events. Internal events, which the schema lists, are 
 from collections.abc import Iterator
 from typing import Final
 
-from services.admission_webhook.core.field_errors import invalid, violation
-from services.admission_webhook.core.parts import as_int, as_list, objects_at, text_at
-from services.admission_webhook.core.suggestions import Hints
+from shared.admission.field_errors import invalid, violation
+from shared.admission.parts import as_int, as_list, objects_at, text_at
+from shared.admission.suggestions import Hints
 from shared.dialects.protocol import FieldError, JsonObject
 from shared.kinds.durations import duration_ms
 from shared.kinds.job import ACTIONS, EVENTS, INTERNAL_ACTIONS, INTERNAL_EVENTS

@@ -1,17 +1,17 @@
 """PodGroups of each dialect: a default queue, the dialect's rules, and a queue that is open."""
 
-from services.admission_webhook.core.field_errors import invalid
-from services.admission_webhook.core.parts import as_object, lacks_text, text_at
-from services.admission_webhook.core.queue_tree import DEFAULT
-from services.admission_webhook.core.review import PatchOperation, added
-from services.admission_webhook.core.rules import (
+from shared.admission.field_errors import invalid
+from shared.admission.parts import as_object, lacks_text, text_at
+from shared.admission.queue_tree import DEFAULT
+from shared.admission.review import PatchOperation, added
+from shared.admission.rules import (
     Case,
     KindRules,
     only_changes_of_spec,
     rules_of_dialect,
 )
-from services.admission_webhook.core.suggestions import did_you_mean
-from services.admission_webhook.core.warnings import missing_priority_classes
+from shared.admission.suggestions import did_you_mean
+from shared.admission.warnings import missing_priority_classes
 from shared.dialects import incubator, sigs, volcano
 from shared.dialects.field_checks import Findings
 from shared.dialects.protocol import FieldError

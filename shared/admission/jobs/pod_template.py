@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
-from services.admission_webhook.core import names
-from services.admission_webhook.core.field_errors import (
+from shared.admission import names
+from shared.admission.field_errors import (
     duplicate,
     forbidden,
     invalid,
@@ -18,7 +18,7 @@ from services.admission_webhook.core.field_errors import (
     not_supported,
     required,
 )
-from services.admission_webhook.core.parts import (
+from shared.admission.parts import (
     as_int,
     as_list,
     as_object,

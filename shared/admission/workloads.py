@@ -8,20 +8,20 @@ the problem, not its author.
 from collections.abc import Iterator
 from typing import Final
 
-from services.admission_webhook.core import gang_annotations, scheduler_names
-from services.admission_webhook.core.gang_declarations import (
+from shared.admission import gang_annotations, scheduler_names
+from shared.admission.gang_declarations import (
     misdirected_expression,
     reference_expression,
 )
-from services.admission_webhook.core.parts import as_object, member, text_at
-from services.admission_webhook.core.rules import (
+from shared.admission.parts import as_object, member, text_at
+from shared.admission.rules import (
     Case,
     Conditions,
     KindRules,
     quoted,
     string_literal,
 )
-from services.admission_webhook.core.warnings import (
+from shared.admission.warnings import (
     misdirected_pods,
     missing_priority_classes,
 )

@@ -5,9 +5,9 @@ field an object's dialect has them.
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from services.admission_webhook.core.parts import as_int, as_object, decoded_member, text_at
-from services.admission_webhook.core.rules import Case
-from services.admission_webhook.core.warnings import has_controller
+from shared.admission.parts import as_int, as_object, decoded_member, text_at
+from shared.admission.rules import Case
+from shared.admission.warnings import has_controller
 from shared.contracts import annotations
 from shared.dialects import koordinator, yunikorn
 from shared.dialects.ceilings import LIMITED, in_words

@@ -7,22 +7,22 @@ violation; here all are returned.
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
-from services.admission_webhook.core import names
-from services.admission_webhook.core.field_errors import (
+from shared.admission import names
+from shared.admission.field_errors import (
     forbidden,
     invalid,
     not_found,
     required,
     violation,
 )
-from services.admission_webhook.core.job_flows import find_ring
-from services.admission_webhook.core.jobs.pod_template import template_errors
-from services.admission_webhook.core.jobs.policies import (
+from shared.admission.job_flows import find_ring
+from shared.admission.jobs.pod_template import template_errors
+from shared.admission.jobs.policies import (
     invalid_duration,
     is_duration,
     policy_errors,
 )
-from services.admission_webhook.core.parts import (
+from shared.admission.parts import (
     as_int,
     as_list,
     as_object,
@@ -31,9 +31,9 @@ from services.admission_webhook.core.parts import (
     objects_at,
     text_at,
 )
-from services.admission_webhook.core.queue_tree import ROOT
-from services.admission_webhook.core.rules import Case
-from services.admission_webhook.core.suggestions import Hints, did_you_mean
+from shared.admission.queue_tree import ROOT
+from shared.admission.rules import Case
+from shared.admission.suggestions import Hints, did_you_mean
 from shared.dialects.field_checks import Findings, shown
 from shared.dialects.protocol import FieldError, JsonObject
 from shared.job_plugins.discovery import registered_plugins

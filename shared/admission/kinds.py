@@ -6,7 +6,7 @@ is to be validated (`Kind.validated`) is found by itself.
 
 from typing import Final
 
-from services.admission_webhook.core import (
+from shared.admission import (
     cronjobs,
     hypernodes,
     job_flows,
@@ -15,8 +15,8 @@ from services.admission_webhook.core import (
     queues,
     workloads,
 )
-from services.admission_webhook.core.jobs import rules as jobs
-from services.admission_webhook.core.rules import KindRules, rules_of_dialect
+from shared.admission.jobs import rules as jobs
+from shared.admission.rules import KindRules, rules_of_dialect
 from shared.dialects.discovery import dialects
 
 _WITH_ENTRIES: Final = (

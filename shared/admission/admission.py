@@ -4,12 +4,12 @@ from typing import Final, NamedTuple, cast, get_args
 
 import msgspec
 
-from services.admission_webhook.core.durations import long_durations
-from services.admission_webhook.core.kinds import BY_RESOURCE
-from services.admission_webhook.core.parts import text_at
-from services.admission_webhook.core.queue_tree import DEFAULT, ROOT
-from services.admission_webhook.core.review import AdmissionRequest, Operation, Verdict
-from services.admission_webhook.core.rules import Case, KindRules, ReferenceObjects
+from shared.admission.durations import long_durations
+from shared.admission.kinds import BY_RESOURCE
+from shared.admission.parts import text_at
+from shared.admission.queue_tree import DEFAULT, ROOT
+from shared.admission.review import AdmissionRequest, Operation, Verdict
+from shared.admission.rules import Case, KindRules, ReferenceObjects
 from shared.dialects.protocol import JsonObject
 
 _OPERATIONS: Final = frozenset(get_args(Operation))

@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Mapping
 from graphlib import CycleError, TopologicalSorter
 
-from services.admission_webhook.core.field_errors import invalid
-from services.admission_webhook.core.parts import as_list, as_object, text_at
-from services.admission_webhook.core.rules import Case, KindRules, only_changes_of_spec
-from services.admission_webhook.core.suggestions import Hints
+from shared.admission.field_errors import invalid
+from shared.admission.parts import as_list, as_object, text_at
+from shared.admission.rules import Case, KindRules, only_changes_of_spec
+from shared.admission.suggestions import Hints
 from shared.dialects.field_checks import Findings
 from shared.dialects.protocol import FieldError, JsonObject
 from shared.kube.resources import JOBFLOWS

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import Final
 
-from services.admission_webhook.core.parts import text_at
-from services.admission_webhook.core.rules import Case
+from shared.admission.parts import text_at
+from shared.admission.rules import Case
 from shared.dialects.protocol import JsonObject
 
 #: Volcano's own scheduler name, which a Volcano Job without a name gets.

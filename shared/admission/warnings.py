@@ -6,16 +6,16 @@ not bound.
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from services.admission_webhook.core.gang_declarations import is_misdirected, read_declaration
-from services.admission_webhook.core.parts import (
+from shared.admission.gang_declarations import is_misdirected, read_declaration
+from shared.admission.parts import (
     as_list,
     as_object,
     decoded_member,
     objects_at,
     text_at,
 )
-from services.admission_webhook.core.rules import Case
-from services.admission_webhook.core.suggestions import did_you_mean
+from shared.admission.rules import Case
+from shared.admission.suggestions import did_you_mean
 from shared.dialects.protocol import DEFAULT_SCHEDULER, JsonObject
 from shared.dialects.scheduler_choice import name_for_pods
 
