@@ -4,7 +4,7 @@ import re
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import IO, Any, Final
 
 import click
 import msgspec
@@ -43,17 +43,31 @@ def read(files: Sequence[str], resource: Resource) -> list[Object]:
     return found
 
 
-def _documents(file: str) -> list[Object]:
+def _documents(file: str) -> list[Any]:
+    try:
+        content = sys.stdin.read() if file == STANDARD_INPUT else Path(file).read_text("utf-8")
+    except (OSError, UnicodeError) as error:
+        raise Refusal(f"{file}: cannot be read: {error}") from None
+    return [document for document in parse(content, file) if document is not None]
+
+
+def read_opened(file: IO[str]) -> list[Any]:
+    """All documents of an opened file. Raises Refusal, which names it."""
+    try:
+        content = file.read()
+    except (OSError, UnicodeError) as error:
+        raise Refusal(f"{file.name}: cannot be read: {error}") from None
+    return parse(content, file.name)
+
+
+def parse(text: str, title: str) -> list[Any]:
+    """All documents of a text; an empty one is None. Raises Refusal, which has the title."""
     from shared.yaml_documents import InvalidYaml, read_documents
 
     try:
-        content = sys.stdin.read() if file == STANDARD_INPUT else Path(file).read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise Refusal(f"{file}: cannot be read: {error}") from None
-    try:
-        return [document for document in read_documents(content) if document is not None]
+        return read_documents(text)
     except InvalidYaml as error:
-        raise Refusal(f"{file}: not YAML: {error}") from None
+        raise Refusal(f"{title}: not YAML: {error}") from None
 
 
 async def create(

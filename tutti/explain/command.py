@@ -10,10 +10,10 @@ from rich.console import Console
 from shared.dialects.manifests import InvalidManifest, flattened
 from shared.explanation.report import Report
 from shared.explanation.understanding import understand
-from shared.yaml_documents import InvalidYaml, read_documents
 from tutti.api.access import Access, open_namespace
 from tutti.api.failures import Refusal, run
 from tutti.api.flags import access_flags, report_flag, scheduler_names_flag
+from tutti.api.manifests import read_opened
 from tutti.api.output import print_report
 from tutti.explain.live_objects import (
     read_groups,
@@ -99,7 +99,11 @@ async def _live(
 
         def report() -> Report:
             return understand(
-                places, namespace=namespace, scheduler_names=scheduler_names, namespaces=own
+                places,
+                namespace=namespace,
+                scheduler_names=scheduler_names,
+                namespaces=own,
+                stored=True,
             )
 
         def add(groups: Iterable[dict[str, Any]]) -> None:
@@ -128,7 +132,7 @@ async def _live(
 def _documents(file: IO[str]) -> Iterator[tuple[str, dict[str, Any]]]:
     """The objects of a file, with their places in it. Raises Refusal."""
     try:
-        for where, one in flattened(read_documents(file.read())):
+        for where, one in flattened(read_opened(file)):
             yield f"{file.name}, {where.partition(',')[0]}", one
-    except (InvalidYaml, UnicodeDecodeError, InvalidManifest) as error:
+    except InvalidManifest as error:
         raise Refusal(f"{file.name}: {error}") from None

@@ -22,7 +22,7 @@ from msgspec.inspect import (
 )
 
 from shared.kinds.fields import BUILT_IN, REQUIRED, SHALLOW
-from tutti.manifests.kubernetes_schemas import Schema, inlined, with_inner
+from shared.schemas.kubernetes_schemas import Schema, inlined, with_inner
 
 _TEXT: Final[Schema] = {"type": "string"}
 _INT32_MAX: Final = 2**31 - 1

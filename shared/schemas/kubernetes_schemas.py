@@ -6,19 +6,25 @@ out: the webhook checks values such as the restart policy, with all other errors
 """
 
 import json
-from collections.abc import Callable, Mapping
-from pathlib import Path
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
+from importlib.resources import files
 from typing import Any, Final
 
 Schema = dict[str, Any]
 
-_DATA: Final = Path(__file__).parent / "kubernetes.json"
+#: The extracted schemas, in this package.
+DATA_FILE: Final = "kubernetes.json"
 _PREFIX: Final = "#/components/schemas/"
 #: The types that are extracted, with all types that they refer to.
 _ROOTS: Final = {
     "PodTemplateSpec": "io.k8s.api.core.v1.PodTemplateSpec",
     "PersistentVolumeClaimSpec": "io.k8s.api.core.v1.PersistentVolumeClaimSpec",
     "LabelSelector": "io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelector",
+    "JobSpec": "io.k8s.api.batch.v1.JobSpec",
+    "DeploymentSpec": "io.k8s.api.apps.v1.DeploymentSpec",
+    "ReplicaSetSpec": "io.k8s.api.apps.v1.ReplicaSetSpec",
+    "StatefulSetSpec": "io.k8s.api.apps.v1.StatefulSetSpec",
 }
 _KEPT: Final = frozenset(
     {
@@ -75,8 +81,13 @@ def with_inner(schema: Mapping[str, Any], change: Callable[[Any], Schema]) -> Sc
 
 def inlined(name: str) -> Schema:
     """One of _ROOTS with its references resolved. Raises KeyError for another type."""
-    definitions: dict[str, Schema] = json.loads(_DATA.read_text("utf-8"))
-    return _resolved({"$ref": _ROOTS[name]}, definitions)
+    return _resolved({"$ref": _ROOTS[name]}, _definitions())
+
+
+@cache
+def _definitions() -> Mapping[str, Schema]:
+    found: dict[str, Schema] = json.loads(files(__package__).joinpath(DATA_FILE).read_text("utf-8"))
+    return found
 
 
 def _resolved(schema: Schema, definitions: Mapping[str, Schema]) -> Schema:
@@ -100,20 +111,22 @@ def _with_key_defaults(items: Schema, keys: list[str]) -> Schema:
     return {**items, "properties": properties}
 
 
-def extract(openapi: Mapping[str, Any]) -> None:
-    """Rewrite kubernetes.json from a published /openapi/v3/api/v1."""
-    published = openapi["components"]["schemas"]
+def extracted(published: Iterable[Mapping[str, Any]]) -> str:
+    """The text of kubernetes.json from published documents of OpenAPI."""
+    known: dict[str, Schema] = {}
+    for document in published:
+        known |= document["components"]["schemas"]
     taken: dict[str, Schema] = {}
     waiting = sorted(_ROOTS.values())
     while waiting:
         name = waiting.pop()
         if name not in taken and name not in _SPECIAL:
-            taken[name] = _cut_down(published[name], waiting)
+            taken[name] = _cut_down(known[name], waiting)
     lines = [
         f"{json.dumps(name)}: {json.dumps(taken[name], separators=(',', ':'), sort_keys=True)}"
         for name in sorted(taken)
     ]
-    _DATA.write_text("{\n" + ",\n".join(lines) + "\n}\n", "utf-8")
+    return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
 def _cut_down(schema: Mapping[str, Any], referred: list[str]) -> Schema:

@@ -2,19 +2,16 @@
 
 from typing import Any
 
-from services.admission_webhook.checking.__main__ import (
-    Objection,
-    Question,
-    StoredObject,
-    objections,
-)
+from shared.kube.resources import JOBS_VOLCANO, QUEUES_VOLCANO, Resource
+from tutti.migrate.cluster_facts import Refused
+from tutti.migrate.rule_checks import find_refused
 
-SCHEDULING = "scheduling.volcano.sh"
+StoredObject = tuple[Resource, dict[str, Any]]
 
 
 def queue(name: str, **fields: Any) -> StoredObject:
     body = {"metadata": {"name": name, "uid": f"uid-{name}"}, **fields}
-    return StoredObject(group=SCHEDULING, plural="queues", body=body)
+    return QUEUES_VOLCANO, body
 
 
 def job(name: str, **spec: Any) -> StoredObject:
@@ -26,11 +23,11 @@ def job(name: str, **spec: Any) -> StoredObject:
         "metadata": {"name": name, "namespace": "team"},
         "spec": {"schedulerName": "volcano", "minAvailable": 1, "tasks": [task], **spec},
     }
-    return StoredObject(group="batch.volcano.sh", plural="jobs", body=body)
+    return JOBS_VOLCANO, body
 
 
-def judged(*objects: StoredObject) -> list[Objection]:
-    return objections(Question(scheduler_names=("volcano",), objects=objects))
+def judged(*objects: StoredObject) -> list[Refused]:
+    return list(find_refused(objects, ("volcano",)))
 
 
 def test_what_would_be_taken_again_is_not_named() -> None:
@@ -47,7 +44,7 @@ def test_defaults_come_before_the_rules() -> None:
 
 def test_every_reason_is_reported_with_the_place_of_the_object() -> None:
     (found,) = judged(job("good"), job("bad", queue="nowhere", minAvailable=3))
-    assert found.index == 1
+    assert found.name == "team/bad"
     assert len(found.errors) >= 2
     assert any("nowhere" in error for error in found.errors)
 
@@ -55,7 +52,8 @@ def test_every_reason_is_reported_with_the_place_of_the_object() -> None:
 def test_a_queue_that_cannot_be_read_is_named_and_does_not_hide_the_others() -> None:
     broken = queue("broken", spec={"weight": "heavy"})
     fine = queue("fine", spec={"weight": 1}, status={"state": "Open"})
-    assert [one.index for one in judged(broken, fine, job("train", queue="fine"))] == [0]
+    found = judged(broken, fine, job("train", queue="fine"))
+    assert [one.name for one in found] == ["broken"]
 
 
 def test_jobs_of_another_scheduler_are_not_judged() -> None:
