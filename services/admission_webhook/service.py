@@ -79,8 +79,8 @@ class Webhook:
         )
         try:
             self._groups = GroupFile(settings.admission_conf)
-        except (BadConfiguration, OSError) as error:
-            raise SettingsError(f"--admission-conf: {error}") from None
+        except (BadConfiguration, OSError, UnicodeDecodeError) as error:
+            raise SettingsError(f"--admission-conf {settings.admission_conf}: {error}") from None
         self._server = ReviewServer(
             settings.scheduler_name,
             self._follower,
