@@ -18,9 +18,9 @@ from typing import NoReturn
 
 from services.gang_planner.applier import Applier
 from services.gang_planner.config import PlannerSettings
+from services.gang_planner.core.framework.arguments import ConfigurationError
 from services.gang_planner.core.planner import Planner
 from services.gang_planner.core.queries.queue_figures import QueueFigures
-from services.gang_planner.core.framework.arguments import ConfigurationError
 from services.gang_planner.core.state.gang_settings import Defaults
 from services.gang_planner.decision_writer import DecisionWriter
 from services.gang_planner.inbox import Arrival, Inbox, RefusalArrival

@@ -131,4 +131,3 @@ def _has_type(schema: Schema, value: object, *, is_built_in: bool) -> bool:
 def _shown(value: object) -> str:
     text = f'"{value}"' if isinstance(value, str) else str(value)
     return text if len(text) <= _SHOWN_MAX else f"{text[:_SHOWN_MAX]}…"
-
