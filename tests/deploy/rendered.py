@@ -20,8 +20,8 @@ NAMESPACE: Final = "kube-system"
 #: The name of the image, which has no default.
 IMAGE: Final = "--set=image.repository=tutti"
 _HEAD: Final = (
-    "# The chart as it is by default, for users without Helm. No image of Tutti is published: replace "
-    "its name first.\n"
+    "# The chart as it is by default, for users without Helm. No image of Tutti is published: "
+    "replace its name first.\n"
     "#   sed 's#image: tutti:#image: REGISTRY/tutti:#' tutti.yaml | kubectl apply -f -\n"
     "# Made by `make chart`: change deploy/chart instead.\n"
 )

@@ -13,6 +13,7 @@ from multidict import MultiMapping
 from shared.kube.client import KubeClient
 from shared.kube.errors import KubeError
 from shared.kube.resources import Resource
+from tutti.api.conventions import conventions
 from tutti.api.failures import Refusal, explained
 from tutti.api.objects import Object, name_of, namespace_of
 from tutti.api.output import echo
@@ -81,10 +82,18 @@ async def create(
     """Create one object, in its own namespace or else the one given; return it as stored.
 
     The API server's warnings are printed on standard error, as kubectl prints them; the webhook
-    warns there of a gang that would not fit now. In a dry run nothing is stored. Raises KubeError.
+    warns there of a gang that would not fit now. In a dry run nothing is stored. A field that the
+    kind does not have is refused; Volcano's programs drop it, and so do ours of their names, with a
+    warning. Raises KubeError.
     """
     place = namespace_of(manifest) or namespace if resource.namespaced else ""
-    reply = await client.create(resource, manifest, namespace=place, dry_run=dry_run)
+    reply = await client.create(
+        resource,
+        manifest,
+        namespace=place,
+        dry_run=dry_run,
+        unknown_fields="Warn" if conventions().volcano_failures else "Strict",
+    )
     for warning in warnings_of(reply.headers):
         click.echo(f"Warning: {warning}", err=True)
     found: Object = msgspec.json.decode(reply.body)

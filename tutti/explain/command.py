@@ -5,7 +5,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import IO, Any
 
 import click
-from rich.console import Console
 
 from shared.dialects.manifests import InvalidManifest, flattened
 from shared.explanation.report import Report
@@ -22,11 +21,18 @@ from tutti.explain.live_objects import (
     read_tree_groups,
 )
 from tutti.explain.view import show
+from tutti.terminal import report_console
+from tutti.why.completion import complete_reference
 from tutti.why.kinds import read_reference
 
 
 @click.command()
-@click.argument("references", nargs=-1, metavar="[KIND/NAME]...")
+@click.argument(
+    "references",
+    nargs=-1,
+    metavar="[KIND/NAME]...",
+    shell_complete=complete_reference,
+)
 @click.option(
     "--filename",
     "-f",
@@ -79,7 +85,7 @@ def explain_dialect(
         report = understand(
             documents, namespace=namespace or "default", scheduler_names=scheduler_names
         )
-    print_report(report, output, lambda: show(report, Console()))
+    print_report(report, output, lambda: show(report, report_console()))
     sys.exit(0 if report.complete else 1)
 
 

@@ -33,6 +33,7 @@ from tutti.api.output import print_report
 from tutti.client.asynchronous import AsyncClient
 from tutti.service_access import reached
 from tutti.service_bus import ServiceBus, ask_standby, read_ledger, service_options
+from tutti.terminal import report_console
 
 Json: TypeAlias = dict[str, Any]
 
@@ -76,7 +77,7 @@ def fits(
     manifests would be refused, with the list of errors, or when there is no answer.
     """
     found = run(_fits(services, files, namespace, scheduler_names), status=_NO_ANSWER)
-    print_report(found, output, lambda: show(found, Console()))
+    print_report(found, output, lambda: show(found, report_console()))
     sys.exit(0 if found.status is not None and found.status.fits else 1)
 
 
