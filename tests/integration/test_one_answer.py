@@ -115,7 +115,7 @@ class Interfaces:
                 return Answer(refused=tuple(one.message for one in error.details.causes))
 
     async def by_command(self, manifests: list[Object], *flags: str) -> Answer:
-        path = self._folder / "manifests.json"
+        path = self._folder / f"manifests-{len(flags)}-{abs(hash(flags))}.json"
         path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": manifests}))
         status, out, err = await tutti(
             "fits", "-f", str(path), f"--namespace={self._stage.namespace}", "-o", "json", *flags
@@ -206,26 +206,28 @@ async def interfaces(stage: Stage, tmp_path: Path) -> Interfaces:
     return Interfaces(stage, tmp_path)
 
 
+@pytest.mark.parametrize("title", TABLE)
 async def test_every_interface_gives_the_same_answer_to_the_same_manifests(
-    interfaces: Interfaces, stage: Stage
+    interfaces: Interfaces, stage: Stage, title: str
 ) -> None:
-    over_nats = f"--data-dir={stage.suite.data_dir}"
-    for title, row in TABLE.items():
-        found = await interfaces.by_client(row.manifests)
-        assert row.refused in "\n".join(found.refused), title
-        assert bool(found.refused) == bool(row.refused), (title, found)
-        assert tuple(fits for _, fits, *_ in found.gangs) == row.fits, (title, found)
-        kubeconfig = f"--kubeconfig={stage.suite.kubeconfig}"
-        assert await interfaces.by_command(row.manifests, kubeconfig) == found, title
-        assert await interfaces.by_command(row.manifests, over_nats) == found, title
-        assert await interfaces.by_console(row.manifests) == found, title
-        status, out, err = await interfaces.by_kubectl(row.manifests)
-        assert bool(status) == bool(found.refused), (title, err)
-        if found.refused:
-            assert all(error in err for error in found.refused), (title, err)
-        else:
-            answer = answered(msgspec.convert(json.loads(out)["status"], FitStatus))
-            assert answer == found, title
+    row = TABLE[title]
+    kubeconfig = f"--kubeconfig={stage.suite.kubeconfig}"
+    found, by_command, over_nats, by_console, (status, out, err) = await asyncio.gather(
+        interfaces.by_client(row.manifests),
+        interfaces.by_command(row.manifests, kubeconfig),
+        interfaces.by_command(row.manifests, f"--data-dir={stage.suite.data_dir}"),
+        interfaces.by_console(row.manifests),
+        interfaces.by_kubectl(row.manifests),
+    )
+    assert row.refused in "\n".join(found.refused)
+    assert bool(found.refused) == bool(row.refused), found
+    assert tuple(fits for _, fits, *_ in found.gangs) == row.fits, found
+    assert by_command == over_nats == by_console == found
+    assert bool(status) == bool(found.refused), err
+    if found.refused:
+        assert all(error in err for error in found.refused), err
+    else:
+        assert answered(msgspec.convert(json.loads(out)["status"], FitStatus)) == found
 
 
 @pytest.mark.parametrize(
