@@ -85,12 +85,12 @@ TABLE = {
     "in a queue of the file": Row([QUEUE, job(queue="of-the-file")], fits=(True,)),
     "above its replicas": Row([job(minAvailable=5)], refused="minAvailable"),
     "unknown queue": Row([job(queue="nowhere")], refused="nowhere"),
-    "unknown field": Row([job(minAvailble=2)], refused='unknown field "spec.minAvailble"'),
+    "unknown field": Row([job(minAvailableX=2)], refused='unknown field "spec.minAvailableX"'),
     "words for a number": Row([job(replicas="three")], refused="spec.tasks[0].replicas"),
     "unserved": Row(
         [job(schedulerName="volcanoo")], refused="not served by Tutti", admission_refuses=False
     ),
-    "a field of Kubernetes": Row([batch_job(paralelism=3)], refused='field "spec.paralelism"'),
+    "a field of Kubernetes": Row([batch_job(parallelismX=3)], refused='field "spec.parallelismX"'),
     "nothing": Row([CONFIG_MAP], refused="declares no gang", admission_refuses=False),
 }
 

@@ -61,7 +61,7 @@ def test_a_job_that_admission_takes_is_one_question() -> None:
     ("right", "wrong", "error"),
     [
         ("minAvailable: 3", "minAvailable: 5", "job 'minAvailable' should not be greater than"),
-        ("minAvailable:", "minAvailble:", 'unknown field "spec.minAvailble"'),
+        ("minAvailable:", "minAvailableX:", 'unknown field "spec.minAvailableX"'),
         ("replicas: 3", "replica: 3", 'unknown field "spec.tasks[0].replica"'),
         ("replicas: 3", 'replicas: "three"', 'spec.tasks[0].replicas: Invalid value: "three"'),
         ("name: c,", "name: c, imagePullPolicyX: x,", "imagePullPolicyX"),
@@ -82,7 +82,7 @@ def test_an_error_names_the_document_and_the_field(right: str, wrong: str, error
 @pytest.mark.parametrize(
     ("right", "wrong", "error"),
     [
-        ("parallelism: 2", "paralelism: 2", 'unknown field "spec.paralelism"'),
+        ("parallelism: 2", "parallelismX: 2", 'unknown field "spec.parallelismX"'),
         ("parallelism: 2", "parallelism: two", 'spec.parallelism: Invalid value: "two"'),
         ("image: i", "imag: i", 'unknown field "spec.template.spec.containers[0].imag"'),
         ("restartPolicy:", "schedulerName: mine, restartPolicy:", "schedulerName mine is not"),

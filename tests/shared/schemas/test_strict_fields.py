@@ -24,7 +24,7 @@ def errors(text: str) -> list[str]:
     ("text", "found"),
     [
         (QUEUE.replace("SPEC", "{weight: 1, capability: {cpu: 2, memory: 1Gi}}"), []),
-        (QUEUE.replace("SPEC", "{weigth: 1}"), ['unknown field "spec.weigth"']),
+        (QUEUE.replace("SPEC", "{weightX: 1}"), ['unknown field "spec.weightX"']),
         (
             QUEUE.replace("SPEC", "{weight: one}"),
             ['spec.weight: Invalid value: "one": must be of type integer'],

@@ -236,14 +236,14 @@ async def test_an_empty_list_is_reported_on_standard_error(
 @pytest.mark.parametrize(
     ("kind", "body"),
     [
-        ("job", manifest("train", minAvailble=2)),
+        ("job", manifest("train", minAvailableX=2)),
         (
             "podgroup",
             {
                 "apiVersion": "scheduling.volcano.sh/v1beta1",
                 "kind": "PodGroup",
                 "metadata": {"name": "train"},
-                "spec": {"minAvailble": 2},
+                "spec": {"minAvailableX": 2},
             },
         ),
     ],
@@ -256,7 +256,7 @@ async def test_a_field_that_the_kind_does_not_have_is_refused(
     verb = "run" if kind == "job" else "create"
     done = await typed(kind, verb, "-f", str(path))
     assert done.exit_code == 1, done.output
-    assert 'unknown field "spec.minAvailble"' in done.stderr
+    assert 'unknown field "spec.minAvailableX"' in done.stderr
     assert (await cluster_api.call("GET", JOBS)).body["items"] == []
 
 
