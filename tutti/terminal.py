@@ -1,6 +1,5 @@
 """Reports in a terminal: tables, bars, sparklines, and screens that are redrawn."""
 
-import os
 import sys
 from collections.abc import AsyncIterator, Collection, Iterable
 from typing import Final, Literal
@@ -22,17 +21,15 @@ _UNBROKEN: Final = 10_000
 
 
 def report_console() -> Console:
-    """The console of a report: as wide as the terminal, or as $COLUMNS; without either no line of
-    text or of a table is broken.
+    """The console of a report: as wide as the terminal; without one, no line of text or of a table
+    is broken.
     """
-    bounded = sys.stdout.isatty() or "COLUMNS" in os.environ
-    return Console(width=None if bounded else _UNBROKEN)
+    return Console(width=None if sys.stdout.isatty() else _UNBROKEN)
 
 
 def screen_console() -> Console:
     """The console of a screen with frames around its parts, which are as wide as the console."""
-    bounded = sys.stdout.isatty() or "COLUMNS" in os.environ
-    return Console(width=None if bounded else _DRAWN)
+    return Console(width=None if sys.stdout.isatty() else _DRAWN)
 
 
 def drawing_width(console: Console) -> int:
