@@ -7,14 +7,14 @@ rules, of the schemas that the API server validates with, and of the readers of 
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
-from typing import Any, Final, get_args
+from typing import Any, Final, cast, get_args
 
 import jsonpatch
 import msgspec
 
 from shared.admission import admission
 from shared.admission.kinds import RULES
-from shared.admission.parts import as_object, text_at
+from shared.admission.parts import as_object, is_list, is_object, text_at
 from shared.admission.queue_tree import QueueTree
 from shared.admission.review import AdmissionRequest, GroupVersionResource
 from shared.admission.rules import ReferenceObjects
@@ -82,7 +82,9 @@ def known_queues(ledger: LedgerAnswer) -> tuple[KnownQueue, ...]:
     """The existing queues of a ledger."""
     return tuple(
         KnownQueue(
-            name=one.name, parent=one.parent, state=one.state if one.state in _STATES else "Unknown"
+            name=one.name,
+            parent=one.parent,
+            state=cast("QueueState", one.state) if one.state in _STATES else "Unknown",
         )
         for one in ledger.queues
         if one.exists
@@ -176,11 +178,11 @@ def unserved(one: JsonObject, scheduler_names: Sequence[str]) -> Iterator[str]:
         yield f"schedulerName {name[:63]} is not served by Tutti, which serves {served}"
 
 
-def _scheduler_names_in(value: Any) -> Iterator[str]:
-    if isinstance(value, list):
+def _scheduler_names_in(value: object) -> Iterator[str]:
+    if is_list(value):
         for item in value:
             yield from _scheduler_names_in(item)
-    elif isinstance(value, dict):
+    elif is_object(value):
         for name, item in value.items():
             if name == "schedulerName" and isinstance(item, str) and item:
                 yield item
