@@ -44,7 +44,7 @@ lint: $(STAMP) ## Linters, both type checkers, the import contracts, spelling
 	$(BIN)/mypy
 	$(BIN)/pyright
 
-unit: $(STAMP) ## Tests of everything pure, and the repository's rules: a minute, to run after every change
+unit: $(STAMP) ## Tests of everything pure, and the repository's rules, to run after every change: a minute with four processors, four with one (WORKERS=1)
 	$(BIN)/pytest -m "not certify and not slow and not integration" --numprocesses $(WORKERS) --dist loadfile $(UNIT) $(ARGS)
 
 test: $(STAMP) ## All tests but those of `make certify`: 20 minutes at most, once all is built (ARGS="-k name" chooses)

@@ -10,6 +10,7 @@ from release.charts import (
     crds_file,
     manifests_with_image,
     pack_chart,
+    split_reference,
     values_with_image,
 )
 from release.checksums import FILE, checksums
@@ -93,7 +94,8 @@ def build(request: Request, signer: Signer | None) -> str:
     (output / NOTES).write_text(release_notes(source, image, signed=signer is not None), "utf-8")
     _provenance(request, source, {request.image: image.digest, **charts}, signer)
     _checksums(output, signer)
-    return _report(output, image, signer)
+    commands = install_commands(output, source.version, request.image)
+    return f"{_report(output, image, signer)}{commands}"
 
 
 def _charts(
@@ -166,6 +168,23 @@ def _checksums(output: Path, signer: Signer | None) -> None:
     (output / FILE).write_text(text, "utf-8")
     if signer is not None:
         (output / f"{FILE}.sig").write_text(signer.sign(text.encode()), "utf-8")
+
+
+def install_commands(output: Path, version: str, reference: str) -> str:
+    """How to install what was built, where the image is not in its registry (yet). The kubelet
+    finds an imported image by the digest that the chart names.
+    """
+    registry, repository = split_reference(reference)
+    # Where container engines look for a name without a registry.
+    library = repository if "/" in repository else f"library/{repository}"
+    whole = f"{registry}/{repository}" if registry else f"docker.io/{library}"
+    archive, chart = output / f"tutti-image-{version}.oci.tar", output / f"tutti-{version}.tgz"
+    return (
+        f"To install it, push the image to {whole}, or import it on every node:\n"
+        f"  ctr --namespace=k8s.io images import --digests --base-name={whole} - < {archive}\n"
+        "  (on kind: for node in $(kind get nodes); do docker exec -i $node ctr ...; done)\n"
+        f"  helm install tutti {chart} --namespace kube-system --wait\n"
+    )
 
 
 def _report(output: Path, image: Image, signer: Signer | None) -> str:

@@ -136,13 +136,19 @@ def _read_amounts(one: QueueAmounts) -> LedgerAmount:
 
 
 def build_gang_fit(
-    name: str, members: int, answer: FitAnswer, visible: frozenset[str] | None
+    name: str,
+    members: int,
+    answer: FitAnswer,
+    visible: frozenset[str] | None,
+    *,
+    namespace: str = "",
 ) -> GangFit:
     """The answer for one gang of this name and number of pods; other gangs of `visible`
-    namespaces are named (None: all).
+    namespaces are named (None: all). `namespace`: if it is not the Fit's.
     """
     return GangFit(
         name=name,
+        namespace=namespace,
         members=members,
         fits=answer.fits,
         ever=answer.ever,

@@ -43,11 +43,11 @@ def read_documents(text: str | bytes) -> list[Any]:
     except InvalidYaml:
         raise
     except yaml.YAMLError as error:
-        raise InvalidYaml(str(error)) from None
+        raise InvalidYaml(_described(error)) from None
     except RecursionError:
         raise InvalidYaml("its merge keys (<<) are nested too deep") from None
-    except UnicodeDecodeError as error:
-        raise InvalidYaml(str(error)) from None
+    except UnicodeError:
+        raise InvalidYaml("it must be text in UTF-8") from None
     except (ValueError, ArithmeticError, LookupError, AttributeError, TypeError) as error:
         # PyYAML's constructors of numbers, dates and tags do not check what they are given.
         raise InvalidYaml(f"a value does not fit its type: {error}") from None
@@ -143,6 +143,18 @@ def _check_number(event: yaml.ScalarEvent) -> None:
     plain = not event.style and event.implicit[0]
     if event.tag in _NUMBER_TAGS or (plain and _BASE_60.fullmatch(event.value)):
         raise _broken(event, f"a number must have at most {_NUMBER_CHARACTERS_MAX} characters")
+
+
+def _described(error: yaml.YAMLError) -> str:
+    """The line and what is wrong there. PyYAML names no file, but `<unicode string>`."""
+    if isinstance(error, yaml.reader.ReaderError):
+        # libyaml counts in bytes, PyYAML in characters.
+        return f"it must be text: the character at position {error.position} is not allowed in YAML"
+    if not isinstance(error, yaml.MarkedYAMLError):
+        return str(error)
+    mark = error.problem_mark or error.context_mark
+    where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark is not None else ""
+    return f"{where}{', '.join(filter(None, (error.context, error.problem)))}"
 
 
 def _broken(event: yaml.Event, rule: str) -> InvalidYaml:

@@ -12,19 +12,25 @@ from rich.text import Text
 from shared.contracts.questions import LedgerAmount, LedgerAnswer, LedgerQueue, LedgerTotal
 from shared.contracts.visibility_resources import QUEUES
 from shared.kube.quantities import format_quantity
+from shared.kube.resources import QUEUES_VOLCANO
 from tutti.api.failures import Refusal, run
-from tutti.api.flags import objects_flag
+from tutti.api.flags import completion, objects_flag
 from tutti.api.output import print_objects
 from tutti.service_access import QueueReport, reached, read_queues
 from tutti.service_bus import ServiceBus, service_options
-from tutti.terminal import plain_table
+from tutti.terminal import plain_table, report_console
 
 _PODS = "pods"
 _COLUMNS = ("USED", "WAITING", "PROMISED", "OWED", "DESERVED", "GUARANTEE", "LIMIT")
 
 
 @click.command()
-@click.argument("names", nargs=-1, metavar="[QUEUE]...")
+@click.argument(
+    "names",
+    nargs=-1,
+    metavar="[QUEUE]...",
+    shell_complete=completion(QUEUES_VOLCANO),
+)
 @service_options
 @objects_flag
 def queues(*, names: tuple[str, ...], services: ServiceBus, output: str) -> None:
@@ -34,7 +40,7 @@ def queues(*, names: tuple[str, ...], services: ServiceBus, output: str) -> None
     a queue is unknown.
     """
     found = run(_read(services, names))
-    print_objects(QUEUES, found.queues, output, lambda: show(found.ledger, Console()))
+    print_objects(QUEUES, found.queues, output, lambda: show(found.ledger, report_console()))
 
 
 async def _read(services: ServiceBus, names: tuple[str, ...]) -> QueueReport:

@@ -13,10 +13,11 @@ import msgspec
 
 from shared.bus.connection import Bus
 from shared.bus.errors import NoAnswer
+from shared.bus.ledger import ask_ledger
 from shared.bus.permissions import PEOPLES_API, READER
 from shared.bus.questions import ask
-from shared.contracts import codec, subjects
-from shared.contracts.questions import LedgerAnswer, LedgerRequest
+from shared.contracts import subjects
+from shared.contracts.questions import LedgerAnswer
 from shared.kube.credentials import load
 from shared.model.invariants import required
 from tutti.api.access import Access
@@ -141,10 +142,13 @@ async def ask_standby(
 
 
 async def read_ledger(bus: Bus, *, timeout_s: float = LEDGER_S) -> LedgerAnswer:
-    """The used, deserved and reserved resources of each queue. Raises as `ask_standby` does."""
-    question = LedgerRequest()
-    decode = codec.decode_ledger_answer
-    return await ask_standby(bus, subjects.ASK_LEDGER, question, decode, timeout_s=timeout_s)
+    """The used, deserved and reserved resources of all queues; the timeout is for each page. Raises
+    as `ask_standby` does.
+    """
+    try:
+        return await ask_ledger(bus, timeout_s=timeout_s)
+    except NoAnswer:
+        raise NoStandby from None
 
 
 #: The flags that select a running Tutti, given to a command as `services`.

@@ -14,13 +14,27 @@ from shared.kube.quantities import format_quantity
 _EIGHTHS: Final = " ▏▎▍▌▋▊▉█"
 _LEVELS: Final = "▁▂▃▄▅▆▇█"
 _BINARY: Final = ("", "Ki", "Mi", "Gi", "Ti", "Pi")
-#: Columns of a table that goes to a file or another program.
-_WIDE: Final = 200
+#: Columns of a drawing that goes to a file or another program.
+_DRAWN: Final = 200
+#: Columns of text and tables there: no line is broken, for programs that read lines.
+_UNBROKEN: Final = 10_000
 
 
 def report_console() -> Console:
-    """The console for a wide table: as wide as the terminal, wider without one."""
-    return Console(width=None if sys.stdout.isatty() else _WIDE)
+    """The console of a report: as wide as the terminal; without one, no line of text or of a table
+    is broken.
+    """
+    return Console(width=None if sys.stdout.isatty() else _UNBROKEN)
+
+
+def screen_console() -> Console:
+    """The console of a screen with frames around its parts, which are as wide as the console."""
+    return Console(width=None if sys.stdout.isatty() else _DRAWN)
+
+
+def drawing_width(console: Console) -> int:
+    """The columns for what is drawn to a width, such as bars."""
+    return _DRAWN if console.width == _UNBROKEN else console.width
 
 
 def plain_table(*titles: str, right: Collection[str] = (), folded: str = "") -> Table:

@@ -18,6 +18,6 @@ Invariants:
 * It fails open: unknown queues are not checked, without a planner there is no advice, and the
   configurations have `failurePolicy: Ignore`. A gang that can never fit gets a warning.
 * Only pods of gangs in namespaces that opted in are refused while no replica answers (ADR 0067).
-* All violations are reported at once, each with its field's path (`core.admission`, pure).
+* All violations are reported at once, each with its field's path (`shared.admission`, pure).
 * It registers only after a review from the API server has arrived (`reachability`).
 """

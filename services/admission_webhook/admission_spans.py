@@ -8,9 +8,9 @@ becomes no gang: its span is the root of its trace, and the only span.
 from collections.abc import Callable
 from typing import Final
 
-from services.admission_webhook.core.admission import Subject
-from services.admission_webhook.core.parts import as_list, is_object, member, text_at
-from services.admission_webhook.core.review import AdmissionRequest, Verdict
+from shared.admission.admission import Subject
+from shared.admission.parts import as_list, is_object, member, text_at
+from shared.admission.review import AdmissionRequest, Verdict
 from shared.contracts.annotations import TRACE_ROOT
 from shared.contracts.identity import gang_trace_id, job_trace_root
 from shared.dialects.protocol import JsonObject

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from services.admission_webhook.core.resource_groups import ResourceGroups, read_groups
-from services.admission_webhook.errors import BadConfiguration
+from shared.admission.errors import BadConfiguration
+from shared.admission.resource_groups import ResourceGroups, read_groups
 from shared.yaml_documents import read_document
 
 log = logging.getLogger(__name__)

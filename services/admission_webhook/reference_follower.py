@@ -9,8 +9,8 @@ import contextlib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final
 
-from services.admission_webhook.core.queue_tree import QueueTree
 from services.admission_webhook.state import ReferenceChanges, ReferenceTables
+from shared.admission.queue_tree import QueueTree
 from shared.bus.cluster_log import follow_cluster
 from shared.bus.connection import Bus
 from shared.contracts import subjects

@@ -25,13 +25,13 @@ from services.admission_webhook.core.configurations import (
     configuration,
     read_members,
 )
-from services.admission_webhook.core.resource_groups import ResourceGroups
 from services.admission_webhook.reachability import (
     is_alive,
     is_loopback,
     is_reached,
     remove_left_behind,
 )
+from shared.admission.resource_groups import ResourceGroups
 from shared.dialects.protocol import JsonObject
 from shared.kube.client import KubeClient
 from shared.kube.decoding import Bookmark

@@ -18,13 +18,6 @@ from aiohttp import web
 
 from services.admission_webhook.adviser import Adviser
 from services.admission_webhook.core import fit_advice
-from services.admission_webhook.core.admission import (
-    Subject,
-    apply_defaults,
-    subject_of,
-    validate,
-    with_reference_objects,
-)
 from services.admission_webhook.core.configurations import (
     MUTATE_PATH,
     OPT_IN_OWNED_PATH,
@@ -37,9 +30,20 @@ from services.admission_webhook.core.configurations import (
 )
 from services.admission_webhook.core.named_groups import named_group
 from services.admission_webhook.core.opt_in import TakePod, take_owned_pod, take_pod
-from services.admission_webhook.core.parts import text_at
-from services.admission_webhook.core.resource_groups import ResourceGroups
-from services.admission_webhook.core.review import (
+from services.admission_webhook.group_lookup import GroupLookup
+from services.admission_webhook.reference_follower import ReferenceFollower
+from services.admission_webhook.reporting import Reporting
+from shared.admission.admission import (
+    Subject,
+    apply_defaults,
+    subject_of,
+    validate,
+    with_reference_objects,
+)
+from shared.admission.errors import BadReview
+from shared.admission.parts import text_at
+from shared.admission.resource_groups import ResourceGroups
+from shared.admission.review import (
     AdmissionRequest,
     Verdict,
     added,
@@ -47,11 +51,7 @@ from services.admission_webhook.core.review import (
     encode_answer,
     plain_object,
 )
-from services.admission_webhook.core.rules import ReferenceObjects
-from services.admission_webhook.errors import BadReview
-from services.admission_webhook.group_lookup import GroupLookup
-from services.admission_webhook.reference_follower import ReferenceFollower
-from services.admission_webhook.reporting import Reporting
+from shared.admission.rules import ReferenceObjects
 from shared.dialects.ceilings import DEFAULT_CEILINGS, Ceilings
 from shared.kube.decoding import shallow
 from shared.runtime.guarded_server import (

@@ -17,13 +17,13 @@ from services.admission_webhook.admission_spans import AdmissionSpans
 from services.admission_webhook.adviser import Adviser
 from services.admission_webhook.config import WebhookSettings
 from services.admission_webhook.core.configurations import Address
-from services.admission_webhook.errors import BadConfiguration
 from services.admission_webhook.group_file import GroupFile
 from services.admission_webhook.group_lookup import GroupLookup
 from services.admission_webhook.reference_follower import ReferenceFollower
 from services.admission_webhook.registration import Registrar
 from services.admission_webhook.reporting import Reporting
 from services.admission_webhook.review_server import ReviewServer
+from shared.admission.errors import BadConfiguration
 from shared.kube.client import KubeClient
 from shared.kube.credentials import load
 from shared.kube.errors import KubeError
@@ -79,8 +79,8 @@ class Webhook:
         )
         try:
             self._groups = GroupFile(settings.admission_conf)
-        except (BadConfiguration, OSError) as error:
-            raise SettingsError(f"--admission-conf: {error}") from None
+        except (BadConfiguration, OSError, UnicodeDecodeError) as error:
+            raise SettingsError(f"--admission-conf {settings.admission_conf}: {error}") from None
         self._server = ReviewServer(
             settings.scheduler_name,
             self._follower,

@@ -5,7 +5,7 @@ PriorityClasses by name.
 from collections.abc import Iterable, Mapping
 from typing import Generic, TypeAlias, TypeVar, assert_never
 
-from services.admission_webhook.core.queue_tree import QueueTree
+from shared.admission.queue_tree import QueueTree
 from shared.contracts.cluster import (
     Gone,
     NamespaceChanges,

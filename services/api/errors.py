@@ -40,15 +40,18 @@ class RequestFailed(Exception):
         *,
         retry_after_s: int | None = None,
         details: Mapping[str, str] = MappingProxyType({}),
+        causes: tuple[tuple[str, str], ...] = (),
     ) -> None:
         """`retry_after_s`: when the client may ask again; None: no time is named. `details`: of the
-        Status, such as the name of a missing object.
+        Status, such as the name of a missing object. `causes`: several violations, each with its
+        field, which clients print one in a line.
         """
         super().__init__(message)
         self.status = status
         self.message = message
         self.retry_after_s = retry_after_s
         self.details = details
+        self.causes = causes
 
     @property
     def reason(self) -> str:

@@ -90,7 +90,7 @@ class ManifestReaders:
         if reply.refused >= 500:
             log.error("a question failed: %s", reply.message)
             raise RequestFailed(500, "an internal error occurred")
-        raise RequestFailed(reply.refused, reply.message)
+        raise RequestFailed(reply.refused, reply.message, causes=reply.causes)
 
     async def stop(self) -> None:
         """End the processes. Safe to call twice."""

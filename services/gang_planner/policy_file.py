@@ -62,7 +62,7 @@ class PolicyFile:
             self._stamp = stamp
             try:
                 self.configuration = self._read()
-            except (ConfigurationError, OSError) as error:
+            except (ConfigurationError, OSError, UnicodeDecodeError) as error:
                 log.error("keeping the previous policy: %s: %s", self._path, error)
                 self.refused = str(error)
                 on_report(self.report())
@@ -84,6 +84,8 @@ class PolicyFile:
     def _read(self) -> Configuration:
         text = self._path.read_text(encoding="utf-8") if self._path is not None else ""
         configuration = parse_configuration(with_defaults(text, self._defaults))
+        if configuration.misspelt:
+            raise ConfigurationError("tiers", "; ".join(configuration.misspelt))
         for warning in configuration.warnings:
             if self._strict:
                 raise ConfigurationError("strict", warning)

@@ -18,6 +18,7 @@ from typing import NoReturn
 
 from services.gang_planner.applier import Applier
 from services.gang_planner.config import PlannerSettings
+from services.gang_planner.core.framework.arguments import ConfigurationError
 from services.gang_planner.core.planner import Planner
 from services.gang_planner.core.queries.queue_figures import QueueFigures
 from services.gang_planner.core.state.gang_settings import Defaults
@@ -38,6 +39,7 @@ from shared.contracts import codec, subjects
 from shared.contracts.questions import RequestRefused
 from shared.runtime.endings import StateVoid
 from shared.runtime.lifecycle import Context, Step
+from shared.runtime.settings import SettingsError
 
 log = logging.getLogger(__name__)
 
@@ -51,20 +53,14 @@ class GangPlanner:
     """One planner process, active or standby."""
 
     def __init__(self, context: Context[PlannerSettings], consumers: int) -> None:
-        """Read through the set of consumers with this number."""
+        """Read through the set of consumers with this number.
+
+        Raises:
+            SettingsError: The policy file cannot be used.
+        """
         settings = context.settings
         self._context = context
-        self._policy = PolicyFile(
-            settings.scheduler_conf,
-            Defaults(
-                preflight=settings.preflight,
-                repair_deadline_s=settings.repair_deadline_s,
-                hold_s=settings.hold_s,
-                reserve_s=settings.reserve_s,
-                ceilings=settings.ceilings,
-            ),
-            strict=settings.strict_conf,
-        )
+        self._policy = _policy_of(settings)
         self._planner = Planner(self._policy.configuration)
         self._inbox = Inbox()
         self._applier = Applier(self._planner, context.foreign_messages.met, context.clock)
@@ -245,6 +241,22 @@ async def serve_refusals(bus: Bus, inbox: Inbox) -> None:
         await inbox.put([RefusalArrival(report)])
 
     await serve(bus, subjects.REPORT_REFUSED, codec.decode_request_refused, take)
+
+
+def _policy_of(settings: PlannerSettings) -> PolicyFile:
+    """Raises SettingsError: the file cannot be used."""
+    defaults = Defaults(
+        preflight=settings.preflight,
+        repair_deadline_s=settings.repair_deadline_s,
+        hold_s=settings.hold_s,
+        reserve_s=settings.reserve_s,
+        ceilings=settings.ceilings,
+    )
+    try:
+        return PolicyFile(settings.scheduler_conf, defaults, strict=settings.strict_conf)
+    except (ConfigurationError, OSError, UnicodeDecodeError) as error:
+        place = f" {settings.scheduler_conf}" if settings.scheduler_conf else ""
+        raise SettingsError(f"--scheduler-conf{place}: {error}") from None
 
 
 async def main(context: Context[PlannerSettings]) -> None:

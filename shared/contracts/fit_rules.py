@@ -13,7 +13,12 @@ from typing import Final
 import msgspec
 
 from shared.contracts import codec
-from shared.contracts.questions import FIT_PODS_MAX, FitRequest
+from shared.contracts.questions import (
+    FIT_EARLIER_PODS_MAX,
+    FIT_PODS_MAX,
+    AskedQueue,
+    FitRequest,
+)
 from shared.model.objects import (
     Labels,
     NetworkTopology,
@@ -37,6 +42,10 @@ FIT_SHAPES_MAX: Final = 100
 _RULES_MAX: Final = 200
 #: Different claims and disks of all its pods; pods may have some each.
 _CLAIMS_MAX: Final = 500
+#: Gangs before the one that is asked about: each is placed again.
+_EARLIER_MAX: Final = 49
+#: Queues that would be created with them: the name of one for each gang, and their parents.
+_QUEUES_MAX: Final = 200
 #: Values of one requirement.
 _VALUES_MAX: Final = 1_000
 _SUB_GROUPS_MAX: Final = 2_000
@@ -51,14 +60,54 @@ _Problems = Iterator[str]
 
 def broken_rule(question: FitRequest) -> str:
     """The first broken rule: the field and the rule; "": the question can be answered."""
-    return next(chain(_of_pods(question.pods), _of_group(question)), "")
+    return next(
+        chain(
+            _of_earlier(question),
+            _of_pods((*question.pods, *_earlier_pods(question))),
+            _of_group(question.group),
+            _amounts("limits", question.limits),
+            *(_of_group(one.group) for one in question.earlier),
+            _of_queues(question.queues),
+        ),
+        "",
+    )
+
+
+def _earlier_pods(question: FitRequest) -> Iterator[Pod]:
+    """One of each kind of pods of the gangs before it."""
+    return (one.pod for each in question.earlier for one in each.pods)
+
+
+def _of_earlier(question: FitRequest) -> _Problems:
+    if len(question.pods) > FIT_PODS_MAX:
+        yield f"pods: must be at most {FIT_PODS_MAX}, there are {len(question.pods)}"
+    total = 0
+    for each in question.earlier:
+        for one in each.pods:
+            yield from _number("earlier.pods.count", one.count, 1, FIT_EARLIER_PODS_MAX)
+            total += one.count
+    if total > FIT_EARLIER_PODS_MAX:
+        yield f"earlier: must have at most {FIT_EARLIER_PODS_MAX} pods, there are {total}"
+    if len(question.earlier) > _EARLIER_MAX:
+        yield f"earlier: must be at most {_EARLIER_MAX}, there are {len(question.earlier)}"
+
+
+def _of_queues(queues: tuple[AskedQueue, ...]) -> _Problems:
+    if len(queues) > _QUEUES_MAX:
+        yield f"queues: must be at most {_QUEUES_MAX}, there are {len(queues)}"
+        return
+    for one in queues:
+        yield from _name("queues: name", one.name)
+        yield from _name("queues: parent", one.parent)
+        yield from _amounts(f"queues[{one.name[:20]}].capability", one.capability)
+    if len({one.name for one in queues}) < len(queues):
+        yield "queues: names must be unique"
 
 
 # ------------------------------------------------------------------------------ the group
 
 
-def _of_group(question: FitRequest) -> _Problems:
-    group = question.group
+def _of_group(group: PodGroup) -> _Problems:
     for field, name in (
         ("namespace", group.namespace),
         ("name", group.name),
@@ -74,7 +123,6 @@ def _of_group(question: FitRequest) -> _Problems:
         yield from _name("group.minTaskMember", role)
         yield from _number(f"group.minTaskMember[{role}]", count)
     yield from _amounts("group.minResources", group.min_resources or ())
-    yield from _amounts("limits", question.limits)
     yield from _topology("group.networkTopology", group.topology)
     yield from _requirements("group.nodes", group.nodes)
     yield from _of_sub_groups(group)
@@ -144,9 +192,6 @@ def _topology(field: str, topology: NetworkTopology | None) -> _Problems:
 
 
 def _of_pods(pods: tuple[Pod, ...]) -> _Problems:
-    if len(pods) > FIT_PODS_MAX:
-        yield f"pods: must be at most {FIT_PODS_MAX}, there are {len(pods)}"
-        return
     uids: set[str] = set()
     shapes: dict[bytes, None] = {}
     for number, pod in enumerate(pods):

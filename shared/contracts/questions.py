@@ -14,6 +14,9 @@ from shared.model.terms import Labels, Struct
 
 FIT_PODS_MAX: Final = 2_000
 """Pods in one `FitRequest`: one with more does not fit into a message."""
+FIT_EARLIER_PODS_MAX: Final = 20_000
+"""Pods of the gangs that one `FitRequest` names as earlier ones: as many as all manifests of a
+question may have."""
 
 
 class StatusRequest(Struct, frozen=True, kw_only=True, tag="status.ask"):
@@ -51,6 +54,28 @@ class ServiceStatus(
     settings: dict[str, str] = {}
 
 
+class EqualPods(Struct, frozen=True, kw_only=True):
+    """Pods that differ in their names only."""
+
+    pod: Pod
+    count: int = 1
+
+
+class EarlierGang(Struct, frozen=True, kw_only=True):
+    """A gang that is asked about together with another one, and gets its capacity before it."""
+
+    group: PodGroup
+    pods: tuple[EqualPods, ...] = ()
+
+
+class AskedQueue(Struct, frozen=True, kw_only=True):
+    """A queue that would be created together with the gangs of a question."""
+
+    name: str
+    parent: str = ""
+    capability: Resources = ()
+
+
 class FitRequest(Struct, frozen=True, kw_only=True, tag="fit.ask"):
     """Whether this gang would fit now, and whether it would on the empty cluster. Of pods only
     shape, role and queue are read.
@@ -62,6 +87,11 @@ class FitRequest(Struct, frozen=True, kw_only=True, tag="fit.ask"):
     #: The least that a quorum of the pods counts against quotas of limits, under their names
     #: (`limits.cpu`): limits are no part of a shape.
     limits: Resources = ()
+    #: Gangs of the same manifests that are placed before it, in this order; one that does not fit
+    #: takes nothing. Planners that do not know this field judge the gang by itself.
+    earlier: tuple[EarlierGang, ...] = ()
+    #: Queues of the same manifests, for gangs that name them.
+    queues: tuple[AskedQueue, ...] = ()
 
 
 def impossible_words(*, needs_nodes: bool) -> str:

@@ -449,15 +449,17 @@ class GangFit(_Api, frozen=True, kw_only=True):
     """Whether one gang would fit."""
 
     name: str
+    #: "": the Fit's.
+    namespace: str = ""
     members: int
-    #: It would be placed now.
+    #: It would be placed now, beside the gangs before it in the manifests.
     fits: bool
     #: False: no set of nodes of this cluster could hold it even when empty and in service, or its
     #: quota or queue could not.
     ever: bool
     #: With `ever` False: nodes that are added could hold it.
     needs_nodes: bool = False
-    #: Admission would refuse it.
+    #: Never set: a question about manifests that admission would refuse is itself refused.
     refused: bool = False
     message: str = ""
     placement: tuple[NodePlacement, ...] = ()
@@ -465,7 +467,7 @@ class GangFit(_Api, frozen=True, kw_only=True):
 
 
 class FitStatus(_Api, frozen=True, kw_only=True):
-    """The planner's answer: whether all gangs would fit, each by itself, and each gang's."""
+    """The planner's answer: whether all gangs would fit together, and each gang's."""
 
     fits: bool
     gangs: tuple[GangFit, ...] = ()

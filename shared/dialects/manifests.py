@@ -7,14 +7,14 @@ name it; a tree of groups (`shared.model.group_trees`) is one gang with the pods
 
 from collections.abc import Iterable, Iterator
 from functools import cache
-from typing import Any, Final, cast
+from typing import Any, Final, NamedTuple, cast
 
 import msgspec
 
 from shared.contracts.questions import FIT_PODS_MAX, FitRequest
 from shared.dialects.discovery import dialects, kinds
 from shared.dialects.protocol import JsonObject, ReadingContext
-from shared.dialects.workloads import REPLICATED, declared, template_pod
+from shared.dialects.workloads import declared, template_pod
 from shared.kube.decoding import without_nulls
 from shared.model.gang_keys import GangKey, key_of_group
 from shared.model.group_trees import GroupTrees, is_in_tree
@@ -29,42 +29,65 @@ class InvalidManifest(ValueError):
     """Manifests declare no gangs that could be asked about; the message names the document."""
 
 
+class Expanded(NamedTuple):
+    """The gangs of manifests."""
+
+    #: In the order in which the manifests name the gangs first.
+    questions: list[FitRequest]
+    #: Places of the objects that declare neither a gang nor pods, such as ConfigMaps, or whose kind
+    #: is not known.
+    passed_over: list[str]
+
+
 def expand(
-    documents: Iterable[Any], *, namespace: str, scheduler_names: Iterable[str]
-) -> list[FitRequest]:
-    """One question for each gang of the parsed manifests; `namespace` is for objects without one.
+    placed: Iterable[tuple[str, JsonObject]], *, namespace: str, scheduler_names: Iterable[str]
+) -> Expanded:
+    """One question for each gang of the objects, as `flattened` returns them; `namespace` is for
+    objects without one.
 
     Raises:
-        InvalidManifest: A document is not a manifest, is of an unknown kind, or is too large; or a
-            tree of groups is invalid, or not complete.
+        InvalidManifest: An object cannot be read, or is too large; or a tree of groups is invalid,
+            or not complete.
     """
     context = ReadingContext(scheduler_names=frozenset(scheduler_names))
     groups: dict[GangKey, PodGroup] = {}
     trees = GroupTrees()
     members: dict[GangKey, list[Pod]] = {}
-    questions: list[FitRequest] = []
-    for found in _readings(documents, namespace, context):
+    passed_over: list[str] = []
+    #: Number of the first object of each gang.
+    first: dict[GangKey, int] = {}
+    numbered: list[tuple[int, FitRequest]] = []
+    for number, (where, found) in enumerate(_readings(placed, namespace, context)):
         match found:
+            case None:
+                passed_over.append(where)
             case FitRequest() if found.pods:
-                questions.append(found)
+                numbered.append((number, found))
             case FitRequest():
-                groups[key_of_group(found.group)] = found.group
+                key = key_of_group(found.group)
+                groups[key] = found.group
+                first.setdefault(key, number)
                 if is_in_tree(found.group):
                     trees.put(found.group)
             case Pod():
                 key = found.group_scope, found.namespace, found.group_name or found.name
                 members.setdefault(key, []).append(found)
-    of_gangs: dict[GangKey, list[Pod]] = {trees.gang_of(key): [] for key in [*groups, *members]}
-    for key, pods in members.items():
-        of_gangs[trees.gang_of(key)] += pods
+                first.setdefault(key, number)
+    of_gangs: dict[GangKey, list[Pod]] = {}
+    beginnings: dict[GangKey, int] = {}
+    for key, number in first.items():
+        gang = trees.gang_of(key)
+        of_gangs.setdefault(gang, []).extend(members.get(key, ()))
+        beginnings[gang] = min(number, beginnings.get(gang, number))
     for key, pods in of_gangs.items():
         if len(pods) > FIT_PODS_MAX:
             raise InvalidManifest(
                 f"{key[1]}/{key[2]}: it has {len(pods)} pods, at most {FIT_PODS_MAX} are supported"
             )
         group = _of_tree(key, trees) or groups.get(key) or _of_pods(key, pods)
-        questions.append(FitRequest(group=group, pods=tuple(pods)))
-    return questions
+        numbered.append((beginnings[key], FitRequest(group=group, pods=tuple(pods))))
+    numbered.sort(key=lambda one: one[0])
+    return Expanded([one for _, one in numbered], passed_over)
 
 
 def flattened(documents: Iterable[Any]) -> Iterator[tuple[str, JsonObject]]:
@@ -95,11 +118,11 @@ def _with_kind(value: object) -> JsonObject | None:
 
 
 def _readings(
-    documents: Iterable[Any], namespace: str, context: ReadingContext
-) -> Iterator[FitRequest | Pod]:
-    """What each object declares. Raises InvalidManifest."""
+    placed: Iterable[tuple[str, JsonObject]], namespace: str, context: ReadingContext
+) -> Iterator[tuple[str, FitRequest | Pod | None]]:
+    """The place of each object, and what it declares. Raises InvalidManifest."""
     total = 0
-    for where, one in flattened(documents):
+    for where, one in placed:
         try:
             found = _read(one, namespace, context)
         except ValueError as error:  # msgspec.ValidationError is one
@@ -110,33 +133,26 @@ def _readings(
         total += len(found.pods) if isinstance(found, FitRequest) else 1
         if total > PODS_IN_ALL_MAX:
             raise InvalidManifest(f"{where}: all together have more than {PODS_IN_ALL_MAX} pods")
-        yield found
+        yield where, found
 
 
-def _read(one: JsonObject, namespace: str, context: ReadingContext) -> FitRequest | Pod:
-    """A group with its pods, or a pod of a group that another document declares."""
+def _read(one: JsonObject, namespace: str, context: ReadingContext) -> FitRequest | Pod | None:
+    """A group with its pods, or a pod of a group that another document declares; None: neither."""
     kind = one["kind"]
     api_group = str(one.get("apiVersion", "")).rpartition("/")[0]
-    given: object = one.setdefault("metadata", {})
+    given: object = one.get("metadata", {})
     if not isinstance(given, dict):
         raise ValueError("metadata: must be an object")  # noqa: TRY004 - as other invalid fields
-    metadata = cast("JsonObject", given)
-    metadata.setdefault("namespace", namespace)
+    metadata = {**cast("JsonObject", given)}
+    metadata["namespace"] = metadata.get("namespace") or namespace
+    whole = {**one, "metadata": metadata}
     if kind in _group_kinds():
         metadata.setdefault("uid", f"asked/{kind}/{metadata['namespace']}/{metadata.get('name')}")
-        return FitRequest(group=_declared(one, api_group, context))
+        return FitRequest(group=_declared(whole, api_group, context))
     if kind == "Pod":
-        return template_pod(one, context)
+        return template_pod(whole, context)
     name = metadata.get("name", "") or "unnamed"
-    found = declared(one, uid=f"asked/{metadata['namespace']}/{name}", context=context)
-    if found is None:
-        known = [
-            *sorted(_group_kinds()),
-            *("Pod", "Job", "JobSet", "vcjob", "the training operators' kinds"),
-            *sorted(REPLICATED),
-        ]
-        raise ValueError(f"its kind is not known: {', '.join(known[:-1])} and {known[-1]} are")
-    return found
+    return declared(whole, uid=f"asked/{metadata['namespace']}/{name}", context=context)
 
 
 def _declared(one: JsonObject, api_group: str, context: ReadingContext) -> PodGroup:

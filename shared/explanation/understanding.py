@@ -10,8 +10,10 @@ from typing import Any, Final, cast
 
 import msgspec
 
+from shared.admission.judgement import admit, in_namespace
+from shared.admission.rules import ReferenceObjects
 from shared.contracts.annotations import GANG, GROUP_NAME
-from shared.dialects.discovery import by_precedence, dialects, dialects_watched_for_pods
+from shared.dialects.discovery import dialects, dialects_watched_for_pods
 from shared.dialects.ignored_fields import fields_set
 from shared.dialects.owned_gangs import may_be_owned
 from shared.dialects.pod_vocabulary import pod_vocabulary
@@ -58,18 +60,20 @@ def understand(
     namespace: str,
     scheduler_names: tuple[str, ...],
     namespaces: Iterable[JsonObject] = (),
+    stored: bool = False,
 ) -> Report:
-    """How Tutti understands the objects.
+    """How Tutti understands the objects, and why admission would refuse them.
 
     Args:
         documents: Each object, without nulls, with its place in the files.
         namespace: For objects without one.
         scheduler_names: Scheduler names that Tutti serves.
         namespaces: Namespaces, beside those among the objects: their labels count.
+        stored: They are objects of a cluster: its API server knows their fields.
     """
     objects = list(documents)
     labels = _labels_of_namespaces([*namespaces, *(one for _, one in objects)])
-    reader = _Reader(namespace, scheduler_names, labels)
+    reader = _Reader(namespace, scheduler_names, labels, stored=stored)
     read = [(place, reader.read(one)) for place, one in objects]
     reports = tuple(found.report(place, reader.gangs) for place, found in read)
     return Report(objects=reports, gangs=reader.gangs.reports())
@@ -157,8 +161,12 @@ class _Reader:
         namespace: str,
         scheduler_names: tuple[str, ...],
         labels_of_namespaces: Mapping[str, JsonObject],
+        *,
+        stored: bool,
     ) -> None:
         self.gangs = Gangs()
+        self._stored = stored
+        self._known = ReferenceObjects(scheduler_names=scheduler_names)
         self._namespace = namespace
         self._scheduler_names = scheduler_names
         self._labels_of_namespaces = labels_of_namespaces
@@ -171,6 +179,9 @@ class _Reader:
     def read(self, one: JsonObject) -> _Object:
         """Read one object; what it adds to gangs is kept."""
         found = _Object(one, self._namespace)
+        whole = in_namespace(one, self._namespace)
+        for error in admit(whole, self._known, with_fields=not self._stored)[1]:
+            found.lacks(f"admission refuses it: {error}")
         try:
             self._read(found)
         except ValueError as error:  # msgspec.ValidationError is one
@@ -218,9 +229,6 @@ class _Reader:
             found.joins(self.gangs.put_group(neutral))
         elif kind.neutral != "workload":
             found.notes(f"read as {kind.neutral} (dialect {dialect.name})")
-        if kind.validated:
-            for error in dialect.validate(found.kind, found.json):
-                found.lacks(f"admission refuses it: {error.text}")
         fields = [one for one in dialect.ignored if one.kind == found.kind]
         for field in fields_set(found.json, fields):
             found.ignores(field.sentence)
@@ -241,9 +249,6 @@ class _Reader:
         return kind.read(decoded, self._context)
 
     def _pod(self, found: _Object) -> None:
-        for dialect in by_precedence():
-            for error in dialect.validate(PODS.kind, found.json):
-                found.lacks(f"admission refuses it: {error.text}")
         metadata = {**found.metadata, "name": found.name}
         self._pods(found, {"metadata": metadata, "spec": found.json.get("spec")}, 1, "", 1)
 
@@ -319,9 +324,7 @@ class _Reader:
         job = with_needed_plugins(completed(given))
         known = registered_plugins()
         for name in sorted(job.spec.plugins):
-            if name not in known:
-                found.lacks(f"admission refuses it: there is no plugin {name}")
-            elif name not in given.spec.plugins:
+            if name in known and name not in given.spec.plugins:
                 found.notes(f"gets the plugin {name}, which another of its plugins needs")
         scheduler = job.spec.scheduler_name
         if scheduler not in self._scheduler_names:

@@ -17,6 +17,8 @@ from shared.kube.transport import TIMEOUT_S, Reply, Transport
 T = TypeVar("T")
 
 PatchType = Literal["merge", "json", "strategic"]
+#: `fieldValidation` of a creation.
+UnknownFields = Literal["Strict", "Warn"]
 
 _PATCH_TYPES: Final[dict[PatchType, str]] = {
     "merge": "application/merge-patch+json",
@@ -75,13 +77,26 @@ class KubeClient(Transport):
             raise MalformedAnswer(f"list of {resource.title}: {error}") from None
 
     async def create(
-        self, resource: Resource, manifest: object, *, namespace: str = "", dry_run: bool = False
+        self,
+        resource: Resource,
+        manifest: object,
+        *,
+        namespace: str = "",
+        dry_run: bool = False,
+        unknown_fields: UnknownFields | None = None,
     ) -> Reply:
-        """Create an object from a value that msgspec can encode. Raises Conflict if it exists."""
+        """Create an object from a value that msgspec can encode. Raises Conflict if it exists.
+
+        `unknown_fields`: refuse an object with a field that its kind does not have (Strict), or
+        warn of it in the answer's headers (Warn); None: drop it, with a warning of the API server.
+        """
+        params = {"dryRun": "All"} if dry_run else {}
+        if unknown_fields is not None:
+            params["fieldValidation"] = unknown_fields
         return await self.request(
             "POST",
             resource.path(namespace),
-            params={"dryRun": "All"} if dry_run else None,
+            params=params or None,
             body=_encode(manifest),
         )
 

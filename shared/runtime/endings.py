@@ -17,6 +17,7 @@ from shared.bus.errors import (
     StreamReplaced,
     Superseded,
 )
+from shared.runtime.settings import SettingsError
 
 _log = logging.getLogger(__name__)
 
@@ -26,6 +27,8 @@ class Ending(enum.IntEnum):
 
     STOPPED = 0
     CRASHED = 1
+    #: A setting, or a file that it names, is invalid: the next generation would fail as this one.
+    MISCONFIGURED = 2
     #: Another writer took over, or a log was replaced: the state of this generation is void.
     SUPERSEDED = 3
     #: NATS, a stream, a consumer or a right is missing.
@@ -52,6 +55,10 @@ def ending_of(crash: BaseExceptionGroup[BaseException]) -> tuple[Ending, str]:
     One exception of any other type makes it a crash. Cancellations do not count.
     """
     errors = [error for error in _leaves(crash) if not isinstance(error, asyncio.CancelledError)]
+    settings = [error for error in errors if isinstance(error, SettingsError)]
+    if settings:
+        _log.critical("a setting is invalid: %s", settings[0])
+        return Ending.MISCONFIGURED, str(settings[0])
     superseded = [error for error in errors if isinstance(error, _SUPERSEDED)]
     lacking = [error for error in errors if isinstance(error, _LACKING)]
     if len(superseded) + len(lacking) < len(errors) or not errors:

@@ -243,6 +243,8 @@ class _Generation(Generic[S]):
         self._bus: Bus | None = None
         self._health = health
         self._body: asyncio.Task[Any] | None = None
+        #: After its end: why it ended; "": on request.
+        self.why = ""
 
     async def live(self) -> Ending:
         """Serve until the end of this generation."""
@@ -264,6 +266,7 @@ class _Generation(Generic[S]):
             except asyncio.CancelledError:
                 _log.warning("received another signal: exiting without closing connections")
                 ending = Ending.CRASHED
+        self.why = why
         return ending
 
     async def stopped_within(self, pause_s: float) -> bool:
@@ -356,7 +359,7 @@ class _Generation(Generic[S]):
 
 def run(service: str, kind: type[S], main: Callable[[Context[S]], Awaitable[None]]) -> int:
     """Run a service, with the settings of the command line and the environment, until it stops or
-    crashes; returns the exit status: 0 stopped on request, 1 crashed.
+    crashes; returns the exit status: 0 stopped on request, 1 crashed, 2 a setting is invalid.
 
     `main` is called once for each generation (`endings`), and cancelled after the shutdown's steps.
     When it returns by itself, the shutdown begins.
@@ -394,6 +397,9 @@ async def serve_on(service: str, settings: S, main: Callable[[Context[S]], Await
     finally:
         await health.stop()
     _log.info("stopped", extra={"status": int(ending)})
+    if ending is Ending.MISCONFIGURED:
+        # The last line, and in plain words whatever the format of the log: as `load` does.
+        sys.stderr.write(f"{service}: {generation.why}\n")
     return int(ending)
 
 

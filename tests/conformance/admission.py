@@ -17,11 +17,11 @@ from typing import Any, Final, NamedTuple
 import jsonpatch
 import msgspec
 
-from services.admission_webhook.core.admission import apply_defaults, subject_of, validate
-from services.admission_webhook.core.queue_tree import QueueTree
-from services.admission_webhook.core.resource_groups import read_groups
-from services.admission_webhook.core.review import Verdict, decode_review
-from services.admission_webhook.core.rules import ReferenceObjects
+from shared.admission.admission import apply_defaults, subject_of, validate
+from shared.admission.queue_tree import QueueTree
+from shared.admission.resource_groups import read_groups
+from shared.admission.review import Verdict, decode_review
+from shared.admission.rules import ReferenceObjects
 from shared.dialects.kubebatch_fields import read_queue
 from shared.kube import objects as kube
 from shared.kube.decoding import KindDecoder

@@ -17,8 +17,12 @@ CHART: Final = _DEPLOY / "chart"
 FILE: Final = _DEPLOY / "tutti.yaml"
 RELEASE: Final = "tutti"
 NAMESPACE: Final = "kube-system"
+#: The name of the image, which has no default.
+IMAGE: Final = "--set=image.repository=tutti"
 _HEAD: Final = (
-    "# The chart as it is by default, for users without Helm: kubectl apply -f tutti.yaml\n"
+    "# The chart as it is by default, for users without Helm. No image of Tutti is published: "
+    "replace its name first.\n"
+    "#   sed 's#image: tutti:#image: REGISTRY/tutti:#' tutti.yaml | kubectl apply -f -\n"
     "# Made by `make chart`: change deploy/chart instead.\n"
 )
 
@@ -29,7 +33,8 @@ def rendered(helm: Path, *flags: str, release: str = RELEASE, namespace: str = N
     Raises:
         CalledProcessError: Helm refuses the values; its `stderr` says why.
     """
-    command = [str(helm), "template", release, str(CHART), f"--namespace={namespace}", *flags]
+    command = [str(helm), "template", release, str(CHART), f"--namespace={namespace}"]
+    command += [IMAGE, *flags]
     done = subprocess.run(command, env={"PATH": ""}, capture_output=True, text=True, check=True)
     return done.stdout
 

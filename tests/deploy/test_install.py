@@ -13,7 +13,7 @@ from tests.controlplane.cluster import ControlPlane
 from tests.controlplane.nodes import create_namespace, pod_manifest
 from tests.deploy import sandbox
 from tests.deploy.installing import Installing, installing
-from tests.deploy.rendered import CHART, FILE, file_content, objects, rendered
+from tests.deploy.rendered import CHART, FILE, IMAGE, file_content, objects, rendered
 from tests.support.waiting import eventually
 from tutti.manifests.crds import default_names
 
@@ -23,7 +23,7 @@ _GROUPS: Final = "/apis/scheduling.volcano.sh/v1beta1"
 _JOBS: Final = "/apis/batch.volcano.sh/v1alpha1"
 _WEBHOOKS: Final = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
 _PATIENCE_S: Final = 120.0
-_FLAGS: Final = ("--namespace=kube-system", "--wait", "--timeout=300s")
+_FLAGS: Final = ("--namespace=kube-system", IMAGE, "--wait", "--timeout=300s")
 _TUTTI: Final = ("tutti", str(CHART), *_FLAGS)
 #: Of other products, whose kinds a bare API server does not know.
 _FOREIGN: Final = ("monitoring.coreos.com", "cert-manager.io")
@@ -59,7 +59,7 @@ def test_the_rendered_file_is_current(helm: Path) -> None:
 
 @pytest.mark.parametrize("flags", _SETS.values(), ids=_SETS.keys())
 def test_helm_finds_nothing_to_say(helm: Path, flags: tuple[str, ...]) -> None:
-    command = [str(helm), "lint", str(CHART), "--strict", *flags]
+    command = [str(helm), "lint", str(CHART), "--strict", IMAGE, *flags]
     done = subprocess.run(command, env={"PATH": ""}, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
 
@@ -234,6 +234,7 @@ async def _install_second(world: Installing) -> None:
         "second",
         str(CHART),
         "--namespace=team",
+        IMAGE,
         f"--values={CHART / 'values-ha.yaml'}",
         "--set=schedulerNames={second},controllers.jobs.enabled=false,webhook.optIn=false",
         "--set=api.enabled=false",

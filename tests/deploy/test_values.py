@@ -291,6 +291,7 @@ def _crds() -> list[Path]:
         ("fullnameOverride=Tutti", "/fullnameOverride"),
         ("image.registry=https://registry.example", "/image/registry"),
         ("image.digest=sha256:1", "/image/digest"),
+        ("image.repository=Tutti:latest", "/image/repository"),
         ("webhook.serviceAccount.name=x", "/webhook/serviceAccount"),
         ("controllers.jobs.topologySpreadConstraint=x", "topologySpreadConstraint"),
         ("rbac.aggregate=x", "/rbac/aggregate"),
@@ -301,3 +302,14 @@ def test_a_wrong_value_is_refused_by_its_name(helm: Path, value: str, field: str
     with pytest.raises(subprocess.CalledProcessError) as raised:
         rendered(helm, f"--set={value}")
     assert field in raised.value.stderr
+
+
+def test_without_an_image_helm_renders_nothing_and_says_where_one_comes_from(helm: Path) -> None:
+    command = [str(helm), "template", "tutti", str(CHART), "--namespace=kube-system"]
+    done = subprocess.run(command, env={"PATH": ""}, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "image.repository: must be set, because no image of Tutti is published" in done.stderr
+    assert "--set image.registry=REGISTRY,image.repository=tutti,image.tag=TAG" in done.stderr
+    given = rendered(helm, "--set=image.repository=team/tutti,image.tag=x")
+    assert "image: team/tutti:x" in given
+    assert "image: tutti:" not in given

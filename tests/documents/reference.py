@@ -28,8 +28,8 @@ from shared.contracts import (
 from shared.kinds.catalogue import CATALOGUE
 from shared.kinds.fields import Description
 from shared.model import objects
+from shared.schemas.structural import BuiltInSchema, root_schema
 from tutti.cli import main
-from tutti.manifests.schemas import BuiltInSchema, root_schema
 
 FOLDER: Final = Path(__file__).parents[2] / "docs" / "reference"
 _MADE: Final = "<!-- Made from the code by `python -m tests.documents.tables`. -->\n"

@@ -28,8 +28,8 @@ class _Greeting(Changeless):
 '''
 USE = """
 import msgspec
-from services.admission_webhook.core.jobs.validation import plugin_errors
-from services.admission_webhook.core.suggestions import Hints
+from shared.admission.jobs.validation import plugin_errors
+from shared.admission.suggestions import Hints
 from services.controller.core.jobs.manifests import pod_for
 from shared.job_plugins.discovery import plugins_of, with_needed_plugins
 from shared.kinds.job import Job

@@ -10,14 +10,15 @@ from zoneinfo import ZoneInfo
 
 import msgspec
 
-from services.admission_webhook.core import admission, fit_advice
-from services.admission_webhook.core.review import decode_review, encode_answer
-from services.admission_webhook.errors import BadConfiguration, BadReview
+from services.admission_webhook.core import fit_advice
 from services.admission_webhook.group_file import parsed_groups
 from services.controller.core.hypernodes import ConfigurationError as BadDiscovery
 from services.controller.core.hypernodes import counted, discover, topologies
 from services.gang_planner.core.configuration.configuration import parse_configuration
 from services.gang_planner.core.framework.arguments import ConfigurationError
+from shared.admission import admission
+from shared.admission.errors import BadConfiguration, BadReview
+from shared.admission.review import decode_review, encode_answer
 from shared.contracts import annotations, codec
 from shared.dialects.discovery import kinds
 from shared.dialects.numbers import natural

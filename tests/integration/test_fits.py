@@ -75,7 +75,8 @@ async def test_a_job_in_a_closed_queue_does_not_fit(stage: Stage, tmp_path: Path
             return said
 
         said = await eventually(refused, timeout_s=SEEN_S, because="the webhook saw it closed")
-        assert "train: queue fits-closed is not open" in said
+        assert "spec.queue" in said
+        assert "queue `fits-closed` status is" in said
     finally:
         await stage.api.delete(f"{_QUEUES}/fits-closed")
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from release.build import release_notes
+from release.build import install_commands, release_notes
 from release.charts import ChartError, crds_file, split_reference, values_with_image
 from release.checksums import checksums
 from release.debian import DebianPackage
@@ -109,6 +109,22 @@ def test_the_packed_chart_names_the_released_image(
     expected = {"registry": registry, "repository": repository, "digest": _DIGEST}
     assert after["image"] == before["image"] | expected
     assert after | {"image": before["image"]} == before
+
+
+@pytest.mark.parametrize(
+    ("reference", "base"),
+    [
+        ("registry.example/acme/tutti", "registry.example/acme/tutti"),
+        ("acme/tutti", "docker.io/acme/tutti"),
+        ("tutti", "docker.io/library/tutti"),
+    ],
+)
+def test_the_commands_import_the_image_under_the_name_that_the_kubelet_looks_for(
+    reference: str, base: str
+) -> None:
+    printed = install_commands(Path("dist/1.2.3"), "1.2.3", reference)
+    assert f"--base-name={base} - < dist/1.2.3/tutti-image-1.2.3.oci.tar" in printed
+    assert "helm install tutti dist/1.2.3/tutti-1.2.3.tgz --namespace kube-system" in printed
 
 
 def test_values_without_an_image_are_refused() -> None:

@@ -131,7 +131,7 @@ def with_queues_renamed(scenario: Scenario) -> Iterator[Scenario]:
     queues in every order, of more so that each queue has each name once. What messages say is left
     out: they name queues.
     """
-    stages = (scenario, *scenario.then)
+    stages: tuple[Scenario | Stage, ...] = (scenario, *scenario.then)
     queues = [one for stage in stages for one in stage.objects if one["kind"] == "queue"]
     names = sorted({one["name"] for one in queues} - {DEFAULT, ROOT})
     if len(names) < 2:

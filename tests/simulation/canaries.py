@@ -76,10 +76,12 @@ def _outcome_lost() -> Replaced:
     settle = OutcomeLedger.settle
     count = [0]
 
-    async def forgetful(self: OutcomeLedger, delivery: Delivery, outcome: Outcome) -> Any:
+    async def forgetful(
+        self: OutcomeLedger, delivery: Delivery, outcome: Outcome, gang: str
+    ) -> Any:
         count[0] += 1
         if count[0] % 20:
-            return await settle(self, delivery, outcome)
+            return await settle(self, delivery, outcome, gang)
         await delivery.ack()
         return "done"
 

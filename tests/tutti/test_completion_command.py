@@ -1,5 +1,6 @@
 import asyncio
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -40,8 +41,11 @@ def test_kubectl_completes_the_plugin_with_what_each_word_means(
         (main, ["job", "view", "-n", "kube-system"], []),
         (vcctl, ["job", "delete"], ["train-a", "train-b"]),
         (main, ["job", "view", "-k", "/none"], []),
+        (main, ["why"], ["train-a", "train-b"]),
+        (main, ["trace"], ["train-a", "train-b"]),
+        (main, ["explain-dialect"], ["train-a", "train-b"]),
     ],
-    ids=["here", "elsewhere", "vcctl", "no cluster"],
+    ids=["here", "elsewhere", "vcctl", "no cluster", "why", "trace", "explain-dialect"],
 )
 async def test_names_of_jobs_are_completed(
     kubeconfig: Path, cluster_api: Client, monkeypatch: pytest.MonkeyPatch,
@@ -54,3 +58,51 @@ async def test_names_of_jobs_are_completed(
     # In a thread, as it has a loop of its own.
     items = await asyncio.to_thread(asking.get_completions, words, "tr")
     assert [item.value for item in items] == found
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize(
+    ("words", "begun", "found"),
+    [
+        (["why"], "vcjob/tr", ["vcjob/train"]),
+        (["explain-dialect"], "vcjob/", ["vcjob/train"]),
+        (["why"], "nothing/", []),
+        (["queues"], "re", ["research"]),
+        (["why", "--namespace"], "kube-s", ["kube-system"]),
+        (["job", "list", "-n"], "def", ["default"]),
+    ],
+)
+async def test_kinds_queues_and_namespaces_are_completed(
+    kubeconfig: Path, cluster_api: Client, monkeypatch: pytest.MonkeyPatch,
+    words: list[str], begun: str, found: list[str],
+) -> None:  # fmt: skip
+    await cluster_api.create(JOBS, manifest("train"))
+    await cluster_api.create(
+        "/apis/scheduling.volcano.sh/v1beta1/queues",
+        {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue"}
+        | {"metadata": {"name": "research"}, "spec": {"weight": 1}},
+    )
+    monkeypatch.setenv("KUBECONFIG", str(kubeconfig))
+    asking = ShellComplete(main, {}, "tutti", "_TUTTI_COMPLETE")
+    items = await asyncio.to_thread(asking.get_completions, words, begun)
+    assert [item.value for item in items] == found
+
+
+def test_every_command_that_takes_names_completes_them() -> None:
+    """Files and words of other programs aside."""
+    others = {"bundle file", "replay arguments", "bench arguments", "nats-reload folders"}
+    assert {one for one in _without_completion(main, "") if one not in others} == set()
+
+
+def _without_completion(command: click.Command, path: str) -> Iterator[str]:
+    context = click.Context(command)
+    if isinstance(command, click.Group):
+        for name in command.list_commands(context):
+            inner = command.get_command(context, name)
+            assert inner is not None
+            yield from _without_completion(inner, f"{path} {name}".strip())
+        return
+    for one in command.params:
+        is_choice = isinstance(one.type, click.Choice)
+        if isinstance(one, click.Argument) and not is_choice and not one._custom_shell_complete:
+            yield f"{path} {one.name}"

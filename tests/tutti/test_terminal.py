@@ -6,7 +6,17 @@ from collections.abc import AsyncIterator
 import pytest
 from rich.console import Console, RenderableType
 
-from tutti.terminal import bar, counted, cut, redraw, shortened, sparkline
+from tutti.terminal import (
+    bar,
+    counted,
+    cut,
+    drawing_width,
+    plain_table,
+    redraw,
+    report_console,
+    shortened,
+    sparkline,
+)
 
 
 @pytest.mark.parametrize(
@@ -81,3 +91,15 @@ def test_names_that_differ_at_their_ends_differ_when_they_are_cut() -> None:
     assert {len(one) for one in shown} == {28}
     assert cut("team/short", 28) == "team/short"
     assert cut("abc", 2) == "a…"
+
+
+def test_what_goes_to_another_program_is_not_broken_into_lines(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "70")
+    table = plain_table("NAME", "WHY")
+    table.add_row("train", "0/4 nodes are available " * 20)
+    report_console().print(table)
+    report_console().print("waits " * 100)
+    assert len(capsys.readouterr().out.splitlines()) == 3
+    assert drawing_width(report_console()) == 200

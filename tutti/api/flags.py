@@ -5,8 +5,9 @@ Scripts contain `-N=train` and `--all-namespaces=true`; click would read the fir
 """
 
 import asyncio
+import contextlib
 import functools
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Final, TypeAlias
 
@@ -16,7 +17,8 @@ from click.shell_completion import CompletionItem
 from typing_extensions import override
 
 from shared.kube.client import KubeClient
-from shared.kube.resources import Resource
+from shared.kube.errors import NotFound
+from shared.kube.resources import NAMESPACES, Resource
 from tutti.api.access import Access, open_client, open_namespace
 from tutti.api.conventions import conventions
 from tutti.api.failures import Refusal
@@ -156,7 +158,12 @@ access_flags = gathered(
 
 def namespace_flag(letter: str = "-n") -> Flag:
     return click.option(
-        "--namespace", letter, default="", metavar="NAME", help="Namespace; default: the context's."
+        "--namespace",
+        letter,
+        default="",
+        metavar="NAME",
+        help="Namespace; default: the context's.",
+        shell_complete=completion(NAMESPACES),
     )
 
 
@@ -256,7 +263,7 @@ def name_flag(kind: str, letter: str = "-N") -> Flag:
 def names_argument(resource: Resource) -> Flag:
     """Names as arguments, completed from the existing objects."""
     return click.argument(
-        "names", nargs=-1, metavar="[NAME]...", shell_complete=_completion(resource)
+        "names", nargs=-1, metavar="[NAME]...", shell_complete=completion(resource)
     )
 
 
@@ -307,16 +314,24 @@ def selection_flags(resource: Resource, *own: Flag, letter: str = "-N") -> Flag:
     )
 
 
-def _completion(
-    resource: Resource,
-) -> Callable[[click.Context, click.Parameter, str], list[CompletionItem]]:
-    """Complete names of one kind, in the namespace of the flags before them; without an answer of
-    the API server, with nothing.
+Completion: TypeAlias = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
+
+
+def completion(*resources: Resource) -> Completion:
+    """Complete names of these kinds, in the namespace of the flags before them; without an answer
+    of the API server, with nothing.
     """
+    return completed_by(lambda ctx, _: _names(resources, ctx))
+
+
+def completed_by(
+    find: Callable[[click.Context, str], Coroutine[Any, Any, list[str]]],
+) -> Completion:
+    """Complete with what `find` returns for the word that was begun; an error completes nothing."""
 
     def complete(ctx: click.Context, _: click.Parameter, begun: str) -> list[CompletionItem]:
         try:
-            names = asyncio.run(_names(resource, ctx))
+            names = asyncio.run(find(ctx, begun))
         except Exception:  # noqa: BLE001 - a completion has no place for a message
             return []
         return [CompletionItem(name) for name in names if name.startswith(begun)]
@@ -324,17 +339,32 @@ def _completion(
     return complete
 
 
-async def _names(resource: Resource, ctx: click.Context) -> list[str]:
+async def _names(resources: Sequence[Resource], ctx: click.Context) -> list[str]:
+    async with asyncio.timeout(_PATIENCE_S), completing_client(ctx) as client:
+        return await names_of(resources, client, ctx)
+
+
+def completing_client(ctx: click.Context) -> AbstractAsyncContextManager[KubeClient]:
+    """A client of the cluster that the flags before the word name."""
     typed = ctx.params
-    access = Access(
-        kubeconfig=typed.get("kubeconfig") or "",
-        context=typed.get("context") or "",
-        server=typed.get("server") or "",
+    return open_client(
+        Access(
+            kubeconfig=typed.get("kubeconfig") or "",
+            context=typed.get("context") or "",
+            server=typed.get("server") or "",
+        )
     )
-    async with asyncio.timeout(_PATIENCE_S), open_client(access) as client:
-        default = conventions(ctx).namespace or client.credentials.namespace
-        place = (typed.get("namespace") or default) if resource.namespaced else ""
-        return [
-            name_of(each)
-            for each in await fetch(client, Wanted(resource=resource, namespace=place))
-        ]
+
+
+async def names_of(
+    resources: Sequence[Resource], client: KubeClient, ctx: click.Context
+) -> list[str]:
+    """The names of the objects of these kinds, without those of kinds that are not served."""
+    default = conventions(ctx).namespace or client.credentials.namespace
+    place = ctx.params.get("namespace") or default
+    found: dict[str, None] = {}
+    for resource in resources:
+        wanted = Wanted(resource=resource, namespace=place if resource.namespaced else "")
+        with contextlib.suppress(NotFound):
+            found |= dict.fromkeys(name_of(each) for each in await fetch(client, wanted))
+    return list(found)

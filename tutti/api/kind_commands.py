@@ -14,7 +14,7 @@ from tutti.api.failures import Refusal, run
 from tutti.api.fetches import Wanted, fetch, follow, get
 from tutti.api.flags import Flag, Selection, split_selector
 from tutti.api.objects import Object, name_of, namespace_of, without_managed_fields
-from tutti.api.output import NOTHING, Format, Layout, Printer, as_json, as_yaml, echo
+from tutti.api.output import Format, Layout, Printer, as_json, as_yaml, echo, echo_nothing
 
 
 class Listing(msgspec.Struct, frozen=True, kw_only=True):
@@ -166,7 +166,7 @@ async def _describe(resource: Resource, selection: Selection, output: str) -> No
         else:
             found = await fetch(client, Wanted(resource=resource, namespace=place))
     if not found:
-        echo(NOTHING)
+        echo_nothing()
     for index, each in enumerate(found):
         if index:
             echo(_RULE)

@@ -4,7 +4,7 @@ import re
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import IO, Any, Final
 
 import click
 import msgspec
@@ -13,6 +13,7 @@ from multidict import MultiMapping
 from shared.kube.client import KubeClient
 from shared.kube.errors import KubeError
 from shared.kube.resources import Resource
+from tutti.api.conventions import conventions
 from tutti.api.failures import Refusal, explained
 from tutti.api.objects import Object, name_of, namespace_of
 from tutti.api.output import echo
@@ -43,17 +44,31 @@ def read(files: Sequence[str], resource: Resource) -> list[Object]:
     return found
 
 
-def _documents(file: str) -> list[Object]:
+def _documents(file: str) -> list[Any]:
+    try:
+        content = sys.stdin.read() if file == STANDARD_INPUT else Path(file).read_text("utf-8")
+    except (OSError, UnicodeError) as error:
+        raise Refusal(f"{file}: cannot be read: {error}") from None
+    return [document for document in parse(content, file) if document is not None]
+
+
+def read_opened(file: IO[str]) -> list[Any]:
+    """All documents of an opened file. Raises Refusal, which names it."""
+    try:
+        content = file.read()
+    except (OSError, UnicodeError) as error:
+        raise Refusal(f"{file.name}: cannot be read: {error}") from None
+    return parse(content, file.name)
+
+
+def parse(text: str, title: str) -> list[Any]:
+    """All documents of a text; an empty one is None. Raises Refusal, which has the title."""
     from shared.yaml_documents import InvalidYaml, read_documents
 
     try:
-        content = sys.stdin.read() if file == STANDARD_INPUT else Path(file).read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise Refusal(f"{file}: cannot be read: {error}") from None
-    try:
-        return [document for document in read_documents(content) if document is not None]
+        return read_documents(text)
     except InvalidYaml as error:
-        raise Refusal(f"{file}: not YAML: {error}") from None
+        raise Refusal(f"{title}: not YAML: {error}") from None
 
 
 async def create(
@@ -67,10 +82,18 @@ async def create(
     """Create one object, in its own namespace or else the one given; return it as stored.
 
     The API server's warnings are printed on standard error, as kubectl prints them; the webhook
-    warns there of a gang that would not fit now. In a dry run nothing is stored. Raises KubeError.
+    warns there of a gang that would not fit now. In a dry run nothing is stored. A field that the
+    kind does not have is refused; Volcano's programs drop it, and so do ours of their names, with a
+    warning. Raises KubeError.
     """
     place = namespace_of(manifest) or namespace if resource.namespaced else ""
-    reply = await client.create(resource, manifest, namespace=place, dry_run=dry_run)
+    reply = await client.create(
+        resource,
+        manifest,
+        namespace=place,
+        dry_run=dry_run,
+        unknown_fields="Warn" if conventions().volcano_failures else "Strict",
+    )
     for warning in warnings_of(reply.headers):
         click.echo(f"Warning: {warning}", err=True)
     found: Object = msgspec.json.decode(reply.body)

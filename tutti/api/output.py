@@ -14,6 +14,7 @@ import msgspec
 from shared.contracts.visibility import API_VERSION, GROUP, ObjectMeta
 from shared.contracts.visibility_resources import ServedResource
 from shared.kube.resources import Resource
+from tutti.api.conventions import conventions
 from tutti.api.objects import Object, name_of, without_managed_fields
 from tutti.api.report_data import report_data
 
@@ -111,6 +112,16 @@ def echo(line: str = "") -> None:
     click.echo(line, color=False if os.environ.get("NO_COLOR") else None)
 
 
+def echo_nothing() -> None:
+    """Report an empty list: on standard error, as kubectl does, so that no program reads it as a
+    name. Volcano's programs print it among their output.
+    """
+    if conventions().volcano_failures:
+        echo(NOTHING)
+    else:
+        click.echo(NOTHING, err=True)
+
+
 class Printer:
     """Prints the objects of one kind, at once or one by one."""
 
@@ -126,7 +137,7 @@ class Printer:
         elif objects:
             self.more(objects)
         else:
-            echo(NOTHING)
+            echo_nothing()
 
     def one(self, obj: Object) -> None:
         if self._format in {"json", "yaml"}:

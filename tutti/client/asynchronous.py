@@ -143,7 +143,11 @@ class AsyncClient:
         return await self._list(served.DECISIONS, Decision, namespace, all_namespaces)
 
     async def fits(self, manifests: Manifests, *, namespace: str = "") -> FitStatus:
-        """Whether the gangs of manifests would fit now, each by itself; nothing is created."""
+        """Whether the gangs of manifests would fit now, all together; nothing is created.
+
+        Manifests that admission would refuse, or without a gang, raise ApiError with status 422 and
+        the errors as causes of its details.
+        """
         found = await self._ask(served.FITS, Fit, manifests, namespace)
         if found.status is None:
             raise MalformedAnswer("a Fit was answered without status")

@@ -13,9 +13,8 @@ from shared.kube.errors import KubeError
 from shared.kube.objects import KubeStruct, ObjectMeta
 from shared.kube.resources import Resource
 from shared.kube.transport import Reply
-from shared.yaml_documents import InvalidYaml, read_documents
 from tutti.api.failures import Refusal
-from tutti.api.manifests import warnings_of
+from tutti.api.manifests import parse, warnings_of
 from tutti.why.kinds import kinds_of_version
 
 Manifests: TypeAlias = str | PathLike[str] | Mapping[str, Any] | Iterable[Mapping[str, Any]]
@@ -57,12 +56,12 @@ def read_manifests(manifests: Manifests) -> list[dict[str, Any]]:
     """
     match manifests:
         case str():
-            documents = _documents(manifests, "the text")
+            documents = parse(manifests, "the text")
         case PathLike():
             path = Path(manifests)
             try:
-                documents = _documents(path.read_text("utf-8"), str(path))
-            except (OSError, UnicodeDecodeError) as error:
+                documents = parse(path.read_text("utf-8"), str(path))
+            except (OSError, UnicodeError) as error:
                 raise Refusal(f"{path}: cannot be read: {error}") from None
         case Mapping():
             documents = [dict(manifests)]
@@ -77,13 +76,6 @@ def read_manifests(manifests: Manifests) -> list[dict[str, Any]]:
     if len(found) > _OBJECTS_MAX:
         raise Refusal(f"manifests: at most {_OBJECTS_MAX} objects, not {len(found)}")
     return found
-
-
-def _documents(text: str, title: str) -> list[Any]:
-    try:
-        return read_documents(text)
-    except InvalidYaml as error:
-        raise Refusal(f"{title}: not YAML: {error}") from None
 
 
 async def apply_all(

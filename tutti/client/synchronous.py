@@ -145,7 +145,7 @@ class Client:
         return self._run(self._client.decisions(namespace=namespace, all_namespaces=all_namespaces))
 
     def fits(self, manifests: Manifests, *, namespace: str = "") -> FitStatus:
-        """Whether the gangs of manifests would fit now, each by itself; nothing is created."""
+        """Whether the gangs of manifests would fit now, all together; nothing is created."""
         return self._run(self._client.fits(manifests, namespace=namespace))
 
     def explain(self, manifests: Manifests, *, namespace: str = "") -> ExplanationStatus:

@@ -45,6 +45,12 @@ _JSON_TYPES = ("", "application/json", "application/octet-stream")
 _ON_OBJECT = {"GET": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 _ON_COLLECTION = {"GET": "list", "POST": "create", "DELETE": "deletecollection"}
 _ON_ACTION = {"POST": "create"}
+_V2 = "/openapi/v2"
+_V3 = "/openapi/v3"
+_DOCUMENTS = (_V2, _V3)
+_LOG = "log"
+#: The log of every container.
+_NO_LOG = "This node is simulated: no program runs in the pod, so there is nothing in its log.\n"
 _VERSION = {"major": "1", "minor": "36", "gitVersion": "v1.36.0+tutti-embedded"}
 _VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 
@@ -83,14 +89,13 @@ class Server:
         path = request.path
         if path in ("/healthz", "/readyz", "/livez"):
             return web.Response(text="ok")
-        if path == "/openapi/v2":
-            # An empty document (in protobuf): kubectl then leaves validation to the server.
-            return web.Response(body=b"", content_type="application/octet-stream")
+        if path in _DOCUMENTS:
+            return self._openapi(path)
         if path == "/tutti/misbehave":
             if request.method == "POST":
                 self.faults.apply(await request.read())
             return _json({"done": self.faults.done})
-        registration = self._aggregator.registered(path)
+        registration = self._aggregator.registered(path.removeprefix(_V3))
         if registration is not None:
             return await self._aggregator.forward(registration, request)
         document = _discovery(path, self._api.registry, self._aggregator.groups())
@@ -108,6 +113,13 @@ class Server:
             raise rule.error(call)
         return answer
 
+    def _openapi(self, path: str) -> web.Response:
+        """Of other servers' groups only: kubectl then leaves validation to this server."""
+        if path == _V2:
+            # Empty, in protobuf.
+            return web.Response(body=b"", content_type="application/octet-stream")
+        return _json({"paths": dict(map(_document_of, self._aggregator.groups()))})
+
     async def _do(self, verb: str, call: Call, request: web.Request) -> web.StreamResponse:
         api = self._api
         match verb:
@@ -117,7 +129,7 @@ class Server:
                 # `limit` is ignored: a list is complete, which clients must support.
                 return _list(request, call, self._chosen(call, request), api.store.revision)
             case "get":
-                return _one(request, call, api.get(call))
+                return self._get(request, call)
             case "create":
                 return await self._create(call, request)
             case "update":
@@ -143,6 +155,12 @@ class Server:
                     return _object(call, obj)
                 details = details_of(call.resource, call.name) | {"uid": obj["metadata"]["uid"]}
                 return _json({**_SUCCESS, "details": details}, warnings=call.warnings)
+
+    def _get(self, request: web.Request, call: Call) -> web.Response:
+        if call.subresource == _LOG:
+            self._api.get(replace(call, subresource=""))
+            return web.Response(text=_NO_LOG)
+        return _one(request, call, self._api.get(call))
 
     def _chosen(self, call: Call, request: web.Request) -> list[Stored]:
         """The objects of a collection that the request's selectors choose."""
@@ -257,6 +275,12 @@ def _discovery(path: str, registry: Registry, aggregated: Iterable[tuple[str, st
             return None
 
 
+def _document_of(group_version: tuple[str, str]) -> tuple[str, Obj]:
+    """Where the OpenAPI document of a group and version is."""
+    path = "apis/{}/{}".format(*group_version)
+    return path, {"serverRelativeURL": f"{_V3}/{path}"}
+
+
 def _groups(registry: Registry, aggregated: Iterable[tuple[str, str]]) -> list[Obj]:
     """Own groups first: of two resources of one name, clients take the first."""
     own = ((one.group, version) for one in registry.all() for version in one.versions if one.group)
@@ -348,6 +372,8 @@ def _call_of(request: web.Request, registry: Registry) -> tuple[str, Call]:
 
 def _verb(request: web.Request, resource: Resource, name: str, sub: str) -> str:
     acts = sub in ("binding", "eviction") and resource.key == PODS
+    if sub == _LOG and resource.key == PODS and request.method == "GET":
+        return "get"
     if sub and not acts and not (sub == "status" and resource.has_status):
         raise no_such_path()
     verbs = _ON_ACTION if acts else _ON_OBJECT if name else _ON_COLLECTION

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
 from tutti.demo import claims
+from tutti.demo.observations import GPU
 from tutti.demo.pod_by_pod import SCHEDULER_NAME, schedule
 from tutti.demo.stage import Stage, running_task
 from tutti.demo.tfjobs import BUDGET, GANG_SCHEDULING, PODGROUP, varied
@@ -40,7 +41,7 @@ async def contrast(stage: Stage) -> None:
         stage.claim("Pod by pod, job 1 runs", claims.runs_whole(first, stage.record))
         stage.claim(
             "Pod by pod, job 2 is half started: its ps and 1 of 3 workers",
-            claims.half_starts(second, stage.record),
+            claims.half_starts(second, stage.record, workers=1),
         )
         stage.say("A worker of job 1 dies. Its operator creates it again.")
         dead = stage.worker(first)
@@ -71,8 +72,8 @@ async def waits_its_turn(stage: Stage) -> None:
     answer, waited = await stage.watch_waiting(second)
     stage.claim("Job 2 waits whole, its ps included", waited)
     stage.claim(
-        "`tutti why` explains it in one sentence",
-        claims.gives_reason(answer.state, answer.sentence),
+        "`tutti why` explains it in one sentence: it lacks GPUs",
+        claims.gives_reason(answer.state, answer.sentence, f"more {GPU} needed"),
     )
     stage.say("Job 1's workers end.")
     await stage.finish(first)
@@ -170,8 +171,17 @@ async def by_budget(stage: Stage) -> None:
     stage.claim("N - 2 pods fit", claims.fits_all_but(job, fit, short=2))
     stage.claim("All N pods stay pending", waited)
     stage.claim(
-        "`tutti why` names the budget as the reason",
-        claims.gives_reason(answer.state, answer.sentence),
+        "`tutti why` gives the reason: N - 2 of N pods fit, two GPUs are missing",
+        claims.gives_reason(
+            answer.state,
+            answer.sentence,
+            f"{job.size - 2} of {job.size} pods fit",
+            f"2 more {GPU} needed",
+        ),
+    )
+    stage.claim(
+        "A PodDisruptionBudget declares the gang: minAvailable is N",
+        claims.declared_by_budget(job, stage.observer.budgets.get(job.uid)),
     )
     stage.say("Two more nodes join the cluster.")
     for name in ("node-5", "node-6"):

@@ -33,14 +33,17 @@ class Claim(NamedTuple):
     finding: Finding
 
 
-def half_starts(job: Job, record: Record) -> Finding:
-    """At the end a job is bound in part: its ps and at least one worker run, a worker waits."""
+def half_starts(job: Job, record: Record, *, workers: int | None = None) -> Finding:
+    """At the end a job is bound in part: its ps runs and a worker waits, beside `workers` that run
+    (None: at least one).
+    """
     latest = {each.uid: each for each in record}
     now = [each for each in of_job(job, latest.values()) if not each.gone]
     running = Counter(each.role for each in now if each.running)
     waiting = Counter(each.role for each in now if not each.node)
     gpus = sum(each.requests.get(GPU, 0) for each in now if each.uses_capacity)
     half = running["ps"] > 0 < running["worker"] and gpus > 0 and waiting["worker"] > 0
+    half = half and workers in {None, running["worker"]}
     return Finding(
         len(now) == job.size and half,
         f"runs: {_roles(running)}; waits: {_roles(waiting)}; holds {gpus} GPU idle",
@@ -86,10 +89,17 @@ def waits_whole(job: Job, record: Record, *, from_s: float, until_s: float) -> F
     )
 
 
-def gives_reason(state: str, sentence: str) -> Finding:
-    """`tutti why` explains in one sentence that a job waits, and for what."""
+def gives_reason(state: str, sentence: str, *words: str) -> Finding:
+    """`tutti why` explains in one sentence that a job waits, and for what: in these words."""
     held = state == "waiting" and bool(sentence) and "\n" not in sentence
+    held = held and all(each in sentence for each in words)
     return Finding(held, sentence or f"no verdict was published; state {state}")
+
+
+def declared_by_budget(job: Job, minimum: int | str | None) -> Finding:
+    """A PodDisruptionBudget of the job requires all of its pods; `minimum` is its minAvailable."""
+    found = "no budget was seen" if minimum is None else f"minAvailable is {minimum}"
+    return Finding(minimum == job.size, f"{found}, the job has {job.size} pods")
 
 
 def starts_after(job: Job, first: Job, record: Record, *, ends: int) -> Finding:

@@ -50,6 +50,8 @@ class Observer:
         self.specs: dict[str, kube.Pod] = {}
         #: The verdict on the group of a job, by the job's UID.
         self.verdicts: dict[str, Verdict] = {}
+        #: `minAvailable` of the budget of a job, by the job's UID.
+        self.budgets: dict[str, int | str | None] = {}
         self._client = client
         self._changed = asyncio.Event()
 
@@ -137,11 +139,14 @@ class Observer:
         present, gone = _split(batch)
         for group in present:
             owner, text = group.metadata.controller, group.metadata.annotations.get(VERDICT)
+            if owner is not None and isinstance(group, kube.DisruptionBudget):
+                self.budgets[owner.uid] = group.spec.min_available
             if owner is not None and text:
                 self.verdicts[owner.uid] = _decode_verdict(text)
         for group in gone:
             if group.metadata.controller is not None:
                 self.verdicts.pop(group.metadata.controller.uid, None)
+                self.budgets.pop(group.metadata.controller.uid, None)
         self._wake()
 
 

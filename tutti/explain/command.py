@@ -5,15 +5,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import IO, Any
 
 import click
-from rich.console import Console
 
 from shared.dialects.manifests import InvalidManifest, flattened
 from shared.explanation.report import Report
 from shared.explanation.understanding import understand
-from shared.yaml_documents import InvalidYaml, read_documents
 from tutti.api.access import Access, open_namespace
 from tutti.api.failures import Refusal, run
 from tutti.api.flags import access_flags, report_flag, scheduler_names_flag
+from tutti.api.manifests import read_opened
 from tutti.api.output import print_report
 from tutti.explain.live_objects import (
     read_groups,
@@ -22,11 +21,18 @@ from tutti.explain.live_objects import (
     read_tree_groups,
 )
 from tutti.explain.view import show
+from tutti.terminal import report_console
+from tutti.why.completion import complete_reference
 from tutti.why.kinds import read_reference
 
 
 @click.command()
-@click.argument("references", nargs=-1, metavar="[KIND/NAME]...")
+@click.argument(
+    "references",
+    nargs=-1,
+    metavar="[KIND/NAME]...",
+    shell_complete=complete_reference,
+)
 @click.option(
     "--filename",
     "-f",
@@ -79,7 +85,7 @@ def explain_dialect(
         report = understand(
             documents, namespace=namespace or "default", scheduler_names=scheduler_names
         )
-    print_report(report, output, lambda: show(report, Console()))
+    print_report(report, output, lambda: show(report, report_console()))
     sys.exit(0 if report.complete else 1)
 
 
@@ -99,7 +105,11 @@ async def _live(
 
         def report() -> Report:
             return understand(
-                places, namespace=namespace, scheduler_names=scheduler_names, namespaces=own
+                places,
+                namespace=namespace,
+                scheduler_names=scheduler_names,
+                namespaces=own,
+                stored=True,
             )
 
         def add(groups: Iterable[dict[str, Any]]) -> None:
@@ -128,7 +138,7 @@ async def _live(
 def _documents(file: IO[str]) -> Iterator[tuple[str, dict[str, Any]]]:
     """The objects of a file, with their places in it. Raises Refusal."""
     try:
-        for where, one in flattened(read_documents(file.read())):
+        for where, one in flattened(read_opened(file)):
             yield f"{file.name}, {where.partition(',')[0]}", one
-    except (InvalidYaml, UnicodeDecodeError, InvalidManifest) as error:
+    except InvalidManifest as error:
         raise Refusal(f"{file.name}: {error}") from None

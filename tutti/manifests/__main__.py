@@ -4,7 +4,8 @@ import argparse
 import json
 from pathlib import Path
 
-from tutti.manifests import crds, kubernetes_schemas
+from shared.schemas.kubernetes_schemas import DATA_FILE, extracted
+from tutti.manifests import crds
 from tutti.rights.rules import permissions_file, rights_file
 from tutti.rights.user_roles import user_roles_file
 
@@ -15,12 +16,16 @@ def main() -> None:
     parser.add_argument(
         "--openapi",
         type=Path,
-        help="first extract the schemas of pods from this /openapi/v3/api/v1",
+        nargs="+",
+        help="first extract Kubernetes' own schemas from these documents of /openapi/v3",
     )
     arguments = parser.parse_args()
+    root = Path(__file__).parents[2]
     if arguments.openapi is not None:
-        kubernetes_schemas.extract(json.loads(arguments.openapi.read_text("utf-8")))
-    deploy = Path(__file__).parents[2] / "deploy"
+        published = [json.loads(path.read_text("utf-8")) for path in arguments.openapi]
+        target = root / "shared" / "schemas" / DATA_FILE
+        target.write_text(extracted(published), "utf-8")
+    deploy = root / "deploy"
     folder = deploy / "crds"
     wanted = crds.files()
     for path in folder.rglob("*.yaml"):

@@ -8,7 +8,7 @@ from typing_extensions import override
 
 from shared.kinds.catalogue import CATALOGUE, SCHEMA_REVISION
 from shared.kinds.fields import Description
-from tutti.manifests.schemas import BuiltInSchema, root_schema
+from shared.schemas.structural import BuiltInSchema, root_schema
 
 #: On every CRD of Tutti. It grows with each change of a schema, so that an older Tutti does not
 #: overwrite the CRDs of a newer one.

@@ -98,7 +98,7 @@ async def read_cluster(
         others=tuple(find_other_schedulers(checked, names, is_dead)),
         policies=tuple([await rule_checks.check_policy(policy) for policy in policies]),
         admission_files=admission_files,
-        refused=await rule_checks.find_refused(stored, scheduler_names),
+        refused=rule_checks.find_refused(stored, scheduler_names),
         unreadable=tuple(sorted(unreadable)),
     )
 

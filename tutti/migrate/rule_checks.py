@@ -1,4 +1,6 @@
-"""Runs the services' own rules, each in a process of its own: commands never import services."""
+"""Judges a cluster's objects by the rules of admission, and configurations by the planner's own
+reader, in a process of its own: commands never import services.
+"""
 
 import asyncio
 import sys
@@ -7,18 +9,16 @@ from typing import Final
 
 import msgspec
 
+from shared.admission.judgement import admit, declared_queues
+from shared.admission.queue_tree import QueueTree
+from shared.admission.rules import ReferenceObjects
+from shared.kube.decoding import without_nulls
 from shared.kube.resources import Resource
 from tutti.api.failures import Refusal
 from tutti.api.objects import Object, name_of, namespace_of
 from tutti.migrate.cluster_facts import PolicyText, Refused
 
-_ADMISSION: Final = "services.admission_webhook.checking"
 _PLANNER: Final = "services.gang_planner.checking"
-
-
-class _RefusedObject(msgspec.Struct, frozen=True, kw_only=True):
-    index: int
-    errors: tuple[str, ...]
 
 
 class _CheckedPolicy(msgspec.Struct, frozen=True, kw_only=True):
@@ -26,24 +26,25 @@ class _CheckedPolicy(msgspec.Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...]
 
 
-async def find_refused(
+def find_refused(
     objects: Sequence[tuple[Resource, Object]], scheduler_names: tuple[str, ...]
 ) -> tuple[Refused, ...]:
-    """The objects that the webhook's rules would refuse if they were created now."""
-    if not objects:
-        return ()
+    """The objects that the webhook's rules would refuse if they were created now; the queues among
+    them exist for all of them.
+    """
+    # Items of a list have no kind.
     stored = [
-        {"group": resource.group, "plural": resource.plural, "body": one}
+        {**without_nulls(one), "apiVersion": resource.api_version, "kind": resource.kind}
         for resource, one in objects
     ]
-    question = {"scheduler_names": scheduler_names, "objects": stored}
-    answer = await _ask(_ADMISSION, msgspec.json.encode(question))
-    found = msgspec.json.decode(answer, type=list[_RefusedObject])
+    known = ReferenceObjects(
+        scheduler_names=scheduler_names, queues=QueueTree(declared_queues(stored))
+    )
+    judged = [(one, admit(one, known, with_fields=False)[1]) for one in stored]
     return tuple(
-        Refused(
-            kind=objects[one.index][0].kind, name=_name(objects[one.index][1]), errors=one.errors
-        )
-        for one in found
+        Refused(kind=one["kind"], name=_name(one), errors=tuple(errors))
+        for one, errors in judged
+        if errors
     )
 
 

@@ -31,7 +31,7 @@ from tutti.service_access import Reached, is_passing, reached, read_queues
 from tutti.service_bus import NoStandby, ServiceBus, service_options
 from tutti.status.live import StatusScreen
 from tutti.status.report import Report, StreamLine, report, report_of_api
-from tutti.terminal import plain_table, redraw
+from tutti.terminal import plain_table, redraw, report_console, screen_console
 
 #: Services answer within milliseconds; a busy planner answers between two cycles.
 _ANSWERS_S: Final = 0.5
@@ -69,7 +69,7 @@ def status(*, services: ServiceBus, interval_s: float, output: str, watch: bool)
     if watch:
         run(_watch(services, interval_s, output), interrupted=0)
     found = run(_collect(services, interval_s), interrupted=0)
-    print_report(found, output, lambda: show(found, Console(), datetime.now(UTC)))
+    print_report(found, output, lambda: show(found, report_console(), datetime.now(UTC)))
     sys.exit(0 if found.ready else 1)
 
 
@@ -99,7 +99,7 @@ async def _watch(services: ServiceBus, interval_s: float, output: str) -> NoRetu
         else:
             rounds = _rounds(way, services, interval_s)
         if output == "text":
-            await redraw(_screens(rounds), Console())
+            await redraw(_screens(rounds), screen_console())
         else:
             async for found, _, _ in rounds:
                 _print_data(found, output)

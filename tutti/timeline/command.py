@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 import click
-from rich.console import Console
 from rich.text import Text
 from typing_extensions import override
 
@@ -19,6 +18,7 @@ from tutti.api.output import print_report
 from tutti.client.asynchronous import AsyncClient
 from tutti.service_access import reached
 from tutti.service_bus import ServiceBus, service_options
+from tutti.terminal import drawing_width, report_console
 from tutti.timeline.api_history import api_history
 from tutti.timeline.history import History, build_history, trimmed
 from tutti.timeline.log_reader import read_logs
@@ -125,9 +125,9 @@ async def _from_api(client: AsyncClient, namespace: str, from_ms: int, to_ms: in
 
 
 def _print(history: History, by: str) -> None:
-    console = Console()
+    console = report_console()
     if not history.gangs:
         console.print(Text("no gang waited or ran in this period"))
         return
     draw = by_node if by == "node" else by_gang
-    console.print(draw(history, console.width, _ROWS_MAX))
+    console.print(draw(history, drawing_width(console), _ROWS_MAX))

@@ -6,7 +6,7 @@ from functools import partial
 from typing import TypeVar
 
 import click
-from rich.console import Console, RenderableType
+from rich.console import RenderableType
 from rich.text import Text
 
 from shared.contracts.visibility_resources import QUEUES
@@ -23,7 +23,7 @@ from tutti.client.asynchronous import AsyncClient
 from tutti.client.errors import ApiNotServed
 from tutti.service_access import QueueReport, is_passing, reached, read_queues
 from tutti.service_bus import NoStandby, ServiceBus, service_options
-from tutti.terminal import redraw
+from tutti.terminal import drawing_width, redraw, report_console
 from tutti.top.tables import NodeUse, by_share, of_nodes, of_queues, uses
 
 T = TypeVar("T")
@@ -110,8 +110,8 @@ async def _show(
     if interval_s is None and print_data is not None:
         print_data(await read())
     else:
-        console = Console()
-        await redraw(_frames(read, draw, console.width, interval_s), console)
+        console = report_console()
+        await redraw(_frames(read, draw, drawing_width(console), interval_s), console)
 
 
 async def _frames(

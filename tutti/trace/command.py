@@ -17,15 +17,17 @@ from tutti.api.output import print_report
 from tutti.client.asynchronous import AsyncClient
 from tutti.service_access import reached
 from tutti.service_bus import ServiceBus, service_options
+from tutti.terminal import report_console
 from tutti.trace import jaeger
 from tutti.trace.api_timeline import api_timeline
 from tutti.trace.jaeger import JaegerError
 from tutti.trace.records import Wanted, read_gang, read_reference
 from tutti.trace.timeline import Line, Timeline, timeline, with_lines
+from tutti.why.completion import complete_reference
 
 
 @click.command()
-@click.argument("gang", metavar="GANG")
+@click.argument("gang", metavar="GANG", shell_complete=complete_reference)
 @click.option("--namespace", "-n", default="default", show_default=True, help="Namespace.")
 @service_options
 @click.option(
@@ -46,7 +48,7 @@ def trace(*, gang: str, namespace: str, services: ServiceBus, address: str, outp
     no such gang is known.
     """
     found = run(_read(services, read_reference(gang, namespace), address))
-    print_report(found, output, lambda: show(found, Console(), address))
+    print_report(found, output, lambda: show(found, report_console(), address))
 
 
 async def _read(services: ServiceBus, wanted: Wanted, address: str) -> Timeline:

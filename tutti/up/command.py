@@ -131,7 +131,8 @@ from tutti.up.options import (
 def up(*, replicas: tuple[str, ...], **flags: object) -> None:
     """Run all services against a cluster until SIGTERM or Ctrl-C.
 
-    Prints one line when all services are ready.
+    Prints one line when all services are ready. Exits with status 2 when a flag, or a file that it
+    names, is invalid.
     """
     try:
         options = _options(replicas, flags)
@@ -192,6 +193,7 @@ def _run(options: UpOptions) -> int:
     from tutti.api.failures import Refusal
     from tutti.nats_server import NatsServerError
     from tutti.up.all_services import AllServices
+    from tutti.up.supervisor import WRONG_SETTINGS, ServiceRefused
 
     logging.basicConfig(format="tutti: %(message)s", level=logging.WARNING)
     # The task that keeps our NATS running reports its problems.
@@ -205,5 +207,5 @@ def _run(options: UpOptions) -> int:
     except (BusError, KubeError, NatsServerError, OSError, Refusal) as error:
         for line in str(error).splitlines():
             say(line)
-        return 1
+        return WRONG_SETTINGS if isinstance(error, ServiceRefused) else 1
     return 0

@@ -85,9 +85,9 @@ class Keeper:
             if self._stopping.is_set():
                 return
             if status == WRONG_SETTINGS:
-                raise ServiceRefused(
-                    f"{self.spec.title} refuses its flags: {log_tail(self.spec.log)}"
-                )
+                # The last line has the reason; before it there may be a log.
+                reason = log_tail(self.spec.log).rpartition("\n")[2]
+                raise ServiceRefused(f"{self.spec.title} refuses its flags: {reason}")
             delay_s = self._restarts.delay_s(self._clock_s() - started_s)
             self._say(
                 f"{self.spec.title} (pid {child.pid}) {how_it_ended(status)}, "

@@ -4,12 +4,13 @@ import sys
 from datetime import UTC, datetime
 
 import click
-from rich.console import Console
 
 from tutti.api.access import Access, open_client
 from tutti.api.failures import run
 from tutti.api.flags import access_flags, namespace_flag, report_flag, scheduler_names_flag
 from tutti.api.output import print_report
+from tutti.terminal import report_console
+from tutti.why.completion import complete_reference
 from tutti.why.explanation import Answer
 from tutti.why.question import explain_object
 from tutti.why.view import show
@@ -19,7 +20,13 @@ _NO_PLANNER = 3
 
 
 @click.command()
-@click.argument("reference", nargs=-1, required=True, metavar="[KIND/]NAME")
+@click.argument(
+    "reference",
+    nargs=-1,
+    required=True,
+    metavar="[KIND/]NAME",
+    shell_complete=complete_reference,
+)
 @namespace_flag()
 @access_flags
 @scheduler_names_flag("Scheduler names that Tutti serves in this cluster; repeatable.")
@@ -44,7 +51,7 @@ def why(
     """
     answer = run(_explain(access, namespace, reference, scheduler_names))
     now = answer.planner.now or datetime.now(UTC)
-    print_report(answer, output, lambda: show(answer, Console(), now))
+    print_report(answer, output, lambda: show(answer, report_console(), now))
     if answer.planner.lives is False:
         sys.exit(_NO_PLANNER)
 

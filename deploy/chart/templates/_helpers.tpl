@@ -41,6 +41,9 @@ labels:
 {{/* One image for all services; a digest has precedence over the tag. Takes the root. */}}
 {{- define "tutti.image" -}}
 {{- $image := .Values.image -}}
+{{- if not $image.repository -}}
+{{- fail "image.repository: must be set, because no image of Tutti is published. Build one (docker build -t REGISTRY/tutti:TAG .), push it or load it into your nodes (kind load docker-image REGISTRY/tutti:TAG), and install with --set image.registry=REGISTRY,image.repository=tutti,image.tag=TAG (docs/installing.md, Image)" -}}
+{{- end -}}
 {{- $name := $image.repository -}}
 {{- with $image.registry }}{{ $name = printf "%s/%s" (trimSuffix "/" .) $name }}{{ end -}}
 {{- if $image.digest -}}

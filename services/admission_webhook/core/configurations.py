@@ -12,10 +12,10 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from services.admission_webhook.core.kinds import RULES
 from services.admission_webhook.core.opt_in import opt_in_conditions, opt_in_owned_conditions
-from services.admission_webhook.core.resource_groups import ResourceGroups
-from services.admission_webhook.core.rules import Conditions, KindRules
+from shared.admission.kinds import RULES
+from shared.admission.resource_groups import ResourceGroups
+from shared.admission.rules import Conditions, KindRules
 from shared.dialects.protocol import JsonObject
 from shared.dialects.scheduler_choice import (
     EXCLUDED_NAMESPACES,

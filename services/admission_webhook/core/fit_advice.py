@@ -9,10 +9,10 @@ from typing import Final
 
 import msgspec
 
-from services.admission_webhook.core.admission import Subject
-from services.admission_webhook.core.parts import as_object, member
-from services.admission_webhook.core.review import AdmissionRequest, plain_object
-from services.admission_webhook.core.rules import Case
+from shared.admission.admission import Subject
+from shared.admission.parts import as_object, member
+from shared.admission.review import AdmissionRequest, plain_object
+from shared.admission.rules import Case
 from shared.contracts.questions import FitAnswer, FitRequest, impossible_words
 from shared.dialects.discovery import dialect_of
 from shared.dialects.protocol import ReadingContext

@@ -7,16 +7,16 @@ nearly all pods.
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from services.admission_webhook.core import names
-from services.admission_webhook.core.admission import Subject
-from services.admission_webhook.core.gang_declarations import read_declaration
-from services.admission_webhook.core.parts import (
+from shared.admission import names
+from shared.admission.admission import Subject
+from shared.admission.gang_declarations import read_declaration
+from shared.admission.parts import (
     as_object,
     member,
     text_at,
 )
-from services.admission_webhook.core.suggestions import one_typing_error_apart
-from services.admission_webhook.core.warnings import has_controller
+from shared.admission.suggestions import one_typing_error_apart
+from shared.admission.warnings import has_controller
 from shared.kube.resources import DEPLOYMENTS, JOBS_BATCH, PODS, REPLICA_SETS, STATEFUL_SETS
 from shared.model.gang_keys import has_objects
 from shared.model.objects import GROUP_NAME_SCOPE

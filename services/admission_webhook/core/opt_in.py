@@ -13,15 +13,15 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from services.admission_webhook.core.gang_declarations import (
+from shared.admission.gang_declarations import (
     declares_anything,
     dialect_of_gang,
     reference_expression,
 )
-from services.admission_webhook.core.parts import text_at
-from services.admission_webhook.core.pods import read_head
-from services.admission_webhook.core.review import AdmissionRequest, Verdict, added
-from services.admission_webhook.core.rules import Conditions, quoted
+from shared.admission.parts import text_at
+from shared.admission.pods import read_head
+from shared.admission.review import AdmissionRequest, Verdict, added
+from shared.admission.rules import Conditions, quoted
 from shared.dialects.discovery import by_precedence
 from shared.dialects.owned_gangs import may_be_owned
 from shared.dialects.owner_kinds import OWNER_KINDS

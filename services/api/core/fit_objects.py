@@ -7,24 +7,22 @@ import msgspec
 
 from services.api.core.requests import read_body
 from services.api.errors import RequestFailed
-from shared.contracts.fit_rules import broken_rule
+from shared.admission.judgement import KnownQueue, Refused, questions
+from shared.contracts import codec
 from shared.contracts.questions import FitAnswer, FitRequest
 from shared.contracts.visibility import Fit, FitStatus
-from shared.dialects.manifests import InvalidManifest, expand
 from shared.visible_objects import build_gang_fit
 
 
 class GangQuestion(msgspec.Struct, frozen=True, kw_only=True):
     """One gang of a Fit."""
 
+    namespace: str
     name: str
     members: int
     #: The FitRequest as the planner reads it.
     payload: bytes
 
-
-#: Gangs in one Fit: each is a question of its own.
-GANGS_MAX: Final = 50
 
 _decode: Final = msgspec.json.Decoder(Fit).decode
 
@@ -34,42 +32,68 @@ def read_fit(body: bytes) -> Fit:
     return read_body(body, _decode, "Fit")
 
 
-def questions_of(fit: Fit, namespace: str, scheduler_names: Iterable[str]) -> list[FitRequest]:
-    """One question for each gang of its manifests.
+def questions_of(
+    fit: Fit, namespace: str, scheduler_names: Iterable[str], queues: Iterable[KnownQueue] | None
+) -> list[FitRequest]:
+    """One question for each gang of its manifests; `namespace` is for objects without one.
 
     Raises:
-        RequestFailed: 422, a manifest is invalid, breaks a rule for questions, or is in another
-            namespace than the Fit.
+        RequestFailed: 422, admission would refuse a manifest, or they are no question.
     """
     try:
-        found = expand(fit.spec.manifests, namespace=namespace, scheduler_names=scheduler_names)
-    except (InvalidManifest, RecursionError) as error:
-        raise RequestFailed(422, f"spec.manifests: {error}") from None
-    if not found:
-        raise RequestFailed(422, "spec.manifests: must declare a gang")
-    if len(found) > GANGS_MAX:
-        raise RequestFailed(422, f"spec.manifests: must declare at most {GANGS_MAX} gangs")
-    for one in found:
-        if one.group.namespace != namespace:
-            raise RequestFailed(
-                422,
-                f"spec.manifests: {one.group.name} is in namespace {one.group.namespace}, "
-                f"and must be in the Fit's, {namespace}",
-            )
-        broken = broken_rule(one)
-        if broken:
-            raise RequestFailed(422, f"spec.manifests: {one.group.name}: {broken}")
-    return found
+        return questions(
+            fit.spec.manifests,
+            namespace=namespace,
+            scheduler_names=scheduler_names,
+            queues=queues,
+        )
+    except Refused as refused:
+        raise refusal(refused.errors) from None
+
+
+def refusal(errors: Iterable[str]) -> RequestFailed:
+    """The failure for manifests that would be refused."""
+    found = tuple(errors)
+    return RequestFailed(
+        422,
+        f"spec.manifests: {'; '.join(found)}",
+        causes=tuple(("spec.manifests", error) for error in found),
+    )
+
+
+def encoded(question: FitRequest) -> GangQuestion:
+    """The question as it is sent to the planner."""
+    return GangQuestion(
+        namespace=question.group.namespace,
+        name=question.group.name,
+        members=len(question.pods),
+        payload=codec.encode(question),
+    )
 
 
 def status_of(
-    questions: Iterable[GangQuestion],
+    namespace: str,
+    asked: Iterable[GangQuestion],
     answers: Iterable[FitAnswer],
     visible: frozenset[str] | None,
 ) -> FitStatus:
-    """The status of a Fit; gangs of `visible` namespaces are named (None: all)."""
+    """The status of a Fit in a namespace; gangs of `visible` namespaces are named (None: all).
+
+    Raises:
+        RequestFailed: 422, the planner knows that admission would refuse a gang.
+    """
+    paired = list(zip(asked, answers, strict=True))
+    refused = [f"{one.namespace}/{one.name}: {a.sentence}" for one, a in paired if a.refused]
+    if refused:
+        raise refusal(refused)
     gangs = tuple(
-        build_gang_fit(question.name, question.members, answer, visible)
-        for question, answer in zip(questions, answers, strict=True)
+        build_gang_fit(
+            one.name,
+            one.members,
+            answer,
+            visible,
+            namespace=one.namespace if one.namespace != namespace else "",
+        )
+        for one, answer in paired
     )
     return FitStatus(fits=all(one.fits for one in gangs), gangs=gangs)

@@ -7,9 +7,9 @@ from typing import Final, Literal
 import msgspec
 
 from services.api.core.explanation_objects import explained, read_explanation
-from services.api.core.fit_objects import GangQuestion, questions_of, read_fit
+from services.api.core.fit_objects import GangQuestion, encoded, questions_of, read_fit
 from services.api.errors import RequestFailed
-from shared.contracts import codec
+from shared.admission.judgement import KnownQueue
 
 
 class ManifestQuestion(msgspec.Struct, frozen=True, kw_only=True):
@@ -20,6 +20,8 @@ class ManifestQuestion(msgspec.Struct, frozen=True, kw_only=True):
     namespace: str
     scheduler_names: tuple[str, ...]
     body: bytes
+    #: Those of the cluster; None: they are not checked.
+    queues: tuple[KnownQueue, ...] | None = None
 
 
 class ManifestReply(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,6 +33,8 @@ class ManifestReply(msgspec.Struct, frozen=True, kw_only=True):
     #: HTTP status of a refusal; None: there is none.
     refused: int | None = None
     message: str = ""
+    #: Several violations: the field and the message of each.
+    causes: tuple[tuple[str, str], ...] = ()
 
 
 #: Bytes of the length before each question and reply.
@@ -54,7 +58,7 @@ def reply_to(question: ManifestQuestion) -> ManifestReply:
             case "Fit":
                 return _fit(question)
     except RequestFailed as failure:
-        return ManifestReply(refused=failure.status, message=failure.message)
+        return ManifestReply(refused=failure.status, message=failure.message, causes=failure.causes)
 
 
 def _explanation(question: ManifestQuestion) -> ManifestReply:
@@ -64,10 +68,8 @@ def _explanation(question: ManifestQuestion) -> ManifestReply:
 
 def _fit(question: ManifestQuestion) -> ManifestReply:
     fit = read_fit(question.body)
-    gangs = tuple(
-        GangQuestion(name=one.group.name, members=len(one.pods), payload=codec.encode(one))
-        for one in questions_of(fit, question.namespace, question.scheduler_names)
-    )
+    asked = questions_of(fit, question.namespace, question.scheduler_names, question.queues)
+    gangs = tuple(map(encoded, asked))
     return ManifestReply(json=_encode(msgspec.structs.replace(fit, status=None)), gangs=gangs)
 
 

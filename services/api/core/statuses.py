@@ -25,6 +25,11 @@ def status_of(failure: RequestFailed) -> Status:
     details: dict[str, Any] = dict(failure.details)
     if failure.retry_after_s is not None:
         details["retryAfterSeconds"] = failure.retry_after_s
+    if failure.causes:
+        details["causes"] = [
+            {"reason": "FieldValueInvalid", "field": field, "message": message}
+            for field, message in failure.causes
+        ]
     return Status(
         message=failure.message,
         reason=failure.reason,

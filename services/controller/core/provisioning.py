@@ -92,7 +92,7 @@ def _later_spec(spec: JsonObject, requests: Resources) -> JsonObject:
         *spec.get("tolerations", ()),
         *({"key": name, "operator": "Exists"} for name in devices),
     ]
-    kept = {key: spec[key] for key in _OF_ALL_PODS if key in spec}
+    kept: JsonObject = {key: spec[key] for key in _OF_ALL_PODS if key in spec}
     return {**kept, "containers": [container], "tolerations": tolerations}
 
 

@@ -17,7 +17,9 @@ def start() -> int:
     error = ""
     warnings: tuple[str, ...] = ()
     try:
-        warnings = parse_configuration(sys.stdin.read()).warnings
+        configuration = parse_configuration(sys.stdin.read())
+        error = "; ".join(configuration.misspelt)
+        warnings = configuration.warnings
     except ConfigurationError as refusal:
         error = str(refusal)
     sys.stdout.buffer.write(msgspec.json.encode({"error": error, "warnings": warnings}))

@@ -6,10 +6,10 @@ from typing import Any
 import jsonpatch
 import msgspec
 
-from services.admission_webhook.core.admission import Subject, apply_defaults, subject_of, validate
-from services.admission_webhook.core.queue_tree import QueueTree
-from services.admission_webhook.core.review import Verdict, decode_review
-from services.admission_webhook.core.rules import ReferenceObjects
+from shared.admission.admission import Subject, apply_defaults, subject_of, validate
+from shared.admission.queue_tree import QueueTree
+from shared.admission.review import Verdict, decode_review
+from shared.admission.rules import ReferenceObjects
 from shared.kube.resources import (
     COMMANDS,
     CRONJOBS_VOLCANO,

@@ -12,11 +12,11 @@ import msgspec
 from typing_extensions import override
 
 from services.admission_webhook.adviser import Adviser
-from services.admission_webhook.core.queue_tree import QueueTree
 from services.admission_webhook.group_lookup import GroupLookup
 from services.admission_webhook.reference_follower import ReferenceFollower
 from services.admission_webhook.reporting import Reporting
 from services.admission_webhook.review_server import ReviewServer
+from shared.admission.queue_tree import QueueTree
 from shared.contracts.questions import FitAnswer, FitRequest
 from shared.runtime.serving_certificate import (
     CA_FILE,

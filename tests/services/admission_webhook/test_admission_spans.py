@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from services.admission_webhook.admission_spans import AdmissionSpans
-from services.admission_webhook.core.admission import validate
-from services.admission_webhook.core.review import decode_review
+from shared.admission.admission import validate
+from shared.admission.review import decode_review
 from shared.contracts.identity import gang_trace_id
 from shared.telemetry.tracing import gang_span
 from tests.services.admission_webhook.reviews import (

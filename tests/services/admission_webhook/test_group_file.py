@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from services.admission_webhook.errors import BadConfiguration
 from services.admission_webhook.group_file import GroupFile
+from shared.admission.errors import BadConfiguration
 from tests.support.waiting import eventually
 
 ONE = "resourceGroups: [{resourceGroup: one, schedulerName: volcano}]"

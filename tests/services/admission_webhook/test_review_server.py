@@ -10,9 +10,9 @@ import aiohttp
 import pytest
 
 from services.admission_webhook import review_server
-from services.admission_webhook.core.admission import Subject, validate
 from services.admission_webhook.core.configurations import probe_object
-from services.admission_webhook.core.review import Verdict
+from shared.admission.admission import Subject, validate
+from shared.admission.review import Verdict
 from shared.contracts.questions import FitAnswer
 from shared.kube.resources import CONFIGMAPS, CRONJOBS_VOLCANO
 from shared.runtime.guarded_server import BODY_BYTES_MAX

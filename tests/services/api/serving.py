@@ -168,7 +168,7 @@ async def read_here(_user: str, question: ManifestQuestion) -> ManifestReply:
     """The reply of the process that reads manifests, without the process."""
     reply = reply_to(question)
     if reply.refused is not None:
-        raise RequestFailed(reply.refused, reply.message)
+        raise RequestFailed(reply.refused, reply.message, causes=reply.causes)
     return reply
 
 

@@ -118,7 +118,7 @@ async def test_answers_of_a_whole_tutti_are_what_the_document_says(
         assert [one["title"] for one in explanation["status"]["gangs"]] == [f"{namespace}/asked"]
         assert fits["status"]["fits"]
         assert [one["ever"] for one in never["status"]["gangs"]] == [False]
-        with pytest.raises(ApiError, match=r"spec.manifests: .* kind is not known") as refused:
+        with pytest.raises(ApiError, match=r"spec.manifests: .* declares no gang") as refused:
             await api.create(folder, a_fit("1") | {"spec": {"manifests": [{"kind": "Unknown"}]}})
         assert refused.value.status == 422
         with pytest.raises(ApiError, match="cannot be created here"):

@@ -339,7 +339,7 @@ def a_fit(**spec: object) -> dict[str, Any]:
     }
 
 
-async def test_a_fit_names_gangs_that_the_user_sees_and_asks_about_the_users_namespace_only(
+async def test_a_fit_names_gangs_that_the_user_sees_and_asks_about_namespaces_of_the_user_only(
     client: Client, serving: Serving
 ) -> None:
     serving.planner.fit = FitAnswer(
@@ -357,8 +357,8 @@ async def test_a_fit_names_gangs_that_the_user_sees_and_asks_about_the_users_nam
         "gangs": {"count": 2, "names": ["b/first"]},
     }
     elsewhere = a_fit(metadata={"name": "p", "namespace": "a"})
-    refused = await ask(json.dumps(elsewhere).encode(), 422)
-    assert "p is in namespace a, and must be in the Fit's, b" in refused["message"]
+    refused = await ask(json.dumps(elsewhere).encode(), 403)
+    assert "cannot create pods in the namespace a" in refused["message"]
     assert "not of kind Fit" in (await ask(b'{"kind": "Fit"}', 400))["message"]
     assert "not of kind Fit" in (await ask(b"[" * 100_000, 400))["message"]
     too_long = b" " * (api_server.BODY_BYTES_MAX + 1)

@@ -35,7 +35,7 @@ async def test_a_process_replies_what_would_be_read_here() -> None:
     async with readers() as some:
         for question in (_SMALL, asked("Explanation", a_question("Explanation", a_job("x")))):
             assert await some.read("u", question) == reply_to(question)
-        with pytest.raises(RequestFailed, match="kind is not known") as refused:
+        with pytest.raises(RequestFailed, match="declares no gang") as refused:
             await some.read("u", asked("Fit", a_question("Fit", {"kind": "Unknown"})))
         assert refused.value.status == 422
         with pytest.raises(RequestFailed, match="not of kind Fit") as malformed:

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+from functools import partial
 
 import pytest
 
@@ -98,7 +99,7 @@ async def test_authors_of_flows_and_templates_may_update_them_right_after_their_
                 either, JOBFLOWS, {"metadata": {"name": f"f{number}"}, "spec": spec}, place
             )
             job = Stage(either, f"f{number}-t{number}", place)
-            await eventually(lambda job=job: read(either, JOBS_VOLCANO, job.name, place))
+            await eventually(partial(read, either, JOBS_VOLCANO, job.name, place))
             await becomes(job.phase, "Pending")
             # Time for a write that the Job's phase would cause.
             await asyncio.sleep(0.1)

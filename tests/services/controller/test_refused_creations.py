@@ -11,8 +11,10 @@ from typing import Any
 import pytest
 from typing_extensions import override
 
+from services.controller.core.events import ControllerEvent
 from services.controller.reconciling.controller import Reconciler, Runtime
 from services.controller.reconciling.writes import Writes, Written
+from shared.kinds.metadata import Metadata
 from shared.kube.client import KubeClient
 from shared.kube.errors import ApiError, KubeError, api_error
 from shared.kube.resources import (
@@ -276,11 +278,12 @@ async def test_a_missing_claim_is_said_once_and_a_delayed_action_runs_meanwhile(
     await either.delete(VOLUME_CLAIMS, "data", namespace=NS)
     async with running(either, job_controller) as runtime:
         record = runtime.events.record
-        monkeypatch.setattr(
-            runtime.events,
-            "record",
-            lambda *given: (recorded.append(given[2].reason), record(*given)),
-        )
+
+        def recording(resource: Resource, about: Metadata, event: ControllerEvent) -> None:
+            recorded.append(event.reason)
+            record(resource, about, event)
+
+        monkeypatch.setattr(runtime.events, "record", recording)
         await eventually(lambda: "PVCError" in recorded)
         restarted = {"name": "main", "ready": True, "restartCount": 1, "image": "i", "imageID": ""}
         await either.patch(

@@ -36,6 +36,9 @@ from shared.contracts.decisions import (
 from shared.contracts.observing import GangObserved, Observation, ObservationRequest
 from shared.contracts.outcomes import DecisionClaimed, Member, Outcome
 from shared.contracts.questions import (
+    AskedQueue,
+    EarlierGang,
+    EqualPods,
     FitAnswer,
     FitRequest,
     FragmentationAnswer,
@@ -321,6 +324,12 @@ SAMPLES: tuple[msgspec.Struct, ...] = (
         figures={"pods_bound_total": 3.0},
     ),
     FitRequest(group=_GROUP, pods=(_POD,)),
+    FitRequest(
+        group=_GROUP,
+        pods=(_POD,),
+        earlier=(EarlierGang(group=_GROUP, pods=(EqualPods(pod=_POD, count=3),)),),
+        queues=(AskedQueue(name="research", parent="all", capability=(("cpu", 4000),)),),
+    ),
     LedgerRequest(),
     LedgerAnswer(
         queues=(

@@ -205,8 +205,8 @@ assert [error.path for each in by_precedence() for error in each.validate("Pod",
 
 def test_a_dialect_with_an_api_of_its_own_brings_its_kinds(product: Path) -> None:
     script = """
-from services.admission_webhook.core.kinds import BY_RESOURCE
-from services.admission_webhook.core.rules import Case, ReferenceObjects
+from shared.admission.kinds import BY_RESOURCE
+from shared.admission.rules import Case, ReferenceObjects
 from shared.dialects.team import TEAMS
 members = [pod(f"p{index}", labels={"example.com/team": f"train.{index}"}) for index in range(3)]
 listed(PODS, *members)

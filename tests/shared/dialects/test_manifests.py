@@ -8,12 +8,13 @@ import yaml
 
 from shared.contracts.questions import FitRequest
 from shared.dialects import manifests
-from shared.dialects.manifests import InvalidManifest, expand
+from shared.dialects.manifests import InvalidManifest, expand, flattened
 from shared.model.objects import Shape
 
 
 def asked(text: str) -> list[FitRequest]:
-    return expand(yaml.safe_load_all(text), namespace="team", scheduler_names=("kube-batch",))
+    placed = flattened(yaml.safe_load_all(text))
+    return expand(placed, namespace="team", scheduler_names=("kube-batch",)).questions
 
 
 def requests(one: FitRequest) -> list[dict[str, int]]:
@@ -103,7 +104,7 @@ def test_pods_join_the_group_that_they_name_and_others_stand_alone() -> None:
         },
         {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "alone"}, "spec": pod},
     ]
-    found = expand(documents, namespace="team", scheduler_names=())
+    found = expand(flattened(documents), namespace="team", scheduler_names=()).questions
     assert [(one.group.name, one.group.min_member, len(one.pods)) for one in found] == [
         ("g", 2, 2),
         ("alone", 1, 1),
@@ -114,7 +115,6 @@ def test_pods_join_the_group_that_they_name_and_others_stand_alone() -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("kind: Service\nmetadata: {name: s}", "document 1, Service s: its kind is not known"),
         ("- a", "document 1: must be an object"),
         ("apiVersion: apps/v1\nkind: Deployment", "have no containers"),
         (
@@ -232,3 +232,22 @@ def test_a_tree_whose_parent_is_not_in_the_files_is_refused() -> None:
 def test_a_tree_with_errors_is_refused() -> None:
     with pytest.raises(InvalidManifest, match=r"team/all: .* name different Workloads: other, w"):
         asked(f"{TREE.replace('workloadName: w', 'workloadName: other')}---{PARTS}")
+
+
+def test_an_object_that_declares_no_gang_is_passed_over_and_named() -> None:
+    text = f"kind: Service\nmetadata: {{name: s}}\n---\n{DEPLOYMENT}"
+    found = expand(flattened(yaml.safe_load_all(text)), namespace="team", scheduler_names=())
+    assert found.passed_over == ["document 1, Service s"]
+    assert [one.group.name for one in found.questions] == ["web"]
+
+
+def test_gangs_are_asked_about_in_the_order_of_the_manifests() -> None:
+    group = "apiVersion: scheduling.volcano.sh/v1beta1\nkind: PodGroup\nmetadata: {name: a}\n"
+    text = "\n---\n".join((group, DEPLOYMENT, group.replace("name: a", "name: z")))
+    assert [one.group.name for one in asked(text)] == ["a", "web", "z"]
+
+
+DEPLOYMENT = (
+    f"apiVersion: apps/v1\nkind: Deployment\nmetadata: {{name: web}}\n"
+    f"spec: {{template: {{{_inline()}}}}}"
+)

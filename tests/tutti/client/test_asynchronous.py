@@ -62,7 +62,7 @@ async def test_an_error_carries_the_status(client: AsyncClient, users: Users) ->
     assert (missing.value.status, missing.value.reason) == (404, "NotFound")
     assert missing.value.message == 'gangs.visibility.tutti.dev "none" not found'
     assert missing.value.details.name == "none"
-    with pytest.raises(Invalid, match=r"manifests: .* kind is not known"):
+    with pytest.raises(Invalid, match=r"manifests: .* declares no gang"):
         await client.fits({"apiVersion": "v1", "kind": "Unknown", "metadata": {"name": "x"}})
     async with AsyncClient(kubeconfig=users("")) as stranger:
         with pytest.raises(Unauthorized):

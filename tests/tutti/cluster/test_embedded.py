@@ -143,3 +143,24 @@ async def test_what_is_not_served_is_refused_not_ignored(api: Client) -> None:
         refused = await api.call("DELETE", path, {"propagationPolicy": policy})
         assert "propagationPolicy: Unsupported value" in refused.message
     assert await api.names(PODS) == ["one"]
+
+
+async def test_the_openapi_documents_of_aggregated_groups_are_listed_and_passed_on(
+    api: Client,
+) -> None:
+    """`kubectl explain` reads them."""
+    assert (await api.get("/openapi/v3")).body == {"paths": {}}
+    place = {"namespace": "default", "name": "echo", "port": 1}
+    registration = {
+        "apiVersion": "apiregistration.k8s.io/v1",
+        "kind": "APIService",
+        "metadata": {"name": "v1.echo.example"},
+        "spec": {"group": "echo.example", "version": "v1", "service": place}
+        | {"groupPriorityMinimum": 1, "versionPriority": 1},
+    }
+    await api.create("/apis/apiregistration.k8s.io/v1/apiservices", registration)
+    listed = (await api.get("/openapi/v3")).body["paths"]
+    assert list(listed) == ["apis/echo.example/v1"]
+    passed_on = await api.get(listed["apis/echo.example/v1"]["serverRelativeURL"])
+    assert passed_on.status == 503
+    assert "its server does not answer" in passed_on.body["message"]

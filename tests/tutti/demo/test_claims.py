@@ -227,6 +227,26 @@ def test_a_reason_is_one_sentence_of_something_that_waits(
     assert claims.gives_reason(state, sentence).held is held
 
 
+def test_a_reason_is_checked_by_its_words() -> None:
+    sentence = "train2 waits: 5 of 7 pods fit; 2 more nvidia.com/gpu needed"
+    assert claims.gives_reason("waiting", sentence, "5 of 7 pods fit", f"2 more {GPU}").held
+    assert not claims.gives_reason("waiting", sentence, "budget").held
+
+
+def test_a_half_started_job_has_as_many_workers_as_the_claim_says() -> None:
+    assert claims.half_starts(OTHER, HALF, workers=1).held
+    assert not claims.half_starts(OTHER, HALF, workers=2).held
+
+
+@pytest.mark.parametrize(
+    ("minimum", "held"), [(4, True), (3, False), ("100%", False), (None, False)]
+)
+def test_a_budget_declares_the_gang_if_it_requires_all_pods(
+    minimum: int | str | None, held: bool
+) -> None:
+    assert claims.declared_by_budget(JOB, minimum).held is held
+
+
 @pytest.mark.parametrize(("fit", "held"), [(1, False), (2, True), (3, False), (4, False)])
 def test_room_is_short_by_exactly_what_is_said(fit: int, held: bool) -> None:
     assert claims.fits_all_but(JOB, fit, short=2).held is held

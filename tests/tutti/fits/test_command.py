@@ -14,7 +14,7 @@ from services.api.core.openapi import openapi_document
 from shared.bus.connection import Bus
 from shared.bus.questions import serve
 from shared.contracts import codec, subjects
-from shared.contracts.questions import FitAnswer, FitRequest
+from shared.contracts.questions import FitAnswer, FitRequest, LedgerAnswer, LedgerRequest
 from shared.contracts.visibility import (
     API_VERSION,
     Displacement,
@@ -51,7 +51,11 @@ async def test_a_gang_that_fits_is_reported_with_its_nodes_and_another_with_the_
     async def answer(question: FitRequest) -> FitAnswer:
         return scene.planner.would_fit(question)
 
+    async def ledger(_: LedgerRequest) -> LedgerAnswer:
+        return LedgerAnswer(queues=())
+
     await serve(bus, subjects.ASK_FIT, codec.decode_fit_request, answer)
+    await serve(bus, subjects.ASK_LEDGER, codec.decode_ledger_request, ledger)
 
     async def asked(pods: int, *flags: str) -> click.testing.Result:
         path = tmp_path / "job.yaml"
@@ -114,8 +118,40 @@ def test_gangs_whose_pods_would_be_evicted_are_reported(
         status=FitStatus(fits=False, gangs=(one,)),
     )
     console = Console(file=io.StringIO(), width=1_000)
-    show([fit], console)
+    show(fit, console)
     assert isinstance(console.file, io.StringIO)
     first, second = console.file.getvalue().splitlines()
     assert first == "team/train: would have to wait: no room"
     assert words in second
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", "declares no gang"),
+        (bytes(range(256)), "cannot be read"),
+        (b"\x00\x01", "not YAML: it must be text"),
+        (b"a: b: c", "not YAML: line 1, column 5: mapping values are not allowed"),
+        (b"[]", "document 1: must be an object with a kind"),
+    ],
+    ids=["empty", "binary", "control characters", "no YAML", "a list"],
+)
+@pytest.mark.integration
+async def test_a_file_that_is_no_manifest_is_refused_with_status_2(
+    nats_server: NatsServer, tmp_path: pathlib.Path, content: bytes, words: str
+) -> None:
+    bus = await Bus.connect(nats_server.url, name="planner")
+
+    async def ledger(_: LedgerRequest) -> LedgerAnswer:
+        return LedgerAnswer(queues=())
+
+    await serve(bus, subjects.ASK_LEDGER, codec.decode_ledger_request, ledger)
+    path = tmp_path / "job.yaml"
+    path.write_bytes(content)
+    command = ["-f", str(path), "--nats", nats_server.url]
+    done = await asyncio.to_thread(click.testing.CliRunner().invoke, fits, command)
+    await bus.close()
+    assert done.exit_code == 2, done.output
+    assert words in done.output
+    assert "unicode string" not in done.output
+    assert isinstance(done.exception, SystemExit)

@@ -1,6 +1,7 @@
 """`tutti job` at an embedded API server."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -221,3 +222,55 @@ async def test_view_shows_the_state_and_the_events_of_the_job_by_uid(
     done = await typed("job", "view", "-N", "train", "-o", "yaml")
     whole = yaml.safe_load(done.output)
     assert whole["status"]["state"] == state
+
+
+async def test_an_empty_list_is_reported_on_standard_error(
+    typed: Typed, cluster_api: Client
+) -> None:
+    for flags in (["-o", "name"], [], ["-o", "wide"]):
+        done = await typed("job", "list", *flags)
+        assert (done.stdout, done.stderr) == ("", "No resources found\n"), flags
+    assert json.loads((await typed("job", "list", "-o", "json")).stdout)["items"] == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [
+        ("job", manifest("train", minAvailableX=2)),
+        (
+            "podgroup",
+            {
+                "apiVersion": "scheduling.volcano.sh/v1beta1",
+                "kind": "PodGroup",
+                "metadata": {"name": "train"},
+                "spec": {"minAvailableX": 2},
+            },
+        ),
+    ],
+)
+async def test_a_field_that_the_kind_does_not_have_is_refused(
+    typed: Typed, cluster_api: Client, tmp_path: Path, kind: str, body: Obj
+) -> None:
+    path = tmp_path / "it.json"
+    path.write_text(json.dumps(body))
+    verb = "run" if kind == "job" else "create"
+    done = await typed(kind, verb, "-f", str(path))
+    assert done.exit_code == 1, done.output
+    assert 'unknown field "spec.minAvailableX"' in done.stderr
+    assert (await cluster_api.call("GET", JOBS)).body["items"] == []
+
+
+async def test_pods_of_simulated_nodes_have_a_log_that_says_so(
+    typed: Typed, cluster_api: Client
+) -> None:
+    await cluster_api.create(JOBS, manifest("train"))
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "train-w-0", "labels": {"volcano.sh/job-name": "train"}},
+        "spec": {"containers": [{"name": "c", "image": "i"}]},
+    }
+    await cluster_api.create("/api/v1/namespaces/default/pods", pod)
+    done = await typed("job", "logs", "train")
+    assert done.exit_code == 0, done.output
+    assert done.stdout.startswith("This node is simulated: no program runs in the pod")

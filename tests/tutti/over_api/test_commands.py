@@ -74,7 +74,7 @@ async def test_queues_are_objects_of_the_api_in_every_format(
     assert (unknown.exit_code, unknown.stderr) == (1, "tutti: no queue c\n")
 
 
-async def test_fits_asks_a_question_per_namespace(
+async def test_fits_asks_about_the_gangs_of_all_namespaces_together(
     typed: Typed, serving: Serving, tmp_path: Path
 ) -> None:
     path = tmp_path / "jobs.yaml"
@@ -97,9 +97,9 @@ async def test_fits_asks_a_question_per_namespace(
     both = await typed("fits", "-f", str(path), "-n", "b", "-o", "json")
     assert both.exit_code == 1, both.output
     found = json.loads(both.stdout)
-    assert [one["metadata"]["namespace"] for one in found["items"]] == ["a", "b"]
-    for one in found["items"]:
-        conforms("Fit", one)
+    assert found["metadata"]["namespace"] == "b"
+    assert [one.get("namespace", "") for one in found["status"]["gangs"]] == ["a", ""]
+    conforms("Fit", found)
     path.write_text(JOB.replace("NAMESPACE", "b"))
     single = json.loads((await typed("fits", "-f", str(path), "-o", "json")).stdout)
     assert (single["kind"], single["apiVersion"]) == ("Fit", API_VERSION)
@@ -108,7 +108,7 @@ async def test_fits_asks_a_question_per_namespace(
     serving.planner.fit = FitAnswer(fits=False, ever=False, refused=True, sentence="no queue x")
     refused = await typed("fits", "-f", str(path))
     assert refused.exit_code == 2
-    assert "admission would refuse this:\n  b/train: no queue x" in refused.stderr
+    assert "these manifests would be refused:\n  b/train: no queue x" in refused.stderr
 
 
 async def test_status_has_the_processes_and_the_gangs_that_the_user_may_see(

@@ -164,11 +164,11 @@ async def test_a_second_signal_kills_a_service_that_hangs(kubeconfig: Path, tmp_
         assert await running.stop(signal.SIGINT) == 0
 
 
-async def refused(kubeconfig: Path, folder: Path, *flags: str) -> str:
+async def refused(kubeconfig: Path, folder: Path, *flags: str, status: int = 1) -> str:
     """The errors of a `tutti up` that does not start."""
     async with suite(kubeconfig, folder, *flags) as running:
         async with asyncio.timeout(30):
-            assert await running.process.wait() == 1
+            assert await running.process.wait() == status
         assert not running.output
         assert not running.ready_path.exists()
         return running.errors
@@ -226,8 +226,29 @@ async def test_a_cluster_that_cannot_be_reached_is_one_clear_line(
 async def test_a_service_that_refuses_its_flags_ends_the_whole_suite_with_its_words(
     kubeconfig: Path, tmp_path: Path
 ) -> None:
-    errors = await refused(kubeconfig, tmp_path, "--no-webhook", "--scheduler-name=No_Name")
+    flags = ("--no-webhook", "--scheduler-name=No_Name")
+    errors = await refused(kubeconfig, tmp_path, *flags, status=2)
     assert "watcher-0 refuses its flags: watcher: --scheduler-name" in errors
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("actions: allocate, dance", "unknown action 'dance'"),
+        ("tiers: [{plugins: [{name: proportoin}]}]", "did you mean 'proportion'?"),
+    ],
+    ids=["action", "plugin"],
+)
+async def test_a_configuration_with_a_wrong_name_is_refused_on_the_terminal(
+    kubeconfig: Path, tmp_path: Path, text: str, words: str
+) -> None:
+    conf = tmp_path / "scheduler.conf"
+    conf.write_text(text)
+    flags = ("--no-webhook", f"--scheduler-conf={conf}")
+    errors = await refused(kubeconfig, tmp_path / "up", *flags, status=2)
+    (line,) = [one for one in errors.splitlines() if words in one]
+    assert line.startswith("tutti: gang-planner-")
+    assert f"refuses its flags: gang-planner: --scheduler-conf {conf}: " in line
 
 
 async def test_nats_that_was_given_is_used_and_left_running(

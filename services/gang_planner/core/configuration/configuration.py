@@ -9,6 +9,7 @@ are errors. An empty text is Volcano's built-in default.
 import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from difflib import get_close_matches
 from typing import Any, Final, cast
 
 import msgspec
@@ -57,6 +58,8 @@ _EXCLUSIVE: Final = ("proportion", "capacity")
 _TOP: Final = frozenset({"actions", "tiers", "configurations", "metrics"})
 #: Separates a policy file's text from the appended planner settings; a comment in YAML.
 _DEFAULTS_MARK: Final = "\n# tutti planner settings: "
+#: As similar are names that differ by one or two typing errors (`difflib`).
+_NEAR: Final = 0.8
 #: A configuration has about a page; a much larger file is an error.
 _CHARACTERS_MAX: Final = 256 * 1024
 
@@ -82,6 +85,9 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
     plugins: tuple[PluginOption, ...]
     #: Entries without effect, with the reason, in words.
     warnings: tuple[str, ...] = ()
+    #: Those of them that are misspelt names of plugins. A file with one is refused, but decisions
+    #: that were recorded with one can be replayed.
+    misspelt: tuple[str, ...] = ()
     #: Digest of the text, which decisions carry.
     digest: str
     #: Arguments of actions: (action, (name, value as text) sorted).
@@ -138,6 +144,7 @@ def parse_configuration(text: str) -> Configuration:
         actions=tuple(actions),
         plugins=tuple(plugins),
         warnings=tuple(warnings),
+        misspelt=tuple(text for option in plugins for text in _misspelt(option)),
         digest=hashlib.sha256((text if text.strip() else DEFAULT_TEXT).encode()).hexdigest()[:16],
         defaults=_defaults(defaults_text),
         action_arguments=tuple(_action_arguments(root.get("configurations"))),
@@ -275,6 +282,14 @@ def _warnings(option: PluginOption) -> list[str]:
         if flag in option.disabled
     ]
     return flags + [f"{path}: has no effect" for path in arguments.unread()]
+
+
+def _misspelt(option: PluginOption) -> Iterator[str]:
+    """The message on a plugin whose name is nearly that of another one."""
+    known = discovered().keys() | unsupported.PLUGINS.keys()
+    if option.name not in known:
+        for near in get_close_matches(option.name, sorted(known), 1, _NEAR):
+            yield f"tiers[{option.tier}]: unknown plugin {option.name!r} (did you mean {near!r}?)"
 
 
 def _build(option: PluginOption) -> tuple[Policy, Arguments]:

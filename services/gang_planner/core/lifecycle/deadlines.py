@@ -26,7 +26,7 @@ def watch(work: CycleContext, gang: Gang) -> None:
         return
     if "start" in history.notes:
         _watch_start(work, gang)
-        if history.releasing:
+        if "release" in history.notes:
             # The release has closed the other deadline.
             return
     below = not gang.completed and not enough(gang) and not growing(gang)

@@ -2,7 +2,7 @@
 
 import copy
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -32,10 +32,10 @@ from services.gang_planner.core.state.titles import title_of
 from services.gang_planner.core.verdicts.member_messages import unsupported_words
 from services.gang_planner.core.verdicts.pending_reason import Explainer
 from shared.contracts.fit_rules import FIT_SHAPES_MAX, broken_rule, too_many_shapes
-from shared.contracts.questions import FitAnswer, FitRequest
+from shared.contracts.questions import AskedQueue, EarlierGang, FitAnswer, FitRequest
 from shared.model.bounded_text import shortened
 from shared.model.gang_keys import key_of_group
-from shared.model.objects import Pod, PodGroup, Resources
+from shared.model.objects import Pod, PodGroup, Queue, Resources
 
 if TYPE_CHECKING:
     from services.gang_planner.core.framework.statement import Allocation
@@ -67,21 +67,24 @@ class Asker:
         broken = broken_rule(question)
         if broken:
             return _bounded(_invalid(broken))
-        self._state.extended_resources.count_for(question.pods)
+        self._state.extended_resources.count_for(
+            [*question.pods, *(one.pod for each in question.earlier for one in each.pods)]
+        )
         with self._state.resources.provisional():
             return _bounded(self._answer(question))
 
     def _answer(self, question: FitRequest) -> FitAnswer:
         state = self._state
-        group = question.group
-        pods = tuple(map(state.extended_resources.shaped, question.pods))
-        if not pods:
-            return _by_minimum(state, group)
-        group, pods = self._joined(group, pods)
+        if not question.pods:
+            return _by_minimum(state, question.group)
+        asked = [*map(self._of_earlier, question.earlier), (question.group, question.pods)]
+        gangs = [self._joined(group, self._shaped(pods)) for group, pods in asked if pods]
         # The query's shapes are interned in a copy, so that the planner's table does not grow.
         shown = copy.copy(state)
         shown.shapes, shown.node_capacity = state.shapes.copy(), state.node_capacity.copy()
-        entries = profiles.asked(state, shown.shapes, shown.node_capacity, pods)
+        entries = profiles.asked(
+            state, shown.shapes, shown.node_capacity, [pod for _, pods in gangs for pod in pods]
+        )
         if entries is None:
             return _invalid(
                 "pods: their affinity terms and spread constraints select among too many pods; a "
@@ -91,29 +94,56 @@ class Asker:
         if shapes > FIT_SHAPES_MAX:
             # With the waiting pods of its group.
             return _invalid(too_many_shapes(shapes))
-        gang = _gang(shown, group, pods, entries)
+        queues = _asked_queues(state, question.queues)
+        trial = _Trial(shown, _session(shown, self._policies), keep_used=True)
+        before: list[str] = []
+        for group, pods in gangs[:-1]:
+            own, entries = entries[: len(pods)], entries[len(pods) :]
+            earlier = _gang(shown, group, pods, own, queues)
+            if self._refused(earlier, ()) is None and trial.holds(need_of(shown, earlier), earlier):
+                before.append(earlier.full_name)
+        group, pods = gangs[-1]
+        gang = _gang(shown, group, pods, entries, queues)
+        refused = self._refused(gang, question.limits)
+        if refused is not None:
+            return refused
+        need = need_of(shown, gang)
+        if trial.holds(need, gang):
+            return FitAnswer(fits=True, ever=True, where=trial.where())
+        session = trial.session.on_empty_nodes()
+        empty = copy.copy(shown)
+        empty.node_capacity = session.node_capacity
+        ever = _Trial(empty, session, keep_used=False)
+        if not ever.holds(need, gang):
+            return ever.refusal(need, gang)
+        sentence = f"{_placed_before(before)}{trial.sentence(need, gang)}"
+        answer = FitAnswer(fits=False, ever=True, sentence=sentence)
+        return self._displacing(answer, trial, gang, need)
+
+    def _of_earlier(self, earlier: EarlierGang) -> tuple[PodGroup, tuple[Pod, ...]]:
+        pods = [
+            msgspec.structs.replace(one.pod, uid=f"{one.pod.uid}/{number}")
+            for one in earlier.pods
+            for number in range(one.count)
+        ]
+        return earlier.group, tuple(pods)
+
+    def _shaped(self, pods: tuple[Pod, ...]) -> tuple[Pod, ...]:
+        return tuple(map(self._state.extended_resources.shaped, pods))
+
+    def _refused(self, gang: Gang, limits: Resources) -> FitAnswer | None:
+        """The answer for a gang that no placement could start; None: one may."""
         if gang.counts[UNSUPPORTED]:
             return FitAnswer(fits=False, ever=False, sentence=unsupported_words(gang))
-        quota = _too_small(state, gang, gang.min_member, question.limits)
+        quota = _too_small(self._state, gang, gang.min_member, limits)
         if quota:
             return FitAnswer(fits=False, ever=False, sentence=quota)
-        need = need_of(shown, gang)
         queue = gang.queue
         if not queue.open and not (queue.queue is None and queue.name == DEFAULT):
             words = "does not exist" if queue.queue is None else "is not open"
             sentence = f"queue {queue.name} {words}"
             return FitAnswer(fits=False, ever=True, sentence=sentence, refused=True)
-        now = _Trial(shown, _session(shown, self._policies), need)
-        if now.holds(queue.scratch(keep_used=True)):
-            return FitAnswer(fits=True, ever=True, where=now.where())
-        session = now.session.on_empty_nodes()
-        empty = copy.copy(shown)
-        empty.node_capacity = session.node_capacity
-        ever = _Trial(empty, session, need)
-        if not ever.holds(queue.scratch(keep_used=False)):
-            return ever.refusal(queue)
-        answer = FitAnswer(fits=False, ever=True, sentence=now.sentence(queue))
-        return self._displacing(answer, now, gang, need)
+        return None
 
     def _joined(self, group: PodGroup, pods: tuple[Pod, ...]) -> tuple[PodGroup, tuple[Pod, ...]]:
         """Add the waiting pods of the existing group, or tree, that the query's pods name."""
@@ -148,12 +178,41 @@ class Asker:
         return msgspec.structs.replace(answer, displaces=victims, displaces_by=found.kind)
 
 
+def _asked_queues(state: State, asked: Iterable[AskedQueue]) -> dict[str, QueueEntry]:
+    """The queues that would be created with the gangs; one that exists stays as it is."""
+    found: dict[str, QueueEntry] = {}
+    for one in asked:
+        entry = QueueEntry(one.name, state.resources)
+        entry.use(
+            Queue(
+                uid=one.name,
+                dialect="",
+                name=one.name,
+                resource_version=0,
+                parent=one.parent,
+                capability=one.capability,
+            )
+        )
+        found[one.name] = entry
+    found |= {name: known for name in found if (known := state.queues.entries.get(name))}
+    for one in asked:
+        entry, parent = found[one.name], found.get(one.parent)
+        above = parent or state.queues.entries.get(one.parent)
+        if entry.queue is not None and entry.queue.uid == one.name and above is not None:
+            entry.chain = (entry, *(each for each in above.chain if each is not entry))
+    return found
+
+
 def _gang(
-    state: State, group: PodGroup, pods: tuple[Pod, ...], entries: Sequence[ShapeEntry]
+    state: State,
+    group: PodGroup,
+    pods: tuple[Pod, ...],
+    entries: Sequence[ShapeEntry],
+    queues: Mapping[str, QueueEntry],
 ) -> Gang:
     """A gang of waiting pods that is in no table."""
     name = group.queue or state.gangs.queue_of_namespace(group) or DEFAULT
-    queue = state.queues.entries.get(name) or QueueEntry(name, state.resources)
+    queue = state.queues.entries.get(name) or queues.get(name) or QueueEntry(name, state.resources)
     gang = Gang(key_of_group(group), group.namespace, group.name, queue)
     gang.gang_id = gang.gang_id or gang.full_name
     # If the query has fewer pods than the gang needs, the missing ones are not checked.
@@ -181,21 +240,34 @@ def _ranked(state: State, pod: Pod) -> Pod:
 
 
 class _Trial:
-    """An attempt to place a need on one node capacity, which is that of `state` and `session`."""
+    """An attempt to place gangs on one node capacity, which is that of `state` and `session`, each
+    gang beside those before it.
+    """
 
-    def __init__(self, state: State, session: Session, need: Need) -> None:
+    def __init__(self, state: State, session: Session, *, keep_used: bool) -> None:
         self.state = state
         self.session = session
-        self._need = need
+        self._keep_used = keep_used
+        self._queues: dict[str, QueueEntry] = {}
+        #: Of the last gang.
         self._placed: tuple[Allocation, ...] = ()
+        self._over: dict[int, int] = {}
 
-    def holds(self, queue: QueueEntry) -> bool:
-        attempt = GangPlacement(self.session, queue, self._need, members_max=self._need.quorum)
+    def holds(self, need: Need, gang: Gang) -> bool:
+        """Whether the gang fits; it is placed if it does."""
+        queue = self._queue(gang)
+        attempt = GangPlacement(self.session, queue, need, members_max=need.quorum)
         placed = attempt.run()
         if placed:
             self._placed = attempt.statement.commit()
-        self._over = queue.excess(self._need.amounts(self.session.shapes), promised=False)
+            for allocation in self._placed:
+                queue.charge(allocation.shape, allocation.total)
+        else:
+            self._over = queue.excess(need.amounts(self.session.shapes), promised=False)
         return placed
+
+    def _queue(self, gang: Gang) -> QueueEntry:
+        return gang.queue.scratch(self._queues, keep_used=self._keep_used)
 
     def where(self) -> tuple[tuple[str, int], ...]:
         """The nodes with the most members in the placement, and their number of members."""
@@ -209,10 +281,10 @@ class _Trial:
                 counts[self.state.nodes.names[slot]] += count
         return tuple(sorted(counts.items(), key=_most_first)[:_NODES_MAX])
 
-    def refusal(self, queue: QueueEntry) -> FitAnswer:
+    def refusal(self, need: Need, gang: Gang) -> FitAnswer:
         """The answer for a gang that even empty nodes do not hold, or its empty queue."""
         over = bool(self._over)
-        words = self.sentence(queue)
+        words = self.sentence(need, gang)
         return FitAnswer(
             fits=False,
             ever=False,
@@ -220,18 +292,27 @@ class _Trial:
             needs_nodes=not over,
         )
 
-    def sentence(self, queue: QueueEntry) -> str:
+    def sentence(self, need: Need, gang: Gang) -> str:
+        queue = self._queue(gang)
         if self._over:
             names = self.state.resources.names
             short = [in_words(names[row], by) for row, by in sorted(self._over.items())]
             more = f"needs {listed(short)} more than it leaves"
             return f"queue {queue.name} is at its capability: {more}"
-        return Explainer(self.state, self.session).resources(self._need, queue).sentence
+        return Explainer(self.state, self.session).resources(need, queue).sentence
 
 
 def _session(state: State, policies: PolicySet) -> Session:
     masks = Masks(state.nodes, policies.node_filters)
     return Session(state.node_capacity, state.shapes, masks, policies)
+
+
+def _placed_before(names: Sequence[str]) -> str:
+    """The words about gangs of the same question that got their capacity first."""
+    if not names:
+        return ""
+    more = f" and {len(names) - 1} others" if len(names) > 1 else ""
+    return f"with {names[0]}{more} placed before it: "
 
 
 def _invalid(broken: str) -> FitAnswer:

@@ -260,19 +260,21 @@ class QueueEntry:
                         break
         return None if not shared or self in filled else filled
 
-    def scratch(self, *, keep_used: bool) -> "QueueEntry":
-        """A copy of the queue and its ancestors for trials, without promises."""
-        copies: list[QueueEntry] = []
-        for entry in self.chain:
+    def scratch(self, copies: "dict[str, QueueEntry]", *, keep_used: bool) -> "QueueEntry":
+        """A copy of the queue and its ancestors for trials, without promises. `copies` has those of
+        the same trial by name: what a gang is charged there, its other gangs see.
+        """
+        for index, entry in reversed(tuple(enumerate(self.chain))):
+            if entry.name in copies:
+                continue
             copy = QueueEntry(entry.name, self._resources)
             copy.queue = entry.queue
             copy.capability = dict(entry.capability)
             copy.ceiling = dict(entry.ceiling)
             copy.used = dict(entry.used) if keep_used else {}
-            copies.append(copy)
-        for index, copy in enumerate(copies):
-            copy.chain = tuple(copies[index:])
-        return copies[0]
+            copy.chain = (copy, *(copies[each.name] for each in self.chain[index + 1 :]))
+            copies[entry.name] = copy
+        return copies[self.name]
 
 
 class QueueTable:

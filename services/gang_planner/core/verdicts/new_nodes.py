@@ -216,7 +216,7 @@ class Forecast:
         """Whether all nodes would not hold a need, even if they were empty and in service: then it
         does not wait for what other gangs hold.
         """
-        queue = queue.scratch(keep_used=False)
+        queue = queue.scratch({}, keep_used=False)
         session = self._on_empty_nodes()
         attempt = GangPlacement(session, queue, need, members_max=need.quorum or 1)
         holds = attempt.run()

@@ -391,7 +391,7 @@ class Explainer:
         if not shortages:
             return Explanation(f"queue {entry.name} has quota for it again")
         # One that is larger than a queue's whole capability does not wait for what others hold.
-        alone = entry.scratch(keep_used=False).shortages(amounts, promised=promised)
+        alone = entry.scratch({}, keep_used=False).shortages(amounts, promised=promised)
         shortage = (alone or shortages)[0]
         holders, holders_count = (
             ((), 0)

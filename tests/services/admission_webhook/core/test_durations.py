@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from services.admission_webhook.core.durations import FIELDS, long_durations
-from services.admission_webhook.core.rules import Case, ReferenceObjects
+from shared.admission.durations import FIELDS, long_durations
+from shared.admission.rules import Case, ReferenceObjects
 from shared.dialects.ceilings import LIMITED, Ceilings
 
 CEILINGS = Ceilings(hold_s=100, reserve_s=200, repair_deadline_s=300, minimum_run_s=400)

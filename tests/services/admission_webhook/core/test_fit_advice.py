@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from services.admission_webhook.core.fit_advice import advice_warnings, fit_request
-from services.admission_webhook.core.review import decode_review
+from shared.admission.review import decode_review
 from shared.contracts.questions import FIT_PODS_MAX, FitAnswer, FitRequest
 from shared.kube.resources import (
     DEPLOYMENTS,

@@ -2,11 +2,11 @@
 
 import pytest
 
-from services.admission_webhook.core.hypernodes import pattern_objection
-from services.admission_webhook.core.job_flows import find_ring
-from services.admission_webhook.core.jobs.pod_template import template_errors
-from services.admission_webhook.core.jobs.validation import flag
-from services.admission_webhook.core.suggestions import did_you_mean
+from shared.admission.hypernodes import pattern_objection
+from shared.admission.job_flows import find_ring
+from shared.admission.jobs.pod_template import template_errors
+from shared.admission.jobs.validation import flag
+from shared.admission.suggestions import did_you_mean
 from shared.kinds.cron_schedule import is_schedule
 from shared.kinds.job import INTERNAL_ACTIONS
 from tests.services.admission_webhook.reviews import (

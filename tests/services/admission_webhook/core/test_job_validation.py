@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from services.admission_webhook.core import names
+from shared.admission import names
 from tests.services.admission_webhook.reviews import (
     Object,
     a_job,

@@ -4,14 +4,14 @@ from typing import Any
 
 import pytest
 
-from services.admission_webhook.core.gang_declarations import read_declaration
 from services.admission_webhook.core.named_groups import (
     TEMPLATED,
     NamedGroup,
     missing_group_warning,
     named_group,
 )
-from services.admission_webhook.core.workloads import RESOURCES
+from shared.admission.gang_declarations import read_declaration
+from shared.admission.workloads import RESOURCES
 from shared.contracts.annotations import GROUP_NAME
 from shared.kube.resources import DEPLOYMENTS, JOBS_BATCH, PODGROUPS_VOLCANO, Resource
 from tests.services.admission_webhook.reviews import (

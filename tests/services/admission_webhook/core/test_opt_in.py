@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from services.admission_webhook.core.opt_in import take_owned_pod, take_pod
-from services.admission_webhook.core.review import decode_review
+from shared.admission.review import decode_review
 from shared.dialects import discovery
 from shared.dialects.pod_vocabulary import PodVocabulary, pod_vocabulary
 from shared.dialects.protocol import Dialect, GroupReference, Scheduler
@@ -31,7 +31,7 @@ EXAMPLE = Dialect(
 @pytest.fixture
 def with_example(monkeypatch: pytest.MonkeyPatch) -> None:
     """A dialect whose scheduler Tutti does not serve by default."""
-    module = "services.admission_webhook.core.gang_declarations"
+    module = "shared.admission.gang_declarations"
     vocabulary = PodVocabulary((*discovery.by_precedence(), EXAMPLE))
     monkeypatch.setattr(f"{module}.pod_vocabulary", lambda: vocabulary)
 

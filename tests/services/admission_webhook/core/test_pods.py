@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from services.admission_webhook.core.admission import apply_defaults
+from shared.admission.admission import apply_defaults
 from shared.kube.resources import PODGROUPS_SIGS, PODS
 from tests.services.admission_webhook.reviews import (
     Object,

@@ -7,15 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.admission_webhook.core.admission import apply_defaults, subject_of, validate
-from services.admission_webhook.core.review import (
+from shared.admission.admission import apply_defaults, subject_of, validate
+from shared.admission.errors import BadReview
+from shared.admission.review import (
     ERRORS_MAX,
     Verdict,
     added,
     decode_review,
     encode_answer,
 )
-from services.admission_webhook.errors import BadReview
 from shared.dialects.protocol import FieldError
 from tests.services.admission_webhook.reviews import (
     RESOURCES,

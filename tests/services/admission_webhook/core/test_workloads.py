@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from services.admission_webhook.core.configurations import Address, Member, configuration
-from services.admission_webhook.core.workloads import RESOURCES
+from shared.admission.workloads import RESOURCES
 from shared.kube.resources import JOBS_BATCH, PODS
 from tests.services.admission_webhook.reviews import a_pod, asked, judged, review
 

@@ -54,7 +54,7 @@ def test_no_party_is_above_its_floor_and_the_level_of_one_that_wants_more(
         if low < wanting.most:
             level = Fraction(low) / wanting.weight
             for high, other in zip(shares, parties, strict=True):
-                assert high <= max(other.floor, level * other.weight)
+                assert high <= max(Fraction(other.floor), level * other.weight)
 
 
 @given(total=amounts, parties=several)

@@ -1,1 +1,0 @@
-"""Validation of stored objects, run as a process by `tutti migrate check`."""

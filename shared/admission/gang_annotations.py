@@ -1,0 +1,124 @@
+"""Warnings about Tutti's annotations on workloads and bare pods: what has no effect there is named.
+
+The group that Tutti makes inherits those of its pods and of the objects above them
+(`shared.dialects.settings.of_gang`).
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
+
+from shared.admission.gang_declarations import read_declaration
+from shared.admission.parts import as_object, member, text_at
+from shared.admission.rules import Case
+from shared.admission.suggestions import Hints
+from shared.admission.warnings import has_controller
+from shared.contracts import annotations
+from shared.dialects.owner_kinds import owner_kind
+from shared.dialects.protocol import JsonObject
+from shared.dialects.settings import OF_GANGS, OF_QUEUES, objection
+
+PREFIX: Final = "tutti.dev/"
+#: Annotations that a user may write on a workload.
+_KNOWN: Final = frozenset({*OF_GANGS, annotations.GANG})
+#: Annotations that Tutti writes. A copied manifest may contain them, without any intention.
+_OWN: Final = frozenset(
+    {
+        annotations.DECISION,
+        annotations.INHERITED,
+        annotations.SUPERSEDED_MINIMUM,
+        annotations.TRACE_ID,
+        annotations.TRACE_ROOT,
+        annotations.VERDICT,
+    }
+)
+#: Warnings about one object: its templates mostly have the same.
+_WARNINGS_MAX: Final = 5
+_NAME_CHARACTERS_MAX: Final = 63
+
+
+def has_any(pod: str) -> str:
+    """CEL that is true of an object, or of a template at this path, with such an annotation. The
+    path's last member may be absent.
+    """
+    notes = f"{pod}.metadata.annotations"
+    has = f"has({pod}.metadata) && has({notes})"
+    return f"({has} && {notes}.exists(key, key.startsWith('{PREFIX}')))"
+
+
+def warnings_of_workload(case: Case, templates: Iterable[JsonObject]) -> tuple[str, ...]:
+    """Warnings about an object that a user creates, and about the templates of its pods."""
+    if case.operation != "CREATE" or has_controller(case.candidate):
+        return ()
+    return tuple(dict.fromkeys(_of_workload(case, list(templates))))[:_WARNINGS_MAX]
+
+
+def warnings_of_pod(case: Case) -> tuple[str, ...]:
+    """The same for a pod."""
+    return warnings_of_workload(case, ())
+
+
+def is_relevant(candidate: JsonObject, templates: Iterable[JsonObject]) -> bool:
+    """Whether the object, or one of these templates, has such an annotation."""
+    return any(
+        key.startswith(PREFIX) for one in (candidate, *templates) for key in _annotations(one)
+    )
+
+
+def _of_workload(case: Case, templates: list[JsonObject]) -> Iterator[str]:
+    kind, api_version = (
+        text_at(case.candidate, "kind") or "Pod",
+        text_at(case.candidate, "apiVersion"),
+    )
+    title = f"{kind} {case.name[:_NAME_CHARACTERS_MAX]}"
+    group = _named_group(templates or [case.candidate])
+    places = [(f"of {title}", case.candidate, owner_kind(api_version, kind) is not None)]
+    job = as_object(member(case.candidate, "spec", "jobTemplate"))
+    if job is not None:
+        places.append((f"of the Jobs of {title}", job, True))
+    places += [(f"of the pods of {title}", one, False) for one in templates]
+    hints = Hints()
+    for place, one, may_be_whole in places:
+        for key, value in _annotations(one).items():
+            if not key.startswith(PREFIX) or key in _OWN:
+                continue
+            if one is case.candidate and job is not None and key in _KNOWN:
+                words = "a CronJob does not pass it on: write it in spec.jobTemplate.metadata"
+            elif key in OF_GANGS and group and not objection(key, value):
+                words = f"the pods name the group {group}: write it there"
+            else:
+                words = _objection(key, value, hints, may_be_whole=may_be_whole)
+            if words:
+                named = f"annotation {key[:_NAME_CHARACTERS_MAX]} {place}"
+                yield f"tutti: {named} has no effect: {words}"
+
+
+def _objection(key: str, value: str, hints: Hints, *, may_be_whole: bool) -> str:
+    """Why an annotation has no effect; "": it has one."""
+    if key in OF_GANGS:
+        return objection(key, value)
+    if key == annotations.GANG:
+        if may_be_whole:
+            return ""
+        return (
+            f"it counts on a Job, or on an operator's object; on the pods' controller, "
+            f"{annotations.OWNER_MIN_MEMBER} makes a gang"
+        )
+    if key in OF_QUEUES:
+        return "it counts on a Queue only"
+    if key == annotations.SCHEDULE:
+        return "it counts as a label of a namespace"
+    return f"there is none of this name{hints.near(key, _KNOWN)}"
+
+
+def _named_group(pods: Iterable[JsonObject]) -> str:
+    """The group object that the pods name; "": Tutti makes their group, or they declare it."""
+    for pod in pods:
+        joined, _ = read_declaration(pod)
+        if joined is not None and not joined.self_declared and joined.group is None:
+            return joined.group_name[:_NAME_CHARACTERS_MAX]
+    return ""
+
+
+def _annotations(one: JsonObject) -> Mapping[str, str]:
+    found = as_object(member(one, "metadata", "annotations")) or {}
+    return {key: value for key, value in found.items() if isinstance(value, str)}

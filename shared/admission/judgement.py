@@ -1,0 +1,264 @@
+"""Judges manifests before they exist: would admission refuse them, and which gangs do they ask for?
+
+The one answer that `tutti fits`, a `Fit` of the API (kubectl, the client, the console, assistants),
+`tutti explain-dialect`, an `Explanation` and `tutti migrate` give. It is made of the webhook's own
+rules, of the schemas that the API server validates with, and of the readers of the dialects.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Any, Final, get_args
+
+import jsonpatch
+import msgspec
+
+from shared.admission import admission
+from shared.admission.kinds import RULES
+from shared.admission.parts import as_object, is_list, is_object, text_at
+from shared.admission.queue_tree import QueueTree
+from shared.admission.review import AdmissionRequest, GroupVersionResource
+from shared.admission.rules import ReferenceObjects
+from shared.admission.scheduler_names import job_scheduler
+from shared.contracts.fit_rules import broken_rule
+from shared.contracts.questions import AskedQueue, EarlierGang, EqualPods, FitRequest, LedgerAnswer
+from shared.dialects.kubebatch_fields import read_queue
+from shared.dialects.manifests import Expanded, InvalidManifest, expand, flattened
+from shared.dialects.protocol import JsonObject
+from shared.dialects.volcano import NAME as VOLCANO
+from shared.kube import objects as kube
+from shared.kube.resources import JOBS_VOLCANO, QUEUES_VOLCANO, Resource
+from shared.model.bounded_text import shortened
+from shared.model.objects import Pod, Queue, QueueState
+from shared.schemas.strict_fields import field_errors
+
+#: Gangs that are asked about together: each is a question of its own, which places those before it.
+GANGS_MAX: Final = 50
+#: Errors of one object, and of all; no user reads more than these. An error may repeat a value.
+_ERRORS_OF_OBJECT_MAX: Final = 20
+_ERRORS_MAX: Final = 50
+_ERROR_BYTES_MAX: Final = 500
+_RESOURCES: Final[Mapping[tuple[str, str], Resource]] = {
+    (one.resource.group, one.resource.kind): one.resource for one in RULES
+}
+_STATES: Final[tuple[QueueState, ...]] = get_args(QueueState)
+_NO_GANG: Final = "declares no gang: it must have a workload, a pod or a group of pods"
+
+
+class Refused(ValueError):
+    """Manifests that would be refused, or that declare no gang; `errors` name place and rule."""
+
+    def __init__(self, errors: Sequence[str]) -> None:
+        self.errors = tuple(_bounded(errors))
+        super().__init__("; ".join(self.errors))
+
+
+class KnownQueue(msgspec.Struct, frozen=True, kw_only=True):
+    """A queue of the cluster, as far as manifests are judged by it."""
+
+    name: str
+    parent: str = ""
+    state: QueueState = ""
+
+
+def queue_tree(queues: Iterable[KnownQueue], documents: Iterable[JsonObject] = ()) -> QueueTree:
+    """The queues of a cluster, with those that the manifests themselves create."""
+    known = {
+        one.name: Queue(
+            uid=one.name,
+            dialect=VOLCANO,
+            name=one.name,
+            resource_version=0,
+            parent=one.parent,
+            state=one.state,
+        )
+        for one in queues
+    }
+    for queue in declared_queues(documents):
+        known.setdefault(queue.name, queue)
+    return QueueTree(known.values())
+
+
+def known_queues(ledger: LedgerAnswer) -> tuple[KnownQueue, ...]:
+    """The existing queues of a ledger."""
+    return tuple(
+        KnownQueue(
+            name=one.name,
+            parent=one.parent,
+            state=one.state if one.state in _STATES else "Unknown",
+        )
+        for one in ledger.queues
+        if one.exists
+    )
+
+
+def declared_queues(documents: Iterable[JsonObject]) -> Iterator[Queue]:
+    """The queues among the objects; one that cannot be read has an error of its own."""
+    for one in documents:
+        if _resource_of(one) != QUEUES_VOLCANO:
+            continue
+        try:
+            yield read_queue(msgspec.convert(one, kube.Queue), dialect=VOLCANO)
+        except msgspec.ValidationError:
+            continue
+
+
+def questions(
+    documents: Iterable[Any],
+    *,
+    namespace: str,
+    scheduler_names: Iterable[str],
+    queues: Iterable[KnownQueue] | None,
+) -> list[FitRequest]:
+    """One question for each gang of parsed manifests, in their order. Each question names the
+    gangs before it, which get their capacity first.
+
+    Args:
+        documents: The manifests.
+        namespace: For objects without one.
+        scheduler_names: Scheduler names that Tutti serves.
+        queues: Those of the cluster; None: they are unknown, and not checked.
+
+    Raises:
+        Refused: Admission would refuse an object, Tutti would not schedule its pods, or there is
+            no gang to ask about.
+    """
+    names = tuple(scheduler_names)
+    try:
+        placed = [(where, in_namespace(one, namespace)) for where, one in flattened(documents)]
+        objects = [one for _, one in placed]
+        known = ReferenceObjects(
+            scheduler_names=names,
+            queues=None if queues is None else queue_tree(queues, objects),
+        )
+        errors: list[str] = []
+        admitted: list[tuple[str, JsonObject]] = []
+        for where, one in placed:
+            made, found = admit(one, known)
+            errors += (f"{where}: {error}" for error in (*found, *unserved(one, names)))
+            admitted.append((where, made))
+        if errors:
+            raise Refused(errors)
+        expanded = expand(admitted, namespace=namespace, scheduler_names=names)
+    except (InvalidManifest, RecursionError) as error:
+        raise Refused([str(error)]) from None
+    return _asked_together(expanded, declared_queues(objects))
+
+
+def admit(
+    one: JsonObject, known: ReferenceObjects, *, with_fields: bool = True
+) -> tuple[JsonObject, list[str]]:
+    """The object with the defaults of admission, and every error that would refuse its creation.
+    `with_fields`: also those of its schema, which an object of a cluster has passed.
+    """
+    errors = list(field_errors(one)) if with_fields else []
+    if errors:
+        # As in the API server: the webhook gets no object that breaks its schema.
+        return one, errors[:_ERRORS_OF_OBJECT_MAX]
+    subject = _subject(one, known)
+    if subject is None:
+        return one, []
+    patch = admission.apply_defaults(subject).patch
+    made: JsonObject = jsonpatch.apply_patch(one, msgspec.to_builtins(patch)) if patch else one
+    subject = _subject(made, known)
+    if subject is None:
+        return made, []
+    refused = admission.validate(subject).errors
+    return made, [error.text for error in refused[:_ERRORS_OF_OBJECT_MAX]]
+
+
+def unserved(one: JsonObject, scheduler_names: Sequence[str]) -> Iterator[str]:
+    """Scheduler names in the object that Tutti does not serve. Where there is none, an operator or
+    the webhook may set one later.
+    """
+    named = set(_scheduler_names_in(one.get("spec")))
+    if _resource_of(one) == JOBS_VOLCANO:
+        named.add(job_scheduler(one))
+    served = ", ".join(scheduler_names)
+    for name in sorted(named - set(scheduler_names)):
+        yield f"schedulerName {name[:63]} is not served by Tutti, which serves {served}"
+
+
+def _scheduler_names_in(value: object) -> Iterator[str]:
+    if is_list(value):
+        for item in value:
+            yield from _scheduler_names_in(item)
+    elif is_object(value):
+        for name, item in value.items():
+            if name == "schedulerName" and isinstance(item, str) and item:
+                yield item
+            else:
+                yield from _scheduler_names_in(item)
+
+
+def _asked_together(expanded: Expanded, queues: Iterable[Queue]) -> list[FitRequest]:
+    asked = expanded.questions
+    if not asked:
+        raise Refused([f"{_named(expanded.passed_over)}{_NO_GANG}"])
+    if len(asked) > GANGS_MAX:
+        raise Refused([f"must declare at most {GANGS_MAX} gangs, and declares {len(asked)}"])
+    declared = tuple(
+        AskedQueue(name=one.name, parent=one.parent, capability=one.capability) for one in queues
+    )
+    earlier: list[EarlierGang] = []
+    found: list[FitRequest] = []
+    for one in asked:
+        question = msgspec.structs.replace(one, earlier=tuple(earlier), queues=declared)
+        broken = broken_rule(question)
+        if broken:
+            raise Refused([f"{one.group.namespace}/{one.group.name}: {broken}"])
+        found.append(question)
+        alike = tuple(_equal_pods(one.pods, f"earlier/{len(earlier)}/"))
+        earlier.append(EarlierGang(group=one.group, pods=alike))
+    return found
+
+
+def _equal_pods(pods: Iterable[Pod], prefix: str) -> Iterator[EqualPods]:
+    """Neighbouring pods that differ in their names only; their UIDs get a prefix."""
+
+    def without_names(pod: Pod) -> Pod:
+        return msgspec.structs.replace(pod, uid="", name="", index=0)
+
+    for _, alike in groupby(pods, key=without_names):
+        first, *more = alike
+        named = msgspec.structs.replace(first, uid=f"{prefix}{first.uid}")
+        yield EqualPods(pod=named, count=1 + len(more))
+
+
+def _subject(one: JsonObject, known: ReferenceObjects) -> admission.Subject | None:
+    resource = _resource_of(one)
+    if resource is None:
+        return None
+    request = AdmissionRequest(
+        uid="judged",
+        resource=GroupVersionResource(group=resource.group, resource=resource.plural),
+        name=text_at(one, "metadata", "name"),
+        namespace=text_at(one, "metadata", "namespace"),
+        operation="CREATE",
+        object=msgspec.Raw(msgspec.json.encode(one)),
+    )
+    return admission.subject_of(request, known)
+
+
+def _resource_of(one: JsonObject) -> Resource | None:
+    """The resource of an object of a kind with rules."""
+    group = text_at(one, "apiVersion").rpartition("/")[0]
+    return _RESOURCES.get((group, text_at(one, "kind")))
+
+
+def in_namespace(one: JsonObject, namespace: str) -> JsonObject:
+    """The object with this namespace if it has none; metadata that is no object stays as it is."""
+    metadata = one.get("metadata", {})
+    given = as_object(metadata)
+    if given is None or given.get("namespace"):
+        return one
+    return {**one, "metadata": {**given, "namespace": namespace}}
+
+
+def _named(places: Sequence[str]) -> str:
+    return f"{', '.join(places[:3])}{' and others' if len(places) > 3 else ''}: " if places else ""
+
+
+def _bounded(errors: Iterable[str]) -> list[str]:
+    unique = list(dict.fromkeys(shortened(error, _ERROR_BYTES_MAX) for error in errors))
+    left = len(unique) - _ERRORS_MAX
+    return [*unique[:_ERRORS_MAX], *([f"and {left} more"] if left > 0 else [])]

@@ -1,0 +1,87 @@
+"""PodGroups of each dialect: a default queue, the dialect's rules, and a queue that is open."""
+
+from shared.admission.field_errors import invalid
+from shared.admission.parts import as_object, lacks_text, text_at
+from shared.admission.queue_tree import DEFAULT
+from shared.admission.review import PatchOperation, added
+from shared.admission.rules import (
+    Case,
+    KindRules,
+    only_changes_of_spec,
+    rules_of_dialect,
+)
+from shared.admission.suggestions import did_you_mean
+from shared.dialects import incubator, sigs, volcano
+from shared.dialects.field_checks import Findings
+from shared.dialects.protocol import FieldError
+from shared.kube.resources import PODGROUPS_INCUBATOR, PODGROUPS_SIGS, PODGROUPS_VOLCANO
+
+
+def _queue_of_namespace(case: Case) -> list[PatchOperation]:
+    """The queue that the namespace names (annotation `scheduling.volcano.sh/queue-name`), for a
+    group in no queue or in `default`, which the schema sets for a group that names none.
+
+    "" is left for Volcano's schema to refuse. A group without spec declares nothing.
+    """
+    spec = as_object(case.candidate.get("spec"))
+    if spec is None:
+        return []
+    queue = spec.get("queue")
+    named = case.known.namespace_queues.get(case.namespace)
+    if named is not None and queue in {None, DEFAULT}:
+        return [added(named, "spec", "queue")]
+    return [added(DEFAULT, "spec", "queue")] if queue is None else []
+
+
+def _default_queue(case: Case) -> list[PatchOperation]:
+    """`default` for kube-batch's groups, whose clients write "" for no queue."""
+    spec = as_object(case.candidate.get("spec"))
+    lacks_queue = spec is not None and lacks_text(spec, "queue")
+    return [added(DEFAULT, "spec", "queue")] if lacks_queue else []
+
+
+def _violations_volcano(case: Case) -> list[FieldError]:
+    findings = Findings()
+    findings.errors += volcano.validate("PodGroup", case.candidate)
+    queues = case.known.queues
+    queue = text_at(case.candidate, "spec", "queue")
+    if queues is not None and queue:
+        if queues.exists(queue):
+            objection = queues.objection(queue, "PodGroup")
+        else:
+            objection = (
+                f'unable to find queue: queue.scheduling.volcano.sh "{queue[:100]}" not found'
+                f"{did_you_mean(queue, queues.names())}"
+            )
+        if objection:
+            findings.errors.append(invalid("spec.queue", queue, objection))
+    return findings.errors
+
+
+def _priority_classes(case: Case) -> tuple[str, ...]:
+    return (text_at(case.candidate, "spec", "priorityClassName"),)
+
+
+RULES = (
+    *(
+        KindRules(
+            resource=resource,
+            defaults=_default_queue,
+            violations=rules_of_dialect(dialect, "PodGroup"),
+            priority_classes=_priority_classes,
+            operations=("CREATE", "UPDATE"),
+            conditions=only_changes_of_spec,
+        )
+        for dialect, resource in (
+            (incubator.DIALECT, PODGROUPS_INCUBATOR),
+            (sigs.DIALECT, PODGROUPS_SIGS),
+        )
+    ),
+    KindRules(
+        resource=PODGROUPS_VOLCANO,
+        defaults=_queue_of_namespace,
+        violations=_violations_volcano,
+        priority_classes=_priority_classes,
+        queue=lambda candidate: text_at(candidate, "spec", "queue"),
+    ),
+)

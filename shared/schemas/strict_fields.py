@@ -1,0 +1,133 @@
+"""Compares the fields of an object with its schema, as the API server's strict validation does."""
+
+from collections.abc import Iterator
+from functools import cache
+from typing import Any, Final, cast
+
+from shared.kinds.catalogue import CATALOGUE
+from shared.schemas.kubernetes_schemas import Schema, inlined
+from shared.schemas.structural import root_schema
+
+_TYPES: Final[dict[str, tuple[type, ...]]] = {
+    "object": (dict,),
+    "array": (list,),
+    "string": (str,),
+    "boolean": (bool,),
+    "integer": (int,),
+    "number": (int, float),
+}
+#: Characters of a value in an error.
+_SHOWN_MAX: Final = 100
+#: The API server validates them itself; ours are checked by the rules of admission.
+_ROOT_FIELDS: Final = frozenset({"apiVersion", "kind", "metadata", "status"})
+#: Kinds of Kubernetes with their API group: the schema of their spec.
+_BUILT_IN: Final = {
+    ("batch", "Job"): "JobSpec",
+    ("apps", "Deployment"): "DeploymentSpec",
+    ("apps", "ReplicaSet"): "ReplicaSetSpec",
+    ("apps", "StatefulSet"): "StatefulSetSpec",
+}
+_TEXT: Final = {"type": "string"}
+_TEXTS: Final = {"type": "object", "additionalProperties": _TEXT}
+#: What is read of any object's metadata.
+_METADATA: Final[Schema] = {
+    "type": "object",
+    "properties": {
+        **dict.fromkeys(("name", "generateName", "namespace"), _TEXT),
+        **dict.fromkeys(("labels", "annotations"), _TEXTS),
+    },
+    "x-kubernetes-preserve-unknown-fields": True,
+}
+_POD_TEMPLATE: Final = "PodTemplateSpec"
+_POD_KINDS: Final = frozenset({("", "Pod")})
+
+
+def field_errors(one: dict[str, Any]) -> Iterator[str]:
+    """Unknown fields, values of a wrong type and missing required fields, each with its path. None
+    for kinds whose schemas are not known here: those of operators.
+    """
+    yield from _of_value(_METADATA, one.get("metadata"), "metadata", is_built_in=True)
+    group, _, version = str(one.get("apiVersion", "")).rpartition("/")
+    key = group, str(one.get("kind", ""))
+    own = _own_schema(*key, version)
+    schema = own or _built_in_schema(*key)
+    if schema is not None:
+        fields = {field: value for field, value in one.items() if field not in _ROOT_FIELDS}
+        yield from _of_object(schema, fields, "", is_built_in=own is None)
+
+
+@cache
+def _own_schema(group: str, kind: str, version: str) -> Schema | None:
+    for each in CATALOGUE:
+        if (each.group, each.kind, each.version) == (group, kind, version):
+            schema = root_schema(each.struct)
+            known = {k: v for k, v in schema["properties"].items() if k not in _ROOT_FIELDS}
+            return {**schema, "properties": known}
+    return None
+
+
+@cache
+def _built_in_schema(group: str, kind: str) -> Schema | None:
+    name = _BUILT_IN.get((group, kind))
+    if (group, kind) in _POD_KINDS:
+        return {"properties": {"spec": inlined(_POD_TEMPLATE)["properties"]["spec"]}}
+    return {"properties": {"spec": inlined(name)}} if name else None
+
+
+def _of_value(schema: Schema, value: object, path: str, *, is_built_in: bool) -> Iterator[str]:
+    if value is None:
+        return
+    if not _has_type(schema, value, is_built_in=is_built_in):
+        wanted = schema.get("type", "integer or string")
+        yield f"{path}: Invalid value: {_shown(value)}: must be of type {wanted}"
+        return
+    if "enum" in schema and value not in schema["enum"]:
+        known = ", ".join(f'"{each}"' for each in schema["enum"])
+        yield f"{path}: Unsupported value: {_shown(value)}: supported values: {known}"
+    if isinstance(value, int | float) and value < schema.get("minimum", value):
+        least = schema["minimum"]
+        yield f"{path}: Invalid value: {value}: must be greater than or equal to {least}"
+    if isinstance(value, dict):
+        found = cast("dict[str, object]", value)
+        yield from _of_object(schema, found, f"{path}.", is_built_in=is_built_in)
+    elif isinstance(value, list):
+        items: Schema = schema.get("items") or {}
+        for index, item in enumerate(cast("list[object]", value)):
+            yield from _of_value(items, item, f"{path}[{index}]", is_built_in=is_built_in)
+
+
+def _of_object(
+    schema: Schema, value: dict[str, object], prefix: str, *, is_built_in: bool
+) -> Iterator[str]:
+    properties: dict[str, Schema] = schema.get("properties") or {}
+    extra = schema.get("additionalProperties")
+    keeps_all = (
+        bool(schema.get("x-kubernetes-preserve-unknown-fields"))
+        or extra is True
+        or not (properties or isinstance(extra, dict))
+    )
+    for key in schema.get("required") or ():
+        if value.get(key) is None and "default" not in properties.get(key, {}):
+            yield f"{prefix}{key}: Required value"
+    for key, inner in value.items():
+        known = properties.get(key, cast("Schema", extra) if isinstance(extra, dict) else None)
+        if known is not None:
+            yield from _of_value(known, inner, f"{prefix}{key}", is_built_in=is_built_in)
+        elif not keeps_all:
+            yield f'unknown field "{prefix}{key}"'
+
+
+def _has_type(schema: Schema, value: object, *, is_built_in: bool) -> bool:
+    wanted = schema.get("type")
+    if schema.get("x-kubernetes-int-or-string"):
+        # Go decodes an amount of any number; a CRD's schema takes whole ones only.
+        kinds = (int, str, float) if is_built_in else (int, str)
+        return isinstance(value, kinds) and not isinstance(value, bool)
+    if isinstance(value, bool):
+        return wanted in {None, "boolean"}
+    return wanted is None or isinstance(value, _TYPES[wanted])
+
+
+def _shown(value: object) -> str:
+    text = f'"{value}"' if isinstance(value, str) else str(value)
+    return text if len(text) <= _SHOWN_MAX else f"{text[:_SHOWN_MAX]}…"

@@ -1,0 +1,153 @@
+"""Manifests that no API server has yet: what would refuse them, and what they ask."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+import yaml
+
+from shared.admission.judgement import KnownQueue, Refused, questions
+from shared.contracts import codec
+from shared.contracts.questions import FitRequest
+
+NAMES = ("tutti", "volcano")
+QUEUES = (
+    KnownQueue(name="default", state="Open"),
+    KnownQueue(name="closed", state="Closed"),
+    KnownQueue(name="above", state="Open"),
+    KnownQueue(name="below", parent="above", state="Open"),
+)
+JOB = """
+apiVersion: batch.volcano.sh/v1alpha1
+kind: Job
+metadata: {name: train}
+spec:
+  schedulerName: tutti
+  minAvailable: 3
+  queue: default
+  tasks:
+    - name: worker
+      replicas: 3
+      template: {spec: {containers: [{name: c, image: i}]}}
+"""
+BATCH = """
+apiVersion: batch/v1
+kind: Job
+metadata: {name: plain}
+spec:
+  parallelism: 2
+  template: {spec: {restartPolicy: Never, containers: [{name: c, image: i}]}}
+"""
+
+
+def asked(*texts: str, queues: Sequence[KnownQueue] | None = QUEUES) -> list[FitRequest]:
+    documents = list(yaml.safe_load_all("\n---\n".join(texts)))
+    return questions(documents, namespace="team", scheduler_names=NAMES, queues=queues)
+
+
+def refused(*texts: str) -> str:
+    with pytest.raises(Refused) as found:
+        asked(*texts)
+    return "\n".join(found.value.errors)
+
+
+def test_a_job_that_admission_takes_is_one_question() -> None:
+    (one,) = asked(JOB)
+    assert (one.group.namespace, one.group.name, len(one.pods)) == ("team", "train", 3)
+    assert (one.earlier, one.queues) == ((), ())
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "error"),
+    [
+        ("minAvailable: 3", "minAvailable: 5", "job 'minAvailable' should not be greater than"),
+        ("minAvailable:", "minAvailableX:", 'unknown field "spec.minAvailableX"'),
+        ("replicas: 3", "replica: 3", 'unknown field "spec.tasks[0].replica"'),
+        ("replicas: 3", 'replicas: "three"', 'spec.tasks[0].replicas: Invalid value: "three"'),
+        ("name: c,", "name: c, imagePullPolicyX: x,", "imagePullPolicyX"),
+        ("schedulerName: tutti", "schedulerName: mine", "schedulerName mine is not served"),
+        ("queue: default", "queue: nowhere", '"nowhere" not found'),
+        ("queue: default", "queue: closed", "queue `closed` status is `Closed`"),
+        ("queue: default", "queue: above", "can only submit job to leaf queue"),
+        ("name: train", "name: {a: b}", "metadata.name: Invalid value"),
+        ("tasks:", "plugins: {nonsense: []}\n  tasks:", "unable to find job plugin"),
+    ],
+)
+def test_an_error_names_the_document_and_the_field(right: str, wrong: str, error: str) -> None:
+    found = refused(JOB.replace(right, wrong))
+    assert found.startswith("document 1, Job")
+    assert error in found
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "error"),
+    [
+        ("parallelism: 2", "parallelismX: 2", 'unknown field "spec.parallelismX"'),
+        ("parallelism: 2", "parallelism: two", 'spec.parallelism: Invalid value: "two"'),
+        ("image: i", "imag: i", 'unknown field "spec.template.spec.containers[0].imag"'),
+        ("restartPolicy:", "schedulerName: mine, restartPolicy:", "schedulerName mine is not"),
+    ],
+)
+def test_workloads_of_kubernetes_are_judged_by_their_schema(
+    right: str, wrong: str, error: str
+) -> None:
+    assert error in refused(BATCH.replace(right, wrong))
+
+
+def test_an_amount_of_a_fraction_is_a_number_for_kubernetes_kinds() -> None:
+    whole = BATCH.replace("image: i", "image: i, resources: {requests: {cpu: 0.5}}")
+    assert len(asked(whole)) == 1
+
+
+def test_all_errors_of_all_documents_are_reported_at_once() -> None:
+    found = refused(JOB.replace("minAvailable: 3", "minAvailable: 5"), BATCH.replace("spec:", "x:"))
+    assert "document 1, Job train" in found
+    assert 'document 2, Job plain: unknown field "x"' in found
+
+
+@pytest.mark.parametrize("text", ["", "---\n---\n", "kind: ConfigMap\napiVersion: v1\n"])
+def test_manifests_without_a_gang_are_no_question(text: str) -> None:
+    assert "declares no gang" in refused(text)
+
+
+def test_objects_beside_a_gang_are_passed_over() -> None:
+    config = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\ndata: {a: b}"
+    assert [one.group.name for one in asked(config, JOB)] == ["train"]
+
+
+def test_a_queue_of_the_same_manifests_exists_for_their_gangs() -> None:
+    queue = (
+        "apiVersion: scheduling.volcano.sh/v1beta1\nkind: Queue\nmetadata: {name: fresh}\n"
+        "spec: {weight: 1, capability: {cpu: 2}}"
+    )
+    (one,) = asked(queue, JOB.replace("queue: default", "queue: fresh"))
+    assert [(each.name, each.capability) for each in one.queues] == [("fresh", (("cpu", 2000),))]
+
+
+def test_queues_are_not_checked_while_they_are_unknown() -> None:
+    assert asked(JOB.replace("queue: default", "queue: nowhere"), queues=None)
+
+
+def test_a_question_names_the_gangs_before_it_in_few_bytes() -> None:
+    many = JOB.replace("replicas: 3", "replicas: 1500")
+    first, second, third = asked(many, BATCH, JOB.replace("name: train", "name: last"))
+    assert first.earlier == ()
+    assert [one.group.name for one in second.earlier] == ["train"]
+    assert [one.group.name for one in third.earlier] == ["train", "plain"]
+    assert [one.count for each in third.earlier for one in each.pods] == [1500, 2]
+    assert len(codec.encode(third)) < len(codec.encode(first)) / 10
+
+
+def test_a_volcano_job_needs_volcanos_name_served_if_it_names_no_scheduler() -> None:
+    documents = list(yaml.safe_load_all(JOB.replace("schedulerName: tutti", "maxRetry: 3")))
+    with pytest.raises(Refused, match="schedulerName volcano is not served"):
+        questions(documents, namespace="x", scheduler_names=("tutti",), queues=None)
+
+
+def test_errors_are_bounded_however_long_names_are() -> None:
+    tasks = [{"name": "x" * 5000, "replica": n} for n in range(500)]
+    job: dict[str, Any] = yaml.safe_load(JOB)
+    job["spec"]["tasks"] = tasks
+    with pytest.raises(Refused) as found:
+        questions([job] * 50, namespace="x", scheduler_names=NAMES, queues=None)
+    assert len(str(found.value)) < 30_000
