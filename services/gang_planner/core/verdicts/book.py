@@ -26,7 +26,12 @@ from services.gang_planner.core.state.member_states import (
     SUCCEEDED,
 )
 from services.gang_planner.core.state.planner_state import State
-from services.gang_planner.core.verdicts import hold_messages, pod_refs, provisioning_messages
+from services.gang_planner.core.verdicts import (
+    hold_messages,
+    pod_refs,
+    provisioning_messages,
+    succeeded_members,
+)
 from services.gang_planner.core.verdicts.conditions import conditions, meaning
 from services.gang_planner.core.verdicts.debounce import RUSH, HeldBack
 from services.gang_planner.core.verdicts.member_messages import disagreement_words
@@ -338,8 +343,10 @@ def _build(turn: _Turn, gang: Gang, reason: PendingReason | None, last: Verdict 
         members=members,
         pending=members - counts[RUNNING] - counts[SUCCEEDED] - counts[FAILED],
         running=counts[RUNNING],
-        succeeded=counts[SUCCEEDED],
-        failed=counts[FAILED],
+        succeeded=gang.succeeded,
+        failed=counts[FAILED] + gang.run.failed,
+        succeeded_by_role=succeeded_members.by_role(gang),
+        succeeded_by_part=succeeded_members.by_part(gang),
         conditions=conditions(state, gang, why, known, now_ms),
         why=why,
         attempt=history.attempt,
