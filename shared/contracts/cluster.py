@@ -37,11 +37,13 @@ from shared.model.reference_objects import (
 from shared.model.terms import Struct
 
 
-class Gone(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class Gone(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """An object that no longer exists; `resource_version` is that of its deletion."""
 
     uid: str
     resource_version: int
+    #: A pod that had succeeded. The record of that may be missing, if the pod was deleted at once.
+    succeeded: bool = False
 
 
 class _Changes(Struct, frozen=True, kw_only=True):

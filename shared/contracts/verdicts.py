@@ -8,6 +8,7 @@ from typing import Literal
 
 from shared.contracts import subjects
 from shared.contracts.pending_reasons import PendingReason
+from shared.model.objects import LastRun
 from shared.model.terms import Labels, Resources, Struct
 
 GangPhase = Literal["Pending", "Inqueue", "Starting", "Running", "Unknown", "Completed", "Gone"]
@@ -157,8 +158,12 @@ class Verdict(Struct, frozen=True, kw_only=True, tag="gang.verdict"):
     members: int = 0
     pending: int = 0
     running: int = 0
+    #: Members that have ended in the gang's present run, those whose pods are gone included.
     succeeded: int = 0
     failed: int = 0
+    #: The number of succeeded members of each role, and of each sub-gang; at most 32 of either.
+    succeeded_by_role: tuple[tuple[str, int], ...] = ()
+    succeeded_by_part: tuple[tuple[str, int], ...] = ()
     conditions: tuple[Condition, ...] = ()
     why: Why | None = None
     attempt: int = 0
@@ -200,6 +205,21 @@ class Verdict(Struct, frozen=True, kw_only=True, tag="gang.verdict"):
     def gang(self) -> str:
         """The gang's "namespace/name", for logs."""
         return f"{self.namespace}/{self.name}"
+
+    @property
+    def last_run(self) -> LastRun | None:
+        """What the verdict says of members that have ended; None: none has."""
+        ended = self.phase == "Completed"
+        if not (ended or self.succeeded):
+            return None
+        return LastRun(
+            ended=ended,
+            attempt=self.attempt,
+            succeeded=self.succeeded,
+            failed=self.failed,
+            succeeded_by_role=self.succeeded_by_role,
+            succeeded_by_part=self.succeeded_by_part,
+        )
 
     @property
     def request_subjects(self) -> frozenset[str]:

@@ -24,6 +24,7 @@ from shared.dialects.group_metadata import (
     annotation_errors,
     group_annotations,
     group_identity,
+    last_run,
     shown,
     undecodable_group,
 )
@@ -73,6 +74,7 @@ def read_pod_group(found: CoschedulingPodGroup) -> model.PodGroup:
         queue=metadata.annotations.get(QUEUE_NAME, "")[:TEXT_CHARACTERS_MAX],
         queue_of_namespace=True,
         topology=requirements.label_topology(metadata.annotations),
+        last_run=last_run(metadata),
         errors=shown(errors),
     )
 

@@ -9,6 +9,7 @@ written to annotations only. The API server validates budgets.
 from typing import Final
 
 from shared.contracts.verdicts import Verdict
+from shared.dialects.group_metadata import last_run
 from shared.dialects.pods import controller_owner, traceparent
 from shared.dialects.protocol import Dialect, Kind, StatusPatch, by_object_alone, identity
 from shared.dialects.settings import read_settings, setting_errors
@@ -35,6 +36,7 @@ def read_disruption_budget(found: kube.DisruptionBudget) -> model.PodGroup | Non
         min_member=size,
         deleting=metadata.deletion_timestamp is not None,
         settings=read_settings(metadata.annotations),
+        last_run=last_run(metadata),
         traceparent=traceparent(metadata.annotations),
         errors=tuple(setting_errors(metadata.annotations)),
     )

@@ -3,17 +3,41 @@
 from collections.abc import Iterable
 from typing import Final, TypedDict
 
+import msgspec
+
+from shared.contracts.annotations import VERDICT
 from shared.dialects import requirements
 from shared.dialects.pods import controller_owner, preemptable, traceparent
 from shared.dialects.protocol import Identity, identity
 from shared.dialects.settings import read_settings, setting_errors
 from shared.kube.decoding import Undecodable
-from shared.kube.objects import ObjectMeta
+from shared.kube.objects import ObjectMeta, PodGroupStatus
 from shared.model import objects as model
+from shared.model.terms import Struct
 
 #: Characters of a text that a user chose freely.
 TEXT_CHARACTERS_MAX: Final = 253
 _ERRORS_MAX: Final = 10
+#: Roles, and sub-gangs, that a verdict counts.
+_COUNTS_MAX: Final = 32
+_COMPLETED: Final = "Completed"
+#: More members than any gang has.
+_MEMBERS_MAX: Final = 1_000_000
+
+
+class _Written(Struct, frozen=True, kw_only=True):
+    """The part of a `Verdict` in an annotation that names members that have ended."""
+
+    uid: str = ""
+    phase: str = ""
+    attempt: int = 0
+    succeeded: int = 0
+    failed: int = 0
+    succeeded_by_role: tuple[tuple[str, int], ...] = ()
+    succeeded_by_part: tuple[tuple[str, int], ...] = ()
+
+
+_decode_written: Final = msgspec.json.Decoder(_Written).decode
 
 
 class GroupIdentity(Identity):
@@ -72,6 +96,64 @@ def group_annotations(metadata: ObjectMeta) -> GroupAnnotations:
         "preemptable": preemptable(metadata),
         "notes": requirements.policy_annotations(metadata.annotations),
     }
+
+
+def last_run(metadata: ObjectMeta, status: PodGroupStatus | None = None) -> model.LastRun | None:
+    """What is stored with a group of members that have ended; None: nothing.
+
+    Args:
+        metadata: The group's. The verdict on it counts if it is about this object. One that a user
+            copied from another object does not count, and neither does a status copied with it.
+        status: The status, in an API of which all groups are Tutti's; in all others, only a verdict
+            shows that a group is.
+    """
+    written = _verdict_on(metadata)
+    if written is not None and written.uid != metadata.uid:
+        return None
+    found = written or _Written()
+    if status is not None and status.phase == _COMPLETED:
+        succeeded, failed = status.succeeded, status.failed
+        found = msgspec.structs.replace(
+            found,
+            phase=_COMPLETED,
+            succeeded=max(succeeded, found.succeeded),
+            failed=max(failed, found.failed),
+        )
+    ended = found.phase == _COMPLETED
+    if not (ended or found.succeeded > 0):
+        return None
+    return model.LastRun(
+        ended=ended,
+        attempt=_count(found.attempt),
+        succeeded=_count(found.succeeded),
+        failed=_count(found.failed),
+        succeeded_by_role=_counts(found.succeeded_by_role),
+        succeeded_by_part=_counts(found.succeeded_by_part),
+    )
+
+
+def _verdict_on(metadata: ObjectMeta) -> _Written | None:
+    """The verdict that is written on a group; None: there is none, or a user replaced it."""
+    text = metadata.annotations.get(VERDICT)
+    if not text:
+        return None
+    try:
+        return _decode_written(text)
+    except msgspec.MsgspecError:
+        return None
+
+
+def _counts(found: tuple[tuple[str, int], ...]) -> tuple[tuple[str, int], ...]:
+    return tuple(
+        (name, _count(count))
+        for name, count in found[:_COUNTS_MAX]
+        if len(name) <= TEXT_CHARACTERS_MAX
+    )
+
+
+def _count(number: int) -> int:
+    """A count as a user may have changed it, within what a gang can have."""
+    return min(max(number, 0), _MEMBERS_MAX)
 
 
 def annotation_errors(metadata: ObjectMeta) -> list[str]:

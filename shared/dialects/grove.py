@@ -23,6 +23,7 @@ from shared.dialects.group_metadata import (
     annotation_errors,
     group_annotations,
     group_identity,
+    last_run,
     shown,
     undecodable_group,
 )
@@ -69,6 +70,7 @@ def read_pod_gang(found: PodGang) -> model.PodGroup:
         or requirements.label_topology(metadata.annotations),
         sets=tree.sets,
         sub_groups=tree.sub_groups,
+        last_run=last_run(metadata),
         errors=shown(errors),
     )
 

@@ -29,6 +29,7 @@ from shared.dialects.group_metadata import (
     annotation_errors,
     group_annotations,
     group_identity,
+    last_run,
     shown,
     undecodable_group,
 )
@@ -114,6 +115,7 @@ def read_pod_group(found: KaiPodGroup) -> model.PodGroup:
         or requirements.label_topology(metadata.annotations),
         sets=tree.sets,
         sub_groups=tree.sub_groups,
+        last_run=last_run(metadata),
         errors=shown(errors),
     )
 

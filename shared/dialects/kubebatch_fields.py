@@ -20,6 +20,7 @@ from shared.dialects.group_metadata import (
     annotation_errors,
     group_annotations,
     group_identity,
+    last_run,
     shown,
     undecodable_group,
 )
@@ -138,6 +139,7 @@ def read_pod_group(
         queue=spec.queue[:_TEXT_CHARACTERS_MAX],
         priority_class="" if made else spec.priority_class_name[:_TEXT_CHARACTERS_MAX],
         phase=found.status.phase[:_TEXT_CHARACTERS_MAX],
+        last_run=last_run(metadata, found.status),
         waits_for_inqueue=with_volcano_fields,
         made_for_pods=made,
         one_by_one=not is_declared and spec.min_member <= 1,

@@ -28,6 +28,7 @@ from shared.dialects.group_metadata import (
     annotation_errors,
     group_annotations,
     group_identity,
+    last_run,
     shown,
     undecodable_group,
 )
@@ -74,6 +75,7 @@ def read_pod_group(found: KubernetesPodGroup) -> model.PodGroup:
         **of_spec,
         min_member=max(0, gang.min_count) if gang is not None else 0,
         scheduled_once=has_been(found.status, _SCHEDULED, _SCHEDULED_V1ALPHA2),
+        last_run=last_run(metadata),
         errors=shown(errors),
     )
 

@@ -16,6 +16,7 @@ from shared.dialects.group_metadata import (
     annotation_errors,
     group_annotations,
     group_identity,
+    last_run,
     shown,
     undecodable_group,
 )
@@ -46,6 +47,7 @@ def read_composite(found: CompositePodGroup) -> model.PodGroup:
         **of_spec,
         min_groups=max(1, gang.min_group_count) if gang is not None else 1,
         scheduled_once=has_been(found.status, _SCHEDULED),
+        last_run=last_run(metadata),
         errors=shown(errors),
     )
 

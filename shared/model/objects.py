@@ -54,6 +54,7 @@ __all__ = [
     "ClusterObject",
     "HostPort",
     "Labels",
+    "LastRun",
     "NetworkTopology",
     "Node",
     "Owner",
@@ -326,6 +327,22 @@ class SubGroupSet(Struct, frozen=True, kw_only=True):
     disrupted_whole: bool = False
 
 
+class LastRun(Struct, frozen=True, kw_only=True):
+    """What a group's status, or the verdict on it, says about members that have ended: the memory
+    of them on the API server, which outlasts their pods and NATS' storage.
+    """
+
+    #: All members have ended.
+    ended: bool = False
+    #: The gang's attempt at that time; 0: unknown.
+    attempt: int = 0
+    succeeded: int = 0
+    failed: int = 0
+    #: (role, succeeded members) and (sub-gang, succeeded members), as in `Verdict`.
+    succeeded_by_role: tuple[tuple[str, int], ...] = ()
+    succeeded_by_part: tuple[tuple[str, int], ...] = ()
+
+
 class PodGroup(Struct, frozen=True, kw_only=True):
     """A gang as its dialect declares it.
 
@@ -371,6 +388,8 @@ class PodGroup(Struct, frozen=True, kw_only=True):
     scheduled_once: bool = False
     #: The stored status.phase.
     phase: str = ""
+    #: None: neither its status nor the verdict on it names a member that has ended.
+    last_run: LastRun | None = None
     #: Whether the dialect's controller creates pods only after the group left Pending (Volcano).
     waits_for_inqueue: bool = False
     #: Whether it was made for pods that name no group: then its priority and queue are those that

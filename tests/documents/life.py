@@ -58,8 +58,8 @@ _BEFORE_START: Final = _Group(
 )
 _AFTER_START: Final = _Group(
     "started",
-    (GangState.RUNNING, GangState.DEGRADED, GangState.COMPLETED),
-    _Box(720, 50, 200, 310, ("white", "#9fb3c8")),
+    (GangState.RUNNING, GangState.DEGRADED),
+    _Box(720, 50, 200, 210, ("white", "#9fb3c8")),
 )
 _GROUPS: Final = (_BEFORE_START, _AFTER_START)
 _BOXES: Final[dict[GangState, _Box]] = {
@@ -70,7 +70,7 @@ _BOXES: Final[dict[GangState, _Box]] = {
     GangState.RELEASING: _Box(430, 300, 120, 50, _RED),
     GangState.RUNNING: _Box(740, 80, 160, 70, _GREEN),
     GangState.DEGRADED: _Box(740, 180, 160, 60, _YELLOW),
-    GangState.COMPLETED: _Box(740, 270, 160, 75, _GREEN),
+    GangState.COMPLETED: _Box(740, 310, 160, 60, _GREEN),
     GangState.RELEASING_STARTED: _Box(740, 430, 160, 50, _RED),
     GangState.DORMANT: _Box(1030, 180, 90, 60, _BLUE),
 }
@@ -86,7 +86,10 @@ _ROUTES: Final[dict[tuple[str, GangState], _Route]] = {
     (GangState.RELEASING_STARTED, GangState.BACKING_OFF): _Route("M740 465H90V347", 330, 459),
     (GangState.RELEASING, GangState.RELEASING_STARTED): _Route("M550 315H665V440H738", 600, 309),
     (GangState.RELEASING_STARTED, GangState.RELEASING): _Route("M738 452H540V352", 600, 446),
-    ("started", GangState.RELEASING_STARTED): _Route("M820 360V428", 828, 385, "start"),
+    ("started", GangState.RELEASING_STARTED): _Route("M920 240H950V470H902", 958, 400, "start"),
+    ("started", GangState.COMPLETED): _Route("M820 260V308", 828, 288, "start"),
+    (GangState.COMPLETED, GangState.DORMANT): _Route("M900 355H1060V242", 975, 369),
+    (GangState.COMPLETED, GangState.RUNNING): _Route("M740 330H700V125H738", 692, 230, "end"),
     ("started", GangState.DORMANT): _Route("M920 210H1028", 972, 204),
     (GangState.DORMANT, GangState.RUNNING): _Route("M1060 180V105H902", 980, 99),
     (GangState.DORMANT, GangState.STARTING): _Route("M1100 180V8H70V78", 475, 4),

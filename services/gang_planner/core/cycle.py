@@ -188,6 +188,7 @@ class CycleRunner:
         actions = self._configuration.actions
         for gang in changed:
             assessed[gang.gang_id] = gang
+            assessment.follow_run(gang)
             late_roles.watch(work, gang)
             history = gang.history
             failures = gang.unread or history.bad or history.failed_pods

@@ -181,6 +181,10 @@ class Planner:
         self._state.epoch = epoch
         self._leading = True
         self._book.reconcile(self._state)
+        for gang_id, verdict in self._book.published.items():
+            gang = self._state.gangs.by_id.get(gang_id)
+            if gang is not None and verdict.last_run is not None:
+                cluster.recall_run(gang, verdict.last_run)
         # Here, and not only in the first cycle, which a replay knows only if it wrote a record.
         self._state.losses_unsearched = True
         unseen_losses.search(self._state)

@@ -49,6 +49,13 @@ def concerns(observed: ClusterObject) -> bool:
     return bool(observed.node or observed.nominated_node) or observed.misdirected
 
 
+def has_succeeded(observed: ClusterObject) -> bool:
+    """Whether the object is a pod that has succeeded, and was not made to end: a program may report
+    success because its pod is evicted.
+    """
+    return isinstance(observed, Pod) and observed.phase == "Succeeded" and not observed.disrupted
+
+
 class ClusterWentBack(Exception):
     """A list has an older resourceVersion than one known before: etcd was restored from a backup.
 
@@ -87,7 +94,10 @@ class ClusterState:
         if known is not None and observed.resource_version < known.resource_version:
             return False
         if not concerns(observed):
-            return self.forget(source, kind, observed.uid, observed.resource_version)
+            succeeded = has_succeeded(observed)
+            return self.forget(
+                source, kind, observed.uid, observed.resource_version, succeeded=succeeded
+            )
         self._objects[kind][observed.uid] = observed
         self._sources.setdefault((source, kind), {})[observed.uid] = None
         if known is not None and known == msgspec.structs.replace(
@@ -98,16 +108,19 @@ class ClusterState:
         self._urgent = self._urgent or known is None or kind not in _NOT_URGENT
         return True
 
-    def forget(self, source: str, kind: str, uid: str, resource_version: int) -> bool:
+    def forget(
+        self, source: str, kind: str, uid: str, resource_version: int, *, succeeded: bool = False
+    ) -> bool:
         """Remove an object that was deleted or is not needed any more; True when it was in the
-        cluster state.
+        cluster state. `succeeded`: it is a pod that has.
         """
         known = self._objects[kind].get(uid)
         if known is None or resource_version < known.resource_version:
             return False
         del self._objects[kind][uid]
         self._sources[source, kind].pop(uid, None)
-        self._mark(kind, uid, Gone(uid=uid, resource_version=resource_version))
+        gone = Gone(uid=uid, resource_version=resource_version, succeeded=succeeded)
+        self._mark(kind, uid, gone)
         self._urgent = self._urgent or kind not in _NOT_URGENT
         return True
 

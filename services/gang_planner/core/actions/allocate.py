@@ -273,7 +273,8 @@ class _Extras:
         fitting = self._work.session.total(self._work.state.shapes.entries[shape_id])
         if fitting >= sum(wanted for _, wanted, _ in gangs):
             return {}
-        have = [gang.have() for gang, _, _ in gangs]
+        # Members whose pods are gone do not count: a part is one of pods.
+        have = [gang.have() - gang.run.succeeded for gang, _, _ in gangs]
         parties = [
             Party(1, count + lacking, count + wanted)
             for count, (_, wanted, lacking) in zip(have, gangs, strict=True)

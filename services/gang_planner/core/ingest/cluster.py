@@ -9,9 +9,10 @@ from collections.abc import Sequence
 from typing import Final
 
 from services.gang_planner.core.lifecycle import holds
-from services.gang_planner.core.state import accounting, in_flight
+from services.gang_planner.core.state import accounting, gang_runs, in_flight, sub_gangs
 from services.gang_planner.core.state.columns import Ints
 from services.gang_planner.core.state.gang_requests import is_served
+from services.gang_planner.core.state.gangs import Gang
 from services.gang_planner.core.state.inter_pod import profiles
 from services.gang_planner.core.state.planner_state import State
 from shared.contracts.cluster import (
@@ -36,7 +37,7 @@ from shared.contracts.cluster import (
 from shared.kube.quantities import INT64_MAX
 from shared.kube.resources import RESOURCE_CLAIMS
 from shared.model.invariants import InvariantViolation
-from shared.model.objects import Node, Resources
+from shared.model.objects import LastRun, Node, Resources
 
 #: Cluster state is stale when the newest `synced` arrived longer ago than this. The watcher sends
 #: one each second.
@@ -61,6 +62,7 @@ def apply_record(state: State, seq: int, record: ClusterRecord) -> None:
         _release_devices(state, record)
     else:
         _apply_changes(state, record, from_snapshot=False)
+        _recall_runs(state)
         if state.holds.losses or state.holds.pending:
             holds.judge(state)
     if state.unresolved:
@@ -93,6 +95,7 @@ def load_snapshot(state: State, pages: Sequence[SnapshotPage]) -> None:
     for page in pages:
         for record in page.records:
             _apply_changes(state, record, from_snapshot=True)
+    _recall_runs(state)
     accounting.follow_device_classes(state, view.synced.at_ms)
     _release_devices(state, view.synced)
     # Node names may have new UIDs, and queues new objects: every gang is assessed again.
@@ -139,10 +142,7 @@ def _remove_missing(state: State, named: set[str], groups: set[str], at_ms: int)
 def _apply_changes(state: State, record: ObjectChanges, *, from_snapshot: bool) -> None:
     match record:
         case PodChanges():
-            for pod in record.changed:
-                accounting.put_pod(state, pod, record.at_ms, from_snapshot=from_snapshot)
-            for gone in record.removed:
-                accounting.remove_pod(state, gone.uid)
+            _apply_pods(state, record, from_snapshot=from_snapshot)
         case NodeChanges():
             for node in record.changed:
                 _put_node(state, node, from_snapshot=from_snapshot)
@@ -156,6 +156,45 @@ def _apply_changes(state: State, record: ObjectChanges, *, from_snapshot: bool) 
             _apply_priority_classes(state, record, from_snapshot=from_snapshot)
         case _:
             _apply_reference_objects(state, record, from_snapshot=from_snapshot)
+
+
+def _apply_pods(state: State, record: PodChanges, *, from_snapshot: bool) -> None:
+    """Apply changes of pods. Those that had ended are removed before pods join their gang, which
+    belong to its next run if no other pod of the last one is left.
+    """
+    ended = [gone for gone in record.removed if _is_of_ended(state, gone.uid)]
+    for gone in ended:
+        accounting.remove_pod(state, gone.uid, record.at_ms)
+    for pod in record.changed:
+        accounting.put_pod(state, pod, record.at_ms, from_snapshot=from_snapshot)
+    for gone in record.removed:
+        accounting.remove_pod(state, gone.uid, record.at_ms, succeeded=gone.succeeded)
+
+
+def _is_of_ended(state: State, uid: str) -> bool:
+    """Whether the pod's gang has ended, and has a group object, which keeps it without pods."""
+    member = state.members.get(uid)
+    gang = member.gang if member is not None else None
+    return gang is not None and gang.completed and gang.group is not None and bool(gang.group.uid)
+
+
+def _recall_runs(state: State) -> None:
+    """Restore the runs of gangs whose group objects have appeared, once all records are applied
+    that came with these.
+    """
+    unrecalled = state.gangs.unrecalled
+    for key in list(unrecalled):
+        gang = state.gangs.gangs.get(state.gangs.trees.gang_of(key))
+        if gang is not None and gang.group is not None and gang.group.last_run is not None:
+            recall_run(gang, gang.group.last_run)
+            state.gangs.touch(gang)
+    unrecalled.clear()
+
+
+def recall_run(gang: Gang, last: LastRun) -> None:
+    """Restore the run of a gang whose pods were deleted while this planner did not see it."""
+    parts = {one.name: one.succeeded for one in sub_gangs.sub_gangs(gang)}
+    gang_runs.recall(gang, last, parts)
 
 
 def _apply_groups(state: State, record: PodGroupChanges, *, from_snapshot: bool) -> None:

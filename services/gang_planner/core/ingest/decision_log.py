@@ -10,9 +10,9 @@ from services.gang_planner.core.cycle_context import RENAMED, CycleContext
 from services.gang_planner.core.lifecycle.backoff import MEMORY_MS
 from services.gang_planner.core.lifecycle.transitions import apply_event, restore_state
 from services.gang_planner.core.preemption import tracking
-from services.gang_planner.core.state import in_flight
+from services.gang_planner.core.state import gang_runs, in_flight
 from services.gang_planner.core.state.gang_history import NOT_IN_LOG, History
-from services.gang_planner.core.state.gang_states import GangEvent
+from services.gang_planner.core.state.gang_states import GangEvent, GangState
 from services.gang_planner.core.state.planner_state import State
 from services.gang_planner.core.state.preemptions import Preemption
 from shared.contracts.cluster import StreamOpened
@@ -104,6 +104,7 @@ def _recall_act(state: State, seq: int, record: Act) -> None:
         history = state.gangs.history(record.gang_id)
         if not record.again:
             history.count_decided(len(record.bindings))
+        _begin_run(state, history, record)
         if history.dormant and record.attempt > history.attempt:
             apply_event(history, GangEvent.MEMBERS_DECIDED, record.gang)
         in_flight.recall(state, seq, record)
@@ -116,6 +117,18 @@ def _recall_act(state: State, seq: int, record: Act) -> None:
     history.full_name, history.scope = record.gang, record.scope
     history.first_seen_ms = history.first_seen_ms or record.first_seen_ms
     in_flight.recall_eviction(state, seq, record)
+
+
+def _begin_run(state: State, history: History, record: GangDecision) -> None:
+    """Let a gang that had started be dormant if the decision begins its next run. No cycle of this
+    planner has assessed the gang.
+    """
+    gang = state.gangs.find(record.gang_id)
+    if gang is None:
+        return
+    if history.state is GangState.RUNNING and gang_runs.begins_with(gang, record):
+        apply_event(history, GangEvent.ALL_LOST, record.gang)
+    history.decided_cluster_seq = max(history.decided_cluster_seq, record.cycle.cluster_seq)
 
 
 def restore(state: State, pages: Sequence[Checkpoint]) -> None:

@@ -40,6 +40,7 @@ _NOTHING_HELD: Final = GangEvent.NOTHING_HELD
 _NOTHING_HELD_IN_BACKOFF: Final = GangEvent.NOTHING_HELD_IN_BACKOFF
 _MEMBERS_HELD: Final = GangEvent.MEMBERS_HELD
 _QUORUM_HELD: Final = GangEvent.QUORUM_HELD
+_COMPLETED: Final = GangState.COMPLETED
 _RELEASING: Final = GangState.RELEASING
 _RELEASING_STARTED: Final = GangState.RELEASING_STARTED
 
@@ -156,6 +157,16 @@ def _wait_outside(state: State, policies: PolicySet, gang: Gang, now_ms: int) ->
     admission_queue.put(gang, signature, policies.order(gang))
 
 
+def follow_run(gang: Gang) -> None:
+    """Report that a completed gang has pods again which have not ended. Called before all else that
+    depends on the gang's state.
+    """
+    if gang.history.state is _COMPLETED and not gang.completed:
+        counts = gang.placed() > gang.run.succeeded
+        event = GangEvent.RUN_CONTINUED if counts else GangEvent.RUN_BEGUN
+        apply_event(gang.history, event, gang)
+
+
 def starts(gang: Gang) -> bool:
     """Whether its quorum is placed."""
     if gang.history.attempt and gang.lacks_object:
@@ -200,7 +211,9 @@ def _still_bad(pairs: dict[tuple[str, str], int], now_ms: int) -> dict[tuple[str
 def _report_findings(work: CycleContext, gang: Gang) -> None:
     """Report the events that the gang's members imply: first a start or the loss of all members."""
     history = gang.history
-    placed = gang.placed()
+    # Succeeded members whose pods are gone count, but they are not there.
+    placed = gang.placed() - gang.run.succeeded
+    completed = gang.completed
     if not history.started:
         if placed and history.dormant:
             # The log already has its start.
@@ -213,17 +226,29 @@ def _report_findings(work: CycleContext, gang: Gang) -> None:
                 work.state.gangs.touch(gang)
             elif found or starts(gang):
                 report(work, gang, GangEvent.QUORUM_PLACED)
-    elif not placed and not gang.counts[ASSUMED]:
+    elif not (placed or gang.counts[ASSUMED] or completed):
         report(work, gang, GangEvent.ALL_LOST)
-    if gang.members:
-        # A completed gang stays so when its members are cleaned up.
-        gang.completed = gang.all_ended
-    # These events only change the state. A gang under repair or release, and a dormant one, change
-    # it by other events alone.
-    if history.state in BEFORE_START:
-        apply_event(history, _held(gang), gang)
-    elif history.state in AFTER_START:
-        apply_event(history, _minima_held(gang), gang)
+    finding = _finding(gang, completed=completed)
+    if finding is not None:
+        apply_event(history, finding, gang)
+
+
+def _finding(gang: Gang, *, completed: bool) -> GangEvent | None:
+    """The event that its members imply now; None: none.
+
+    It only changes the state. A gang under repair or release, and a dormant one that has not ended,
+    change it by other events alone.
+    """
+    state = gang.history.state
+    if completed:
+        # Only a start is in the log: whether a gang counts as started must not depend on cycles
+        # that write nothing.
+        return GangEvent.ALL_ENDED if state in AFTER_START else None
+    if state in BEFORE_START:
+        return _held(gang)
+    if state in AFTER_START:
+        return _QUORUM_HELD if enough(gang) else GangEvent.QUORUM_LOST
+    return None
 
 
 def was_never_complete(gang: Gang) -> bool:
@@ -263,12 +288,6 @@ def _held(gang: Gang) -> GangEvent:
     if gang.have():
         return _MEMBERS_HELD
     return _NOTHING_HELD_IN_BACKOFF if "backoff" in gang.history.notes else _NOTHING_HELD
-
-
-def _minima_held(gang: Gang) -> GangEvent:
-    if gang.completed:
-        return GangEvent.ALL_ENDED
-    return _QUORUM_HELD if enough(gang) else GangEvent.QUORUM_LOST
 
 
 def _phase(gang: Gang) -> GangPhase:

@@ -191,7 +191,7 @@ def _gets_hold(state: State, gang: Gang, loss: Loss) -> bool:
     if gang.key[0] == "pod" or _gone(gang) or gang.lacks_object:
         return False
     if gang.history.has_started:
-        return not (loss.plain and (gang.counts[SUCCEEDED] or _needs_no_more(state, gang)))
+        return not (loss.plain and (gang.succeeded or _needs_no_more(state, gang)))
     return loss.owned and gang.have() > 0 and not gang.quorum_held
 
 
@@ -199,7 +199,7 @@ def _gone(gang: Gang) -> bool:
     """Whether the gang is ending, being deleted or being released."""
     if gang.history.releasing or (gang.group is not None and gang.group.deleting):
         return True
-    return _all_leaving(gang) or gang.all_ended
+    return _all_leaving(gang) or gang.completed
 
 
 def _all_leaving(gang: Gang) -> bool:
@@ -302,8 +302,8 @@ def _end_by_gang(state: State, hold: Hold, gang: Gang) -> str:
         return "GroupGone"
     if hold.reserving and (reason := min_resources.end_of(state, gang)):
         return reason
-    finished = gang.members and gang.all_ended and not hold.workload
-    if finished or (hold.reason in _PERHAPS_DELETED and gang.counts[SUCCEEDED]):
+    finished = gang.completed and not hold.workload
+    if finished or (hold.reason in _PERHAPS_DELETED and gang.succeeded):
         return "Finished"
     if hold.repairing and "repair" not in gang.history.notes:
         return "RepairEnded"

@@ -107,23 +107,29 @@ TABLE: Final[Mapping[GangEvent, Row]] = {
     ),
     GangEvent.ALL_LOST: Row(
         {
-            **_from(*AFTER_START, to=_DORMANT),
+            **_from(_RUNNING, _DEGRADED, to=_DORMANT),
             # The gang has no placed members left, so pods placed later are a new start.
             **_from(_RELEASING_STARTED, to=_RELEASING),
         },
-        "only a started gang has members to lose",
+        "only a started gang that has not ended has members to lose",
     ),
     GangEvent.QUORUM_HELD: Row(
-        _from(*AFTER_START, to=_RUNNING),
-        "an assessment compares the minima only of started gangs that are not released",
+        _from(_RUNNING, _DEGRADED, to=_RUNNING),
+        "an assessment compares the minima only of gangs that have started and not ended",
     ),
     GangEvent.QUORUM_LOST: Row(
-        _from(*AFTER_START, to=_DEGRADED),
-        "an assessment compares the minima only of started gangs that are not released",
+        _from(_RUNNING, _DEGRADED, to=_DEGRADED),
+        "an assessment compares the minima only of gangs that have started and not ended",
     ),
     GangEvent.ALL_ENDED: Row(
         _from(*AFTER_START, to=_COMPLETED),
-        "an assessment compares the minima only of started gangs that are not released",
+        "a gang that has not started keeps its state when its members end; it is not released",
+    ),
+    GangEvent.RUN_CONTINUED: Row(
+        _from(_COMPLETED, to=_RUNNING), "only a completed gang has no member that could run"
+    ),
+    GangEvent.RUN_BEGUN: Row(
+        _from(_COMPLETED, to=_DORMANT), "only a completed gang has no member that could run"
     ),
     GangEvent.MEMBERS_DECIDED: Row(
         {
@@ -157,8 +163,9 @@ TABLE: Final[Mapping[GangEvent, Row]] = {
         "only gangs under repair block each other",
     ),
     GangEvent.START_DEADLINE_PASSED: Row(
-        _from(*AFTER_START, to=_RELEASING_STARTED, effect=Effect.OPEN_RELEASE),
-        "a start deadline begins with the start, and ends with a release",
+        _from(_RUNNING, _DEGRADED, to=_RELEASING_STARTED, effect=Effect.OPEN_RELEASE),
+        "a start deadline begins with the start, and ends with a release; a completed gang has no "
+        "member to release",
     ),
     GangEvent.GRACE_PASSED: Row(
         _from(_RUNNING, _DEGRADED, to=_RELEASING_STARTED, effect=Effect.OPEN_RELEASE),

@@ -48,6 +48,8 @@ def search(state: State) -> None:
         # Without holds, a loss that awaits one would interrupt the gang's degraded grace.
         if not (gang.history.has_started and gang.have() and hold_ms(gang, state.defaults)):
             continue
+        if gang.completed:
+            continue
         missing = _missing(gang, covered.get(key, Counter()))
         if gang.namespace in doubtful:
             gang.history.holds_forgone += len(missing)
@@ -96,14 +98,14 @@ def _missing(gang: Gang, covered: Counter[str]) -> list[Member | None]:
     """
     members = list(gang.members.values())
     late = late_roles.absent_roles(gang)
-    missing = max(gang.declared, 1) - _existing(members)
+    missing = max(gang.declared, 1) - _existing(members) - gang.run.succeeded
     missing -= sum(covered.values()) + sum(late.values())
     templates: list[Member | None] = []
     for role, least in gang.role_minima:
         if role in late:
             continue
         of_role = [member for member in members if member.pod.role == role]
-        short = least - _existing(of_role) - covered[role]
+        short = least - _existing(of_role) - gang.run.by_role.get(role, 0) - covered[role]
         templates += [_template(of_role)] * short
     templates += [_template(members)] * (missing - len(templates))
     return templates[gang.history.holds_forgone :]

@@ -100,13 +100,20 @@ def _minima(gang: Gang) -> tuple[tuple[str, int], ...]:
 
 
 def _lacking(gang: Gang, structure: Structure | None) -> int:
-    """How many members a started gang lacks of its minima. 0 for a gang with evicted members:
+    """How many pods a started gang lacks of its minima. 0 for a gang with evicted members:
     otherwise it would take the capacity back from the preemptor.
+
+    Succeeded members whose pods are gone are not there: if the gang has waiting pods, its
+    controller goes on with these in their place.
     """
     if gang.evicted is not None:
         return 0
-    of_roles = sum(max(0, count - gang.have(role)) for role, count in gang.role_minima)
-    lacking = max(gang.min_member - gang.have(), of_roles, 0)
+    run = gang.run
+    of_roles = sum(
+        max(0, count - gang.have(role) + run.by_role.get(role, 0))
+        for role, count in gang.role_minima
+    )
+    lacking = max(gang.min_member - gang.have() + run.succeeded, of_roles, 0)
     if structure is not None and structure.sets:
         return max(lacking, structure.sets[0].quorum)
     if structure is not None and (lacking or structure.sub_minima):

@@ -8,7 +8,9 @@ Only this module moves pods between nodes. It also adds lost members that counte
 from collections.abc import Iterable
 from typing import Final
 
-from services.gang_planner.core.state import successors
+import msgspec
+
+from services.gang_planner.core.state import gang_runs, sub_gangs, successors
 from services.gang_planner.core.state.gangs import Gang, Member
 from services.gang_planner.core.state.holds import DELETED, EVICTED, FAILED_POD, NODE_LOST, Loss
 from services.gang_planner.core.state.inter_pod import profiles
@@ -68,7 +70,7 @@ def put_pod(state: State, pod: Pod, at_ms: int, *, from_snapshot: bool = False) 
             member.shape = profiles.entry_of(state, pod)
         member.pod = pod
         _account(state, member, _slot_of(state, pod))
-        _put_in(state, member, at_ms)
+        _put_in(state, member, at_ms, is_new=False)
         profiles.follow(state, member, before)
         return
     member.pod = pod
@@ -96,12 +98,19 @@ def follow_device_classes(state: State, at_ms: int) -> None:
         put_pod(state, state.extended_resources.unshaped(member.pod), at_ms)
 
 
-def remove_pod(state: State, uid: str) -> None:
+def remove_pod(state: State, uid: str, at_ms: int = 0, *, succeeded: bool = False) -> None:
+    """Remove a pod; `succeeded`: it had, which no record may have shown before."""
+    member = state.members.get(uid)
+    if member is not None and succeeded and not member.past and member.pod.phase not in TERMINAL:
+        put_pod(state, msgspec.structs.replace(member.pod, phase="Succeeded"), at_ms)
     state.extended_resources.forget(uid)
     member = state.members.pop(uid, None)
     if member is None:
         return
     state.labels.remove(member.pod)
+    if member.gang is not None:
+        part = sub_gangs.part_of(member.gang, member.pod)
+        gang_runs.leave(member.gang, member, part, state.view.cluster_seq)
     if member.gang is not None and member.pod.node and member.state in _BOUND:
         with_node = member.slot is None or not state.nodes.exists[member.slot]
         _lose(state, member, member.gang, with_node=with_node, removed=True)
@@ -121,7 +130,7 @@ def move_members(state: State, moved: Iterable[Moved], at_ms: int) -> None:
             continue
         for member in [each for each in gang.members.values() if key_of(each.pod) == one.key]:
             _take_out(state, member)
-            _put_in(state, member, at_ms)
+            _put_in(state, member, at_ms, is_new=False)
 
 
 def settle(state: State, member: Member) -> None:
@@ -140,6 +149,7 @@ def settle(state: State, member: Member) -> None:
         elif member.state == LOST:
             # The pod's node is back.
             state.holds.come_back(member.pod.uid)
+        member.past |= found == LEAVING
         gang.move(member, found)
         state.gangs.touch(gang)
         state.preemptions.stirred += found in {PLACED, RUNNING}
@@ -224,13 +234,14 @@ def _add(state: State, pod: Pod, at_ms: int) -> None:
     slot = _slot_of(state, pod)
     if slot is not None:
         _account(state, member, slot)
-    _put_in(state, member, at_ms)
+    _put_in(state, member, at_ms, is_new=True)
 
 
-def _put_in(state: State, member: Member, at_ms: int) -> None:
+def _put_in(state: State, member: Member, at_ms: int, *, is_new: bool) -> None:
     """Make the pod a member of the gang that it belongs to now."""
     pod = member.pod
     member.state = state_of(member, state.nodes)
+    member.past |= member.state == LEAVING
     named = key_of(pod)
     if named is None:
         return
@@ -241,6 +252,7 @@ def _put_in(state: State, member: Member, at_ms: int) -> None:
     elif pod.owner is not None:
         name = pod.owner.name
     gang = state.gangs.gang(key, pod.namespace, name, at_ms)
+    gang_runs.join(gang, member, is_new=is_new)
     declares = gang.join(member)
     if (gang.group is None or is_of_pods(gang.group)) and (
         not gang.created_ms or pod.created_ms < gang.created_ms

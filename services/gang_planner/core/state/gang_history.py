@@ -23,6 +23,8 @@ class History(msgspec.Struct, eq=False):
     first_seen_ms: int = 0
     #: Number of decisions so far.
     attempt: int = 0
+    #: Sequence in CLUSTER up to which another planner had read when it decided last.
+    decided_cluster_seq: int = 0
     #: The gang's lifecycle state, set by `enter`. It and `started` are attributes because every
     #: change of a gang reads them a dozen times.
     state: GangState = GangState.WAITING

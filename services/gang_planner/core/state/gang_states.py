@@ -14,8 +14,8 @@ class GangState(enum.StrEnum):
     assessment; until the next one they may lag behind its members.
     """
 
-    #: Its quorum was placed, and it has members left. Plain attributes, because they are read
-    #: several times for every gang that changes.
+    #: Its quorum was placed, and it has members left, or all have ended. Plain attributes, because
+    #: they are read several times for every gang that changes.
     is_started: bool
     #: Its bound members are being deleted.
     is_releasing: bool
@@ -34,7 +34,8 @@ class GangState(enum.StrEnum):
     RUNNING = "Running"
     #: Its quorum was placed, but a minimum no longer holds.
     DEGRADED = "Degraded"
-    #: Its quorum was placed, and all members have ended.
+    #: It had started, and all members have ended, also if their pods are gone. It requests nothing,
+    #: and only pods that have not ended lead out of this state.
     COMPLETED = "Completed"
     #: Its quorum was placed, and its bound members are being deleted.
     RELEASING_STARTED = "ReleasingStarted"
@@ -63,8 +64,12 @@ class GangEvent(enum.StrEnum):
     QUORUM_HELD = "quorum held"
     #: A minimum of a started gang does not hold.
     QUORUM_LOST = "quorum lost"
-    #: All members of a started gang have succeeded or failed.
+    #: All members have succeeded or failed.
     ALL_ENDED = "all members ended"
+    #: A pod has joined a gang that had ended, and ended pods that are left count with it.
+    RUN_CONTINUED = "run continued"
+    #: A pod has joined a gang that had ended, and no other pod counts with it.
+    RUN_BEGUN = "run begun"
 
     # Reported when a decision is made.
     #: Members were decided.

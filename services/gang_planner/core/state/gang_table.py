@@ -12,6 +12,7 @@ themselves.
 from collections.abc import Callable, Collection, Sequence
 from typing import Final
 
+from services.gang_planner.core.state import gang_runs
 from services.gang_planner.core.state.admission_queue import AdmissionQueue
 from services.gang_planner.core.state.gang_history import History, Kept
 from services.gang_planner.core.state.gangs import Gang
@@ -67,6 +68,9 @@ class GangTable:
         self.priority_classes = Table(PriorityClass)
         #: Gangs that the enqueue action has not admitted.
         self.unadmitted: dict[GangKey, Gang] = {}
+        #: Keys of group objects that appeared in the records that are being applied: their gangs
+        #: may have ended before.
+        self.unrecalled: dict[GangKey, None] = {}
         #: Unadmitted gangs that wait only for their admission.
         self.admission_queue = AdmissionQueue()
         #: Whether a gang has holds or losses: then it is kept without pods, for its successor.
@@ -163,6 +167,8 @@ class GangTable:
         ):
             return [*self.remove_group(group.uid), *self.put_group(group, at_ms)]
         self.groups[group.uid] = group
+        if before is None and group.last_run is not None:
+            self.unrecalled[key] = None
         if is_in_tree(group):
             moved = self.trees.put(group)
             self._declare_trees([key], moved, at_ms)
@@ -199,6 +205,8 @@ class GangTable:
         gang = self.gangs[key]
         if group.by_owner and gang.group is not None and gang.group.uid == uid:
             gang.minimum_kept = gang.declared
+        if not declared:
+            gang_runs.end(gang)
         self.choose(gang, gang.history.first_seen_ms)
         self.drop_if_empty(gang)
         return []
@@ -217,12 +225,11 @@ class GangTable:
         for one in moved:
             keys += [one.before, self.trees.gang_of(one.key)]
         for key in dict.fromkeys(keys):
-            group = self.trees.group_of_gang(key)
-            if group is None:
-                self._tree_groups.pop(key, None)
-            else:
+            group, gang = self.trees.group_of_gang(key), self.gangs.get(key)
+            if group is not None:
                 self._tree_groups[key] = group
-            gang = self.gangs.get(key)
+            elif self._tree_groups.pop(key, None) is not None and gang is not None:
+                gang_runs.end(gang)
             if gang is None and group is not None and at_ms is not None:
                 named = group.uid if not self.remembered else ""
                 gang = self.gang(key, group.namespace, group.name, at_ms, group_uid=named)
@@ -234,6 +241,7 @@ class GangTable:
         """Set the gang's group to its preferred object; without an object to the group that its
         members declare, or to None.
         """
+        gang_runs.note_end(gang)
         declared = self._objects_of(gang.key)
         chosen = _preferred(gang, declared.values()) or _of_members(gang)
         _keep_standing(gang, chosen)
@@ -252,8 +260,6 @@ class GangTable:
                 gang.minimum_kept = None
             if not chosen.waits_for_inqueue or chosen.phase not in _NOT_ADMITTED:
                 gang.admitted = True
-            if chosen.phase == "Completed" and not gang.members:
-                gang.completed = True
         else:
             gang.admitted = True
         if gang.admitted:
@@ -263,7 +269,9 @@ class GangTable:
         if gang.key[0] not in UNNAMED:
             self._identify(gang, chosen.uid if chosen is not None else "", at_ms)
         self._settle(gang)
-        if chosen is not None and chosen.phase == "Inqueue" and not gang.have():
+        if chosen is None or gang.have() or gang.completed:
+            return
+        if chosen.phase == "Inqueue":
             gang.queue.promise(gang.gang_id, gang.queue.minimum(chosen.min_resources or ()))
 
     def _objects_of(self, key: GangKey) -> dict[str, PodGroup]:

@@ -13,6 +13,7 @@ import msgspec
 
 from services.gang_planner.core.state.gang_history import Evicted, Failure, History, Kept
 from services.gang_planner.core.state.gang_requests import GangRequest
+from services.gang_planner.core.state.gang_runs import Run
 from services.gang_planner.core.state.member_states import (
     ASSUMED,
     FAILED,
@@ -63,7 +64,7 @@ _LIVING: Final = (WAITING, ASSUMED, PLACED, RUNNING, GATED, UNSUPPORTED)
 class Member:
     """One pod: its shape, the node on which it is accounted, and its reservation."""
 
-    __slots__ = ("charged", "gang", "pod", "reservation", "shape", "slot", "state")
+    __slots__ = ("charged", "gang", "past", "pod", "reservation", "shape", "slot", "state")
 
     def __init__(self, pod: Pod, shape: ShapeEntry) -> None:
         self.pod = pod
@@ -76,6 +77,9 @@ class Member:
         self.reservation: Reservation | None = None
         #: Whether its gang and queue are charged for it.
         self.charged = False
+        #: It does not count once its pod is gone: the pod was deleted before it had ended, or is of
+        #: a run before its gang's present one.
+        self.past = False
 
 
 class Bucket(msgspec.Struct, eq=False):
@@ -176,6 +180,7 @@ class Gang(msgspec.Struct, eq=False):
     ranked: bool = False
     created_ms: int = 0
     history: History = msgspec.field(default_factory=History)
+    run: Run = msgspec.field(default_factory=Run)
     #: The minima that its members last met; None: not met in this process's lifetime.
     minima_reached: tuple[int, tuple[tuple[str, int], ...]] | None = None
     ours: int = 0
@@ -187,8 +192,6 @@ class Gang(msgspec.Struct, eq=False):
     admitted: bool = False
     #: Gang size of a deleted PodDisruptionBudget.
     minimum_kept: int | None = None
-    #: All members have ended; stays true after the pods are deleted.
-    completed: bool = False
     #: Bindings of the newest decision, and earlier ones that no verdict has named yet: for
     #: Scheduled Events.
     latest: tuple[Binding, ...] = ()
@@ -239,13 +242,24 @@ class Gang(msgspec.Struct, eq=False):
 
     def have(self, role: str | None = None) -> int:
         """Members that count towards the quorum: assumed, placed, running or succeeded."""
-        counts = self.counts if role is None else self.roles.get(role, _NO_ROLE)
-        return counts[ASSUMED] + counts[PLACED] + counts[RUNNING] + counts[SUCCEEDED]
+        if role is None:
+            counts, gone = self.counts, self.run.succeeded
+        else:
+            counts, gone = self.roles.get(role, _NO_ROLE), self.run.by_role.get(role, 0)
+        return counts[ASSUMED] + counts[PLACED] + counts[RUNNING] + counts[SUCCEEDED] + gone
 
     def placed(self, role: str | None = None) -> int:
-        """Members bound to an existing node that have not failed, including succeeded ones."""
-        counts = self.counts if role is None else self.roles.get(role, _NO_ROLE)
-        return counts[PLACED] + counts[RUNNING] + counts[SUCCEEDED]
+        """Members bound to an existing node that have not failed, and all succeeded ones."""
+        if role is None:
+            counts, gone = self.counts, self.run.succeeded
+        else:
+            counts, gone = self.roles.get(role, _NO_ROLE), self.run.by_role.get(role, 0)
+        return counts[PLACED] + counts[RUNNING] + counts[SUCCEEDED] + gone
+
+    @property
+    def succeeded(self) -> int:
+        """Members that have succeeded in its present run, deleted or not."""
+        return self.counts[SUCCEEDED] + self.run.succeeded
 
     def able(self, role: str | None = None) -> int:
         """Members that count or could be placed."""
@@ -333,20 +347,25 @@ class Gang(msgspec.Struct, eq=False):
     @property
     def quorum_runs(self) -> bool:
         """Whether members that run or have succeeded reach every minimum."""
-        counts = self.counts
-        if counts[RUNNING] + counts[SUCCEEDED] < max(self.min_member, 1):
+        if self.counts[RUNNING] + self.succeeded < max(self.min_member, 1):
             return False
+        gone = self.run.by_role
         for role, least in self.role_minima:
             of_role = self.roles.get(role, _NO_ROLE)
-            if of_role[RUNNING] + of_role[SUCCEEDED] < least:
+            if of_role[RUNNING] + of_role[SUCCEEDED] + gone.get(role, 0) < least:
                 return False
         return True
 
     @property
-    def all_ended(self) -> bool:
-        """Whether every member has succeeded or failed, and there are at least the minimum."""
+    def completed(self) -> bool:
+        """Whether its run has ended: every member has succeeded or failed, and these were at least
+        the minimum. It stays true when their pods are deleted.
+        """
         ended = self.counts[SUCCEEDED] + self.counts[FAILED]
-        return ended == len(self.members) and ended >= max(self.min_member, 1)
+        if ended != len(self.members):
+            return False
+        run = self.run
+        return run.ended or ended + run.succeeded >= max(self.min_member, 1)
 
     @property
     def quorum_held(self) -> bool:
@@ -552,7 +571,8 @@ class Gang(msgspec.Struct, eq=False):
             return True
         if self.members:
             return not self.declarations.misdirected
-        return self.group.shared and not self.shown and not self.history.has_started
+        is_known = self.shown or self.history.has_started or self.run.ended
+        return self.group.shared and not is_known
 
     @property
     def queue_name(self) -> str:

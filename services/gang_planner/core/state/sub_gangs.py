@@ -45,6 +45,8 @@ class SubGang(msgspec.Struct, eq=False):
     name: str
     order: tuple[object, ...]
     placed: int = 0
+    #: How many of these have succeeded.
+    succeeded: int = 0
     assumed: int = 0
     waiting: dict[tuple[str, int], int] = {}
     members: list[Member] = []
@@ -58,6 +60,7 @@ class SubGang(msgspec.Struct, eq=False):
             self.assumed += 1
         elif member.state in _PLACED:
             self.placed += 1
+            self.succeeded += member.state == SUCCEEDED
 
     @property
     def have(self) -> int:
@@ -86,6 +89,12 @@ def sub_gangs(gang: Gang) -> list[SubGang]:
         if one is None:
             one = found[name] = SubGang(policy, name, (policy.name, *map(_natural, values)))
         one.count(member)
+    for name, count in gang.run.by_part.items():
+        one = found.get(name) or _without_pods(group.sub_groups, name)
+        if one is not None:
+            found[name] = one
+            one.placed += count
+            one.succeeded += count
     return sorted(found.values(), key=lambda one: one.order)
 
 
@@ -325,6 +334,15 @@ def _find(policies: tuple[SubGroup, ...], pod: Pod) -> Belonging:
             and all(key in labels for key in policy.match_label_keys)
         ):
             return policy, tuple(labels[key] for key in policy.match_label_keys)
+    return None
+
+
+def _without_pods(policies: tuple[SubGroup, ...], name: str) -> SubGang | None:
+    """A sub-gang whose pods are gone, by its name; None: no policy has such ones any more."""
+    for policy in policies:
+        if name == policy.name or name.startswith(f"{policy.name}/"):
+            values = name.split("/")[len(policy.name.split("/")) :]
+            return SubGang(policy, name, (policy.name, *map(_natural, values)))
     return None
 
 

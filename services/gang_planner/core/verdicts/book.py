@@ -31,6 +31,7 @@ from services.gang_planner.core.verdicts import (
     new_nodes,
     pod_refs,
     provisioning_messages,
+    succeeded_members,
 )
 from services.gang_planner.core.verdicts.conditions import conditions, meaning
 from services.gang_planner.core.verdicts.debounce import RUSH, HeldBack
@@ -345,8 +346,10 @@ def _build(turn: _Turn, gang: Gang, reason: PendingReason | None, last: Verdict 
         members=members,
         pending=members - counts[RUNNING] - counts[SUCCEEDED] - counts[FAILED],
         running=counts[RUNNING],
-        succeeded=counts[SUCCEEDED],
-        failed=counts[FAILED],
+        succeeded=gang.succeeded,
+        failed=counts[FAILED] + gang.run.failed,
+        succeeded_by_role=succeeded_members.by_role(gang),
+        succeeded_by_part=succeeded_members.by_part(gang),
         conditions=conditions(state, gang, why, known, now_ms),
         why=why,
         attempt=history.attempt,

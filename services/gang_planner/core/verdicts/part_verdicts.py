@@ -45,6 +45,7 @@ def part_verdicts(
         placed = complete and of_gang.phase in _RAN
         members = counts.get(part.name, Counter()) if of_pods else Counter[int]()
         total, running = members.total(), members[RUNNING]
+        gone = gang.run.by_part.get(part.name, 0) if of_pods else 0
         succeeded, failed = members[SUCCEEDED], members[FAILED]
         yield Verdict(
             gang_id=part.uid,
@@ -60,7 +61,7 @@ def part_verdicts(
             members=total,
             pending=total - running - succeeded - failed,
             running=running,
-            succeeded=succeeded,
+            succeeded=succeeded + gone,
             failed=failed,
             conditions=_conditions(part, of_gang, last, placed=placed),
             why=None if placed else _why(of_gang, last),

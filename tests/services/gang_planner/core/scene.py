@@ -166,6 +166,26 @@ class Scene:
             del self.pods[one.uid]
         self._apply(PodChanges(epoch=self.epoch, at_ms=self.watcher_ms, removed=gone))
 
+    def remove_succeeded(self, pod: Pod) -> None:
+        """A pod succeeds and is deleted between two flushes of the watcher."""
+        del self.pods[pod.uid]
+        gone = Gone(uid=pod.uid, resource_version=pod.resource_version + 1, succeeded=True)
+        self._apply(PodChanges(epoch=self.epoch, at_ms=self.watcher_ms, removed=(gone,)))
+
+    def replace_together(self, *, gone: Iterable[Pod], made: Iterable[Pod]) -> None:
+        """Pods are deleted, and others are created, all between two flushes of the watcher."""
+        changed = tuple(msgspec.structs.replace(pod, node="", phase="Pending") for pod in made)
+        removed = tuple(
+            Gone(uid=pod.uid, resource_version=pod.resource_version + 1) for pod in gone
+        )
+        for pod in gone:
+            del self.pods[pod.uid]
+        self.pods.update({pod.uid: pod for pod in changed})
+        record = PodChanges(
+            epoch=self.epoch, at_ms=self.watcher_ms, changed=changed, removed=removed
+        )
+        self._apply(record)
+
     def pods_of(self, gang: str) -> list[Pod]:
         """The pods that name this gang."""
         return [one for one in self.pods.values() if one.group_name == gang]

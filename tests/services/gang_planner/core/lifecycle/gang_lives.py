@@ -117,6 +117,19 @@ def a_completed_gang_gets_another_member() -> None:
     scene.step()
 
 
+def a_completed_gang_runs_again() -> None:
+    scene = cluster()
+    pods = running(scene)
+    for pod in pods:
+        scene.change(pod.uid, phase="Succeeded")
+    scene.until_quiet()
+    for pod in pods:
+        scene.remove(scene.pods[pod.uid])
+    scene.until_quiet()
+    scene.make_again(pods)
+    scene.until_quiet()
+
+
 def a_completed_gang_becomes_larger() -> None:
     scene = cluster()
     for pod in running(scene):

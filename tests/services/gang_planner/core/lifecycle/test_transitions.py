@@ -69,17 +69,19 @@ SCENARIOS: Final[dict[Pair, Callable[[], None]]] = {
         GangEvent.ALL_LOST,
     ): gang_lives.a_gang_that_lost_all_members_is_placed_again,
     (GangState.DEGRADED, GangEvent.ALL_LOST): gang_lives.a_degraded_gang_loses_its_last_member,
-    (GangState.COMPLETED, GangEvent.ALL_LOST): gang_lives.a_gang_runs_completes_and_is_cleaned_up,
     (
         GangState.RELEASING_STARTED,
         GangEvent.ALL_LOST,
     ): gang_lives.a_gang_does_not_run_by_its_start_deadline,
     (GangState.RUNNING, GangEvent.QUORUM_HELD): gang_lives.a_gang_runs_completes_and_is_cleaned_up,
     (GangState.DEGRADED, GangEvent.QUORUM_HELD): gang_lives.a_completed_gang_becomes_larger,
-    (GangState.COMPLETED, GangEvent.QUORUM_HELD): gang_lives.a_completed_gang_gets_another_member,
+    (
+        GangState.COMPLETED,
+        GangEvent.RUN_CONTINUED,
+    ): gang_lives.a_completed_gang_gets_another_member,
+    (GangState.COMPLETED, GangEvent.RUN_BEGUN): gang_lives.a_completed_gang_runs_again,
     (GangState.RUNNING, GangEvent.QUORUM_LOST): gang_lives.a_lost_member_is_replaced,
     (GangState.DEGRADED, GangEvent.QUORUM_LOST): gang_lives.a_lost_member_is_replaced,
-    (GangState.COMPLETED, GangEvent.QUORUM_LOST): gang_lives.a_completed_gang_becomes_larger,
     (GangState.RUNNING, GangEvent.ALL_ENDED): gang_lives.a_completed_gang_gets_another_member,
     (GangState.DEGRADED, GangEvent.ALL_ENDED): gang_lives.the_last_members_of_a_degraded_gang_end,
     (GangState.COMPLETED, GangEvent.ALL_ENDED): gang_lives.a_gang_runs_completes_and_is_cleaned_up,
@@ -213,9 +215,6 @@ NOT_ARRANGED: Final[dict[Pair, str]] = {
     (GangState.DORMANT, GangEvent.MEMBER_REFUSED): (
         "a late outcome refuses a member in the cycle in which other members come back"
     ),
-    (GangState.COMPLETED, GangEvent.START_DEADLINE_PASSED): (
-        "a new member was bound by another scheduler in the cycle in which the deadline passes"
-    ),
     (GangState.COMPLETED, GangEvent.DECISION_FAILED): (
         "an outcome arrives after the other members have ended"
     ),
@@ -278,6 +277,8 @@ def test_every_event_and_every_effect_is_in_the_table() -> None:
         GangEvent.QUORUM_HELD,
         GangEvent.QUORUM_LOST,
         GangEvent.ALL_ENDED,
+        GangEvent.RUN_CONTINUED,
+        GangEvent.RUN_BEGUN,
         GangEvent.MEMBERS_DECIDED,
     ],
 )

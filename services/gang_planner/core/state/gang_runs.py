@@ -1,0 +1,155 @@
+"""A gang's run: from its first pod until all of its members have ended.
+
+A member that has succeeded counts for its gang until the run is over, whether its pod still exists
+or not: `Run` counts those whose pods are gone. A run that has ended stays so when its pods are
+cleaned up. It is over, and the next one begins with nothing,
+
+* when a pod joins a gang that has ended and has no pod left. While pods of the ended run are left,
+  further pods continue it, as in Volcano, where succeeded pods count as ready;
+* when a gang that has not ended loses its last pod, because its controller makes all of its pods
+  again. Only a Kubernetes Job makes no successors of pods that have succeeded: its run continues
+  with its next pods;
+* when the group object of an ended gang is deleted.
+
+Everything here follows from the records of CLUSTER alone, so all planners agree. A planner that
+starts does not see earlier deletions. It reads them from the newest verdict of the gang, and if
+that is lost, from the group object (`PodGroup.last_run`); see ADR 0109.
+"""
+
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from services.gang_planner.core.state.member_states import FAILED, SUCCEEDED
+from services.gang_planner.core.state.needs import NO_SUB_GANG
+from shared.contracts.decisions import GangDecision
+from shared.model.objects import LastRun
+
+if TYPE_CHECKING:
+    from services.gang_planner.core.state.gangs import Gang, Member
+
+#: Roles, sub-gangs and Jobs of members whose pods are gone that a run distinguishes. A gang whose
+#: pods come and go for ever must not grow; further ones count only for the gang as a whole.
+_DISTINGUISHED_MAX: Final = 1_000
+_JOB: Final = ("batch/v1", "Job")
+
+
+class Run(msgspec.Struct, eq=False):
+    """The members of a gang's present run that have ended and whose pods are gone."""
+
+    succeeded: int = 0
+    by_role: dict[str, int] = {}
+    #: By sub-gang.
+    by_part: dict[str, int] = {}
+    #: Counted only once the run has ended: before, a failed pod gets a successor.
+    failed: int = 0
+    #: All members had ended before the first of their pods was removed.
+    ended: bool = False
+    #: UIDs of the Kubernetes Jobs that had members.
+    jobs: dict[str, None] = {}
+    #: Sequence of the record of CLUSTER that removed the gang's last pod; None: none has.
+    emptied_seq: int | None = None
+
+
+def note_end(gang: "Gang") -> None:
+    """Note that the gang has ended, if it has, before its pods or its group change. Pods of an
+    earlier run do not end this one.
+    """
+    if gang.completed and gang.size_known:
+        gang.run.ended |= any(not member.past for member in gang.members.values())
+
+
+def join(gang: "Gang", member: "Member", *, is_new: bool) -> None:
+    """Follow the run, before the member is added to its gang; `is_new`: its pod was not known."""
+    run = gang.run
+    if member.state in {SUCCEEDED, FAILED}:
+        return
+    if is_new and not gang.members and (run.ended or run.succeeded):
+        owner = member.pod.owner
+        if gang.completed or owner is None or owner.uid not in run.jobs:
+            gang.run = run = Run(emptied_seq=run.emptied_seq)
+    run.ended, run.failed = False, 0
+
+
+def leave(gang: "Gang", member: "Member", part: str, cluster_seq: int) -> None:
+    """Follow the run, before the member is removed from its gang, because its pod is gone.
+
+    Args:
+        gang: The gang.
+        member: The member.
+        part: The name of its sub-gang, or `NO_SUB_GANG`.
+        cluster_seq: Sequence of the record of CLUSTER.
+    """
+    note_end(gang)
+    run, pod = gang.run, member.pod
+    if member.state == SUCCEEDED and not member.past and not pod.disrupted:
+        run.succeeded += 1
+        _count(run.by_role, pod.role)
+        if part != NO_SUB_GANG:
+            _count(run.by_part, part)
+    elif member.state == FAILED and run.ended:
+        run.failed += 1
+    is_of_job = pod.owner is not None and (pod.owner.api_version, pod.owner.kind) == _JOB
+    if pod.owner is not None and is_of_job and len(run.jobs) < _DISTINGUISHED_MAX:
+        run.jobs[pod.owner.uid] = None
+    if len(gang.members) > 1:
+        return
+    has_ended = run.ended or run.succeeded >= max(gang.min_member, 1)
+    if not (has_ended or is_of_job):
+        gang.run = run = Run()
+    run.emptied_seq = cluster_seq
+
+
+def begins_with(gang: "Gang", decision: GangDecision) -> bool:
+    """Whether a decision of another planner is the first one since the gang had no pod left. Then
+    it is a new start, although the log says that the gang had started.
+    """
+    emptied_seq = gang.run.emptied_seq
+    if emptied_seq is None:
+        return False
+    return gang.history.decided_cluster_seq < emptied_seq <= decision.cycle.cluster_seq
+
+
+def end(gang: "Gang") -> None:
+    """Forget the run of an ended gang whose group object was deleted: its pods count as long as
+    they exist, but an object that takes its name has no run yet.
+    """
+    if gang.completed:
+        gang.run = Run()
+        for member in gang.members.values():
+            member.past = True
+
+
+def recall(gang: "Gang", last: LastRun, parts: dict[str, int]) -> None:
+    """Restore the run of a gang whose pods were deleted while no planner saw it.
+
+    Args:
+        gang: The gang, with all pods that exist.
+        last: What is remembered of its run.
+        parts: The number of its succeeded pods that exist, by sub-gang.
+    """
+    counts, run = gang.counts, gang.run
+    is_over = len(gang.members) == counts[SUCCEEDED] + counts[FAILED]
+    if last.attempt < gang.history.attempt or (last.ended and not is_over):
+        # These pods are of a later run.
+        return
+    run.succeeded = max(run.succeeded, last.succeeded - counts[SUCCEEDED])
+    for role, count in last.succeeded_by_role:
+        existing = gang.roles[role][SUCCEEDED] if role in gang.roles else 0
+        _raise(run.by_role, role, count - existing)
+    for part, count in last.succeeded_by_part:
+        _raise(run.by_part, part, count - parts.get(part, 0))
+    if last.ended:
+        run.ended = True
+        run.failed = max(run.failed, last.failed - counts[FAILED])
+        gang.queue.promise(gang.gang_id, {})
+
+
+def _count(counts: dict[str, int], name: str) -> None:
+    if name in counts or len(counts) < _DISTINGUISHED_MAX:
+        counts[name] = counts.get(name, 0) + 1
+
+
+def _raise(counts: dict[str, int], name: str, least: int) -> None:
+    if least > counts.get(name, 0):
+        counts[name] = least

@@ -1,0 +1,123 @@
+"""The end of a gang on a real API server: what has ended holds and requests nothing when its pods
+are cleaned up, also for the next planner, and a member that has succeeded is not lost.
+"""
+
+import asyncio
+from typing import Final
+
+import pytest
+
+from shared.contracts import annotations
+from tests.controlplane.client import Object
+from tests.integration.stage import Stage
+from tests.support.waiting import eventually
+
+pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(180)]
+
+GROUPS: Final = 6
+MINIMUM: Final = {"minResources": {"cpu": "2"}}
+GRACE_S: Final = 5
+
+
+async def is_in_phase(stage: Stage, name: str, phase: str) -> None:
+    """Wait until the group is in this phase."""
+
+    async def found() -> bool:
+        status = (await stage.seen_group(name)).get("status", {})
+        assert status.get("phase") == phase, status
+        return True
+
+    await eventually(found, because=f"{name} is {phase}")
+
+
+async def finish(stage: Stage, pods: list[Object]) -> None:
+    """The programs of these pods end well."""
+    for pod in pods:
+        stage.kubelet.finish(pod["metadata"]["uid"])
+
+
+async def kill_planner(stage: Stage) -> None:
+    """The active planner dies."""
+    await stage.suite.kill(await stage.suite.active("gang-planner"))
+
+
+async def test_gangs_whose_pods_are_cleaned_up_block_nothing(stage: Stage) -> None:
+    """D1: as with a TTL, or `cleanPodPolicy` of Kubeflow's operators."""
+    await stage.nodes(1, cpu_milli=8000)
+    names = [f"old-{number}" for number in range(GROUPS)]
+    for name in names:
+        await stage.group(name, 2, spec=MINIMUM)
+        pods = await stage.members(name, 2)
+        await stage.bound(name, 2)
+        await is_in_phase(stage, name, "Running")
+        await finish(stage, pods)
+        await is_in_phase(stage, name, "Completed")
+        await stage.delete_pods([pod["metadata"]["name"] for pod in pods])
+    await kill_planner(stage)
+    await stage.group("new", 2, spec=MINIMUM)
+    await stage.members("new", 2)
+    await stage.bound("new", 2)
+    for name in names:
+        status = (await stage.seen_group(name))["status"]
+        assert (status["phase"], status["succeeded"]) == ("Completed", 2)
+
+
+async def test_a_job_whose_first_index_is_cleaned_up_runs_to_its_end(stage: Stage) -> None:
+    """D9b."""
+    await stage.nodes(1)
+    notes = {annotations.DEGRADED_GRACE_SECONDS: str(GRACE_S)}
+    await stage.group("g", 3, notes=notes)
+    await stage.api.create(stage.path("jobs", version="batch/v1"), indexed_job("g"))
+    await stage.bound("g", 3)
+    await is_in_phase(stage, "g", "Running")
+    pods = {pod["metadata"]["name"].rsplit("-", 2)[1]: pod for pod in await stage.pods("g")}
+    first = pods.pop("0")
+    await finish(stage, [first])
+    name = first["metadata"]["name"]
+    await until_succeeded(stage, 1)
+    await stage.delete_pods([name])
+    await stage.bound("g", 2)
+    await kill_planner(stage)
+    await stage.suite.pids()
+    before = await stage.placed("g")
+    # Longer than the grace: only time shows that nothing happens.
+    await asyncio.sleep(2 * GRACE_S)
+    assert await stage.placed("g") == before
+    await is_in_phase(stage, "g", "Running")
+    await finish(stage, list(pods.values()))
+    await until_succeeded(stage, 3)
+    await is_in_phase(stage, "g", "Completed")
+
+
+async def until_succeeded(stage: Stage, count: int) -> None:
+    """The Job counts so many indexes."""
+
+    async def found() -> bool:
+        job = await stage.api.get(stage.path("jobs", "train", "batch/v1"))
+        assert job["status"].get("succeeded") == count, job["status"]
+        assert "failed" not in job["status"]
+        return True
+
+    await eventually(found, because=f"{count} indexes have succeeded")
+
+
+def indexed_job(group: str) -> Object:
+    container = {"name": "main", "image": "none", "resources": {"requests": {"cpu": "1"}}}
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "train"},
+        "spec": {
+            "parallelism": 3,
+            "completions": 3,
+            "completionMode": "Indexed",
+            "template": {
+                "metadata": {"annotations": {annotations.GROUP_NAME: group}},
+                "spec": {
+                    "schedulerName": "tutti",
+                    "restartPolicy": "Never",
+                    "containers": [container],
+                },
+            },
+        },
+    }

@@ -1,0 +1,399 @@
+"""The end of a gang's run: what has ended stays so when its pods are cleaned up, holds and requests
+nothing, and only new pods begin another run. A member that has succeeded is not lost.
+"""
+
+from typing import Any, Final
+
+import msgspec
+import pytest
+from typing_extensions import override
+
+from services.gang_planner.core.cycle import Step
+from services.gang_planner.core.planner import Planner
+from shared.contracts import annotations
+from shared.contracts.decisions import GangDecision, NoteOpened
+from shared.model.objects import Node, Owner, Pod, PodGroup, SubGroup
+from tests.services.gang_planner.core.lifecycle.gang_lives import FULL, cluster, submit
+from tests.services.gang_planner.core.logged_scene import LoggedScene
+from tests.services.gang_planner.core.scene import amounts, make_group, make_node, make_pods
+
+JOB: Final = Owner(api_version="batch/v1", kind="Job", name="a", uid="job-a")
+OTHER_JOB: Final = Owner(api_version="batch/v1", kind="Job", name="b", uid="job-b")
+GRACE: Final = ((annotations.DEGRADED_GRACE_SECONDS, "5"),)
+
+
+def running(scene: LoggedScene, group: PodGroup, pods: list[Pod]) -> list[Pod]:
+    """The gang of these pods runs."""
+    scene.put(group, *pods)
+    scene.until_quiet()
+    scene.carry_out(phase="Running")
+    scene.until_quiet()
+    assert scene.verdict("a").phase == "Running"
+    return pods
+
+
+def three_of_a_job(scene: LoggedScene, owner: Owner = JOB) -> list[Pod]:
+    """A gang of three pods that a Job made runs, with a degraded grace of five seconds."""
+    return running(scene, make_group("a", 3, settings=GRACE), make_pods("a", 3, FULL, owner=owner))
+
+
+def end(scene: LoggedScene, *pods: Pod, phase: str = "Succeeded") -> None:
+    """The programs of these pods end."""
+    for pod in pods:
+        scene.change(pod.uid, phase=phase)
+    scene.until_quiet()
+
+
+def clean(scene: LoggedScene, *pods: Pod) -> None:
+    """Something deletes these pods, one after the other."""
+    for pod in pods:
+        scene.remove(scene.pods[pod.uid])
+        scene.until_quiet(within_ms=1_000)
+
+
+def write_verdict(scene: LoggedScene, name: str = "a") -> None:
+    """The controller writes the verdict on the group, and the watcher reads it there."""
+    verdict = scene.verdict(name)
+    group: PodGroup = scene.objects[f"group-{name}"]
+    version = group.resource_version + 1
+    scene.put(msgspec.structs.replace(group, resource_version=version, last_run=verdict.last_run))
+
+
+def lose_storage(scene: LoggedScene) -> None:
+    """NATS loses all streams, and a planner starts from a snapshot of the API server."""
+    scene.records.clear()
+    scene.outcomes.clear()
+    scene.pages = []
+    scene.restart()
+    scene.until_quiet()
+
+
+def restart(scene: LoggedScene) -> None:
+    """The planner dies; the next one reads DECISIONS and VERDICTS."""
+    scene.restart(verdicts=True)
+    scene.until_quiet()
+
+
+def nothing(_: LoggedScene) -> None:
+    """No process dies."""
+
+
+def after_each_write(scene: LoggedScene) -> None:
+    """The controller writes the verdict, and all streams are lost."""
+    write_verdict(scene)
+    lose_storage(scene)
+
+
+DEATHS: Final = pytest.mark.parametrize("death", [nothing, restart, after_each_write])
+
+
+def releases(scene: LoggedScene) -> list[str]:
+    return [
+        one.reason
+        for _, one in scene.records
+        if isinstance(one, NoteOpened) and one.kind in {"release", "degraded", "hold"}
+    ]
+
+
+@DEATHS
+@pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
+def test_a_gang_that_has_ended_stays_so_when_its_pods_are_cleaned_up(
+    phase: str, death: Any
+) -> None:
+    scene = cluster()
+    pods = running(scene, make_group("a", 2), make_pods("a", 2, FULL))
+    end(scene, *pods, phase=phase)
+    assert scene.verdict("a").phase == "Completed"
+    for pod in pods:
+        clean(scene, pod)
+        death(scene)
+        verdict = scene.verdict("a")
+        assert verdict.phase == "Completed"
+        assert verdict.why is None
+        ended = verdict.succeeded if phase == "Succeeded" else verdict.failed
+        assert ended == 2
+    assert releases(scene) == []
+
+
+@DEATHS
+def test_gangs_that_have_ended_hold_and_request_nothing(death: Any) -> None:
+    """D1: overcommit and a queue's capability count groups without pods by `minResources`."""
+    conf = """
+actions: "enqueue, allocate, backfill"
+tiers:
+- plugins: [{name: priority}, {name: gang}, {name: conformance}]
+- plugins: [{name: overcommit}, {name: proportion}, {name: predicates}]
+"""
+    scene = LoggedScene([make_node("n0"), make_node("n1")], conf=conf)
+    for name in "abc":
+        group = volcano_group(name, "")
+        scene.put(group)
+        scene.until_quiet()
+        scene.put(volcano_group(name, scene.verdict(name).phase, resource_version=2))
+        pods = make_pods(name, 2, FULL)
+        scene.put(*pods)
+        scene.until_quiet()
+        scene.carry_out(phase="Running")
+        end(scene, *pods)
+        clean(scene, *pods)
+        assert scene.verdict(name).phase == "Completed"
+        scene.put(volcano_group(name, "Completed", resource_version=3))
+        write_verdict(scene, name)
+    if death is not nothing:
+        death(scene)
+    scene.put(volcano_group("d", ""))
+    scene.until_quiet()
+    assert scene.verdict("d").phase == "Inqueue"
+    queue = next(iter(scene.planner._state.queues.entries.values()))
+    assert set(queue.promises) <= {"group-d"}
+
+
+def volcano_group(name: str, phase: str, *, resource_version: int = 1) -> PodGroup:
+    return make_group(
+        name,
+        2,
+        dialect="volcano",
+        phase=phase,
+        waits_for_inqueue=True,
+        min_resources=amounts(cpu=8000),
+        resource_version=resource_version,
+    )
+
+
+@DEATHS
+def test_new_pods_of_a_gang_that_has_ended_are_placed_whole(death: Any) -> None:
+    scene = cluster(3)
+    pods = running(scene, make_group("a", 2), make_pods("a", 2, FULL))
+    end(scene, *pods)
+    clean(scene, *pods)
+    death(scene)
+    scene.put(*make_pods("busy", 2, FULL, group_name="", role="x"))
+    scene.until_quiet()
+    scene.carry_out(phase="Running")
+    assert sum(bool(pod.node) for pod in scene.pods.values()) == 2
+    scene.make_again(pods)
+    scene.until_quiet()
+    scene.carry_out()
+    # One node is free: none of the two is placed.
+    assert scene.bound("a") == 0
+    assert scene.verdict("a").succeeded == 0
+    scene.put(make_node("n3"))
+    scene.until_quiet()
+    scene.carry_out(phase="Running")
+    scene.until_quiet()
+    assert scene.bound("a") == 2
+    assert scene.verdict("a").phase == "Running"
+
+
+def test_new_pods_in_the_record_that_removes_the_last_ones_are_a_new_run() -> None:
+    scene = cluster(3)
+    pods = running(scene, make_group("a", 2), make_pods("a", 2, FULL))
+    end(scene, *pods)
+    for name in ("n0", "n1"):
+        scene.put(make_node(name, unschedulable=True, resource_version=2))
+    again = [msgspec.structs.replace(pod, uid=f"{pod.uid}-again") for pod in pods]
+    scene.replace_together(gone=pods, made=again)
+    scene.until_quiet()
+    scene.carry_out()
+    assert scene.bound("a") == 0
+
+
+def test_pods_that_join_while_ended_ones_are_left_continue_the_run() -> None:
+    """As in Volcano, where succeeded pods count as ready."""
+    scene = cluster()
+    pods = running(scene, make_group("a", 2), make_pods("a", 2, FULL))
+    end(scene, *pods)
+    clean(scene, pods[0])
+    scene.put(*make_pods("a", 1, FULL, role="extra"))
+    scene.until_quiet()
+    scene.carry_out(phase="Running")
+    scene.until_quiet()
+    assert scene.bound("a") == 2
+    assert scene.verdict("a").phase == "Running"
+
+
+@DEATHS
+def test_a_member_that_has_succeeded_is_not_lost_when_its_pod_is_deleted(death: Any) -> None:
+    """D9b."""
+    scene = cluster()
+    pods = three_of_a_job(scene)
+    end(scene, pods[0])
+    clean(scene, pods[0])
+    death(scene)
+    scene.until_quiet(within_ms=60_000)
+    verdict = scene.verdict("a")
+    assert (verdict.phase, verdict.running, verdict.succeeded) == ("Running", 2, 1)
+    assert releases(scene) == []
+    end(scene, *pods[1:])
+    clean(scene, *pods[1:])
+    verdict = scene.verdict("a")
+    assert (verdict.phase, verdict.succeeded) == ("Completed", 3)
+
+
+def test_a_member_that_succeeds_and_is_deleted_between_two_records_is_not_lost() -> None:
+    scene = cluster()
+    pods = three_of_a_job(scene)
+    scene.remove_succeeded(pods[0])
+    scene.until_quiet(within_ms=60_000)
+    assert scene.verdict("a").phase == "Running"
+    assert scene.verdict("a").succeeded == 1
+    assert releases(scene) == []
+
+
+@pytest.mark.parametrize("how", ["deleted", "evicted"])
+def test_a_pod_that_is_made_to_end_has_not_succeeded_for_its_gang(how: str) -> None:
+    """A program may exit with 0 because its pod is deleted: its controller makes it again."""
+    scene = cluster()
+    pods = three_of_a_job(scene)
+    if how == "deleted":
+        scene.change(pods[0].uid, deleting=True)
+    scene.change(pods[0].uid, phase="Succeeded", deleting=True, disrupted=how == "evicted")
+    scene.remove(scene.pods[pods[0].uid])
+    scene.until_quiet()
+    assert scene.verdict("a").succeeded == 0
+    assert scene.verdict("a").phase == "Unknown"
+
+
+def test_members_that_are_lost_later_are_placed_again_beside_one_that_has_succeeded() -> None:
+    """The Job makes two pods again, and the gang's minimum is three."""
+    scene = cluster()
+    pods = three_of_a_job(scene)
+    end(scene, pods[0])
+    clean(scene, *pods)
+    assert scene.verdict("a").phase in {"Inqueue", "Pending"}
+    scene.put(make_node("n3", unschedulable=True, resource_version=2))
+    scene.put(make_node("n2", unschedulable=True, resource_version=2))
+    again = scene.make_again(pods[1:])
+    scene.until_quiet(within_ms=61_000)
+    scene.carry_out(phase="Running")
+    scene.until_quiet()
+    assert scene.bound("a") == len(again) == 2
+    assert scene.verdict("a").phase == "Running"
+    end(scene, *again)
+    assert (scene.verdict("a").phase, scene.verdict("a").succeeded) == ("Completed", 3)
+
+
+@pytest.mark.parametrize("owner", [OTHER_JOB, None, make_pods("a", 1, FULL)[0].owner])
+def test_other_pods_of_a_gang_that_has_lost_all_are_placed_whole(owner: Owner | None) -> None:
+    """Only the same Job leaves out what has succeeded; all else makes every pod again."""
+    scene = cluster()
+    pods = three_of_a_job(scene)
+    end(scene, pods[0])
+    clean(scene, *pods)
+    scene.until_quiet(within_ms=61_000)
+    for name in ("n2", "n3"):
+        scene.put(make_node(name, unschedulable=True, resource_version=2))
+    scene.put(*make_pods("a", 3, FULL, role="again", owner=owner))
+    scene.until_quiet(within_ms=61_000)
+    scene.carry_out()
+    assert scene.bound("a") == 0
+
+
+@DEATHS
+def test_a_group_object_that_takes_the_name_of_an_ended_one_has_not_ended(death: Any) -> None:
+    scene = cluster()
+    pods = running(scene, make_group("a", 2), make_pods("a", 2, FULL))
+    end(scene, *pods)
+    clean(scene, pods[0])
+    scene.remove(make_group("a", 2))
+    scene.until_quiet()
+    scene.put(make_group("a", 2, uid="group-a-2"))
+    scene.until_quiet()
+    clean(scene, pods[1])
+    if death is restart:
+        restart(scene)
+    verdict = scene.verdict("a")
+    assert verdict.uid == "group-a-2"
+    assert verdict.phase != "Completed"
+    assert verdict.succeeded == 0
+
+
+@DEATHS
+def test_roles_and_sub_gangs_keep_their_succeeded_members(death: Any) -> None:
+    scene = cluster()
+    group = make_group(
+        "a",
+        3,
+        dialect="volcano",
+        min_task_member=(("ps", 1), ("worker", 2)),
+        sub_groups=(SubGroup(name="of-ps", label="part", size=1, min_sub_groups=1),),
+        settings=GRACE,
+    )
+    labels = msgspec.msgpack.encode((("part", "of-ps"),))
+    server = make_pods("a", 1, FULL, role="ps", labels=labels)[0]
+    running(scene, group, [server, *make_pods("a", 2, FULL)])
+    end(scene, server)
+    clean(scene, server)
+    death(scene)
+    scene.until_quiet(within_ms=60_000)
+    verdict = scene.verdict("a")
+    assert verdict.phase == "Running"
+    assert verdict.succeeded_by_role == (("ps", 1),)
+    assert verdict.succeeded_by_part == (("of-ps", 1),)
+    assert releases(scene) == []
+
+
+def test_a_standby_that_takes_over_while_a_new_run_starts_repairs_it() -> None:
+    """The log says that the gang had started, but that was the run before."""
+    scene = Followed([make_node(f"n{i}") for i in range(3)])
+    pods = running(scene, make_group("a", 2), make_pods("a", 2, FULL))
+    end(scene, *pods)
+    clean(scene, *pods)
+    again = scene.make_again(pods)
+    scene.until_quiet()
+    decision = scene.decisions[-1][1]
+    assert isinstance(decision, GangDecision)
+    assert {one.uid for one in decision.bindings} == {pod.uid for pod in again}
+    first = decision.bindings[0]
+    scene.change(first.uid, node=first.node)
+    scene.let_standby_lead()
+    scene.until_quiet(within_ms=2_000)
+    assert ("opened", "QuorumNotPlaced") in scene.notes("repair")
+
+
+class Followed(LoggedScene):
+    """A scene with a standby, which applies every record."""
+
+    def __init__(self, nodes: list[Node]) -> None:
+        self.standby: Planner | None = None
+        super().__init__(nodes)
+        self.standby = Planner(self.conf)
+        leader, self.planner = self.planner, self.standby
+        self.load_present_snapshot()
+        self.planner = leader
+
+    @override
+    def _apply(self, record: Any) -> None:
+        super()._apply(record)
+        if self.standby is not None:
+            self.standby.apply_cluster(self.cluster_seq, record)
+
+    @override
+    def step(self, *, after_ms: int = 0, fresh: bool = True) -> Step:
+        before = len(self.records)
+        step = super().step(after_ms=after_ms, fresh=fresh)
+        if self.standby is not None:
+            for seq, record in self.records[before:]:
+                self.standby.apply_decision(seq, record)
+        return step
+
+    def let_standby_lead(self) -> None:
+        """The leader dies."""
+        assert self.standby is not None
+        self.planner, self.standby = self.standby, None
+        for seq, outcome in self.outcomes:
+            self.planner.apply_outcome(seq, outcome)
+        self.decision_seq += 1
+        self.take_over(self.planner)
+
+
+def test_a_gang_that_never_ran_here_completes_without_pods_of_its_own() -> None:
+    """Its members were another scheduler's, or the planner's storage is lost."""
+    scene = cluster()
+    for pod in submit(scene):
+        scene.change(pod.uid, node="n0", phase="Succeeded")
+    scene.until_quiet()
+    assert scene.verdict("a").phase == "Completed"
+    for pod in scene.pods_of("a"):
+        clean(scene, pod)
+    assert scene.verdict("a").phase == "Completed"
