@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import pytest
 
-from tests.controlplane.client import ApiError
+from tests.controlplane.client import ApiError, Object
 from tests.integration.stage import INCUBATOR, VOLCANO, Stage
 from tests.support.waiting import eventually
 
@@ -44,6 +44,38 @@ async def test_a_duration_above_its_ceiling_is_stored_with_a_warning_that_names_
         "metadata.annotations[tutti.dev/reserve-seconds]: 999999999 s is above the ceiling of 900 s"
     ) in warnings
     assert "hold-seconds" not in warnings
+
+
+async def test_an_annotation_without_effect_is_warned_of_with_its_object(stage: Stage) -> None:
+    pods: Object = {
+        "metadata": {"labels": {"app": "a"}},
+        "spec": {
+            "restartPolicy": "Never",
+            "containers": [{"name": "main", "image": "registry.example/none"}],
+        },
+    }
+    selector = {"matchLabels": {"app": "a"}}
+    always = {**pods, "spec": {**pods["spec"], "restartPolicy": "Always"}}
+    cron: Object = {"schedule": "0 0 1 1 *", "jobTemplate": {"spec": {"template": pods}}}
+    specs: dict[tuple[str, str], Object] = {
+        ("batch/v1", "Job"): {"suspend": True, "template": pods},
+        ("batch/v1", "CronJob"): cron,
+        ("apps/v1", "DaemonSet"): {"selector": selector, "template": always},
+    }
+    for (version, kind), spec in specs.items():
+        metadata = {"name": "a", "annotations": {"tutti.dev/do-not-distrupt": "true"}}
+        manifest = {"apiVersion": version, "kind": kind, "metadata": metadata, "spec": spec}
+        warned = await stage.created(manifest)
+        assert f"annotation tutti.dev/do-not-distrupt of {kind} a has no effect" in warned, warned
+    templates = {"metadata": {"annotations": {"tutti.dev/hold-seconds": "soon"}}}
+    manifest = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "b"},
+        "spec": {"suspend": True, "template": {**pods, **templates}},
+    }
+    warned = await stage.created(manifest)
+    assert "annotation tutti.dev/hold-seconds of the pods of Job b has no effect" in warned
 
 
 async def test_a_pod_with_a_group_name_that_cannot_be_one_is_refused(stage: Stage) -> None:
