@@ -86,7 +86,9 @@ def inlined(name: str) -> Schema:
 
 @cache
 def _definitions() -> Mapping[str, Schema]:
-    found: dict[str, Schema] = json.loads(files(__package__).joinpath(DATA_FILE).read_text("utf-8"))
+    found: dict[str, Schema] = json.loads(
+        files("shared.schemas").joinpath(DATA_FILE).read_text("utf-8")
+    )
     return found
 
 

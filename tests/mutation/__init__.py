@@ -19,6 +19,6 @@ reason, in its list.
     | binder    |     110 |  110 |         0 |          0 |
     | api       |      73 |   73 |         0 |          0 |
     | security  |      40 |   40 |         0 |          0 |
-    | lifecycle |     153 |  150 |         0 |          3 |
+    | lifecycle |     152 |  149 |         0 |          3 |
     | ledgers   |     138 |  138 |         0 |          0 |
 """

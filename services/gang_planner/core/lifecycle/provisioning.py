@@ -36,11 +36,11 @@ def review(work: CycleContext, gang: Gang, need: Need) -> tuple[Need, PendingRea
     """Update the gang's request, and return its need with the stage of provisioning; and the
     pending reason if the gang must not be in the backlog.
     """
-    if not class_of(gang.queue) or gang.history.started:
+    if not class_of(gang.queue):
         gang.request = None
         return need, None
     if gang.have():
-        # It has been placed in part: repairs need no request.
+        # It has started, or been placed in part: repairs need no request.
         return need, None
     if not is_served(work.state.view.synced):
         gang.request = None
