@@ -68,6 +68,9 @@ class _KnownJob(msgspec.Struct, eq=False):
     counted_s: float = 0.0
     #: By reason: the last report of each present obstacle.
     reports: dict[str, "_Report"] = {}
+    #: UIDs of its pods that had succeeded before their deletion was requested. The containers of a
+    #: running pod that is deleted may end with status 0, too.
+    succeeded: dict[str, None] = {}
 
 
 class _Report(NamedTuple):
@@ -286,8 +289,8 @@ class JobReconciler:
         key = f"{pod.metadata.namespace}/{owner.name}"
         known = self._known.get(key)
         # Also during the first step, which was planned with this pod.
-        if new is None and not pod.marked and known is not None and known.uid == owner.uid:
-            known.memory = _without(known.memory, pod)
+        if known is not None and known.uid == owner.uid:
+            _follow(known, pod, is_gone=new is None)
         self._wake_or_forget(key)
 
     def _group_changed(self, old: PodGroup | None, new: PodGroup | None) -> None:
@@ -334,11 +337,21 @@ def _report_every_s(same: bool) -> float:
     return _REPORT_EVERY_S if same else _REPORT_CHANGE_EVERY_S
 
 
-def _without(memory: JobMemory, pod: SeenPod) -> JobMemory:
-    """The memory after a pod is gone that the controller did not delete. One that has succeeded is
-    not lost.
-    """
-    if pod.status.phase == "Succeeded":
+def _follow(known: _KnownJob, pod: SeenPod, *, is_gone: bool) -> None:
+    """Remember which pods have succeeded, and which are gone that the controller did not delete."""
+    uid = pod.metadata.uid
+    if pod.status.phase == "Succeeded" and not pod.terminating:
+        known.succeeded[uid] = None
+    if not is_gone:
+        return
+    has_succeeded = known.succeeded.pop(uid, 0) is None
+    if not pod.marked:
+        known.memory = _without(known.memory, pod, has_succeeded=has_succeeded)
+
+
+def _without(memory: JobMemory, pod: SeenPod, *, has_succeeded: bool) -> JobMemory:
+    """The memory after a pod is gone. One that has succeeded is not lost."""
+    if has_succeeded:
         return msgspec.structs.replace(memory, succeeded=(*memory.succeeded, remembered(pod)))
     if pod.released:
         return memory

@@ -25,7 +25,7 @@ from services.gang_planner.core.lifecycle import (
     repair,
     unseen_losses,
 )
-from services.gang_planner.core.lifecycle.transitions import apply_event
+from services.gang_planner.core.lifecycle.transitions import apply_event, follow_run
 from services.gang_planner.core.placement.session import Session
 from services.gang_planner.core.preemption import requests, tracking
 from services.gang_planner.core.state import in_flight
@@ -188,7 +188,7 @@ class CycleRunner:
         actions = self._configuration.actions
         for gang in changed:
             assessed[gang.gang_id] = gang
-            assessment.follow_run(gang)
+            follow_run(gang)
             late_roles.watch(work, gang)
             history = gang.history
             failures = gang.unread or history.bad or history.failed_pods

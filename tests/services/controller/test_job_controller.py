@@ -27,7 +27,7 @@ from shared.kube.resources import (
     Resource,
 )
 from tests.services.controller.job_stage import NS, Stage, a_task, job_controller
-from tests.services.controller.playing import becomes, events, make, read, running
+from tests.services.controller.playing import Object, becomes, events, make, read, running
 from tests.support.waiting import eventually
 from tutti.cluster.embedded import EmbeddedCluster, Settings
 from tutti.cluster.faults import FaultRule
@@ -338,6 +338,26 @@ async def test_a_controller_that_is_killed_again_and_again_is_finished_by_the_ne
     async with running(either, job_controller):
         await submitting
         await becomes(stage.pods, [f"{name}-x-{index}" for index in range(5)])
+
+
+async def test_a_pod_that_is_deleted_while_it_runs_is_evicted_whatever_its_exit_status(
+    either: KubeClient,
+) -> None:
+    name = "taken-away"
+    stage = Stage(either, name)
+    evicted = [{"event": "PodEvicted", "action": "AbortJob"}]
+    held: Object = {"metadata": {"finalizers": ["example.com/held"]}}
+    async with running(either, job_controller):
+        await stage.submit(a_task("x", 2), policies=evicted)
+        await becomes(stage.pods, [f"{name}-x-{index}" for index in range(2)])
+        await stage.kubelet("Running", *await stage.pods())
+        await becomes(stage.phase, "Running")
+        await either.patch(PODS, f"{name}-x-1", held, namespace=NS)
+        await either.delete(PODS, f"{name}-x-1", namespace=NS, grace_s=0)
+        await stage.kubelet("Succeeded", f"{name}-x-1")
+        free: Object = {"metadata": {"finalizers": None}}
+        await either.patch(PODS, f"{name}-x-1", free, namespace=NS)
+        await becomes(stage.phase, "Aborted")
 
 
 async def test_a_pod_that_has_succeeded_and_is_gone_is_not_run_again_by_this_or_the_next_controller(

@@ -40,7 +40,6 @@ _NOTHING_HELD: Final = GangEvent.NOTHING_HELD
 _NOTHING_HELD_IN_BACKOFF: Final = GangEvent.NOTHING_HELD_IN_BACKOFF
 _MEMBERS_HELD: Final = GangEvent.MEMBERS_HELD
 _QUORUM_HELD: Final = GangEvent.QUORUM_HELD
-_COMPLETED: Final = GangState.COMPLETED
 _RELEASING: Final = GangState.RELEASING
 _RELEASING_STARTED: Final = GangState.RELEASING_STARTED
 
@@ -105,7 +104,8 @@ def assess(work: CycleContext, actions: Sequence[str], gang: Gang) -> None:
         gang.queue.promise(gang.gang_id, {})
     _wait_outside(state, policies, gang, now_ms)
     _wait_in_backlog(work, actions, gang, silent=silent)
-    promises.limit_promise(work, gang)
+    if gang.inqueue_ms or gang.promise_ended:
+        promises.limit_promise(work, gang)
 
 
 def _wait_in_backlog(
@@ -155,16 +155,6 @@ def _wait_outside(state: State, policies: PolicySet, gang: Gang, now_ms: int) ->
         0 < due_ms <= now_ms,
     )
     admission_queue.put(gang, signature, policies.order(gang))
-
-
-def follow_run(gang: Gang) -> None:
-    """Report that a completed gang has pods again which have not ended. Called before all else that
-    depends on the gang's state.
-    """
-    if gang.history.state is _COMPLETED and not gang.completed:
-        counts = gang.placed() > gang.run.succeeded
-        event = GangEvent.RUN_CONTINUED if counts else GangEvent.RUN_BEGUN
-        apply_event(gang.history, event, gang)
 
 
 def starts(gang: Gang) -> bool:

@@ -231,6 +231,16 @@ def apply_event(history: History, event: GangEvent, gang: Gang | str) -> Effect:
     return found.effect
 
 
+def follow_run(gang: Gang) -> None:
+    """Report that a completed gang has pods again which have not ended. Called before all else that
+    depends on the gang's state.
+    """
+    if gang.history.state is _COMPLETED and not gang.completed:
+        counts = gang.placed() > gang.run.succeeded
+        event = GangEvent.RUN_CONTINUED if counts else GangEvent.RUN_BEGUN
+        apply_event(gang.history, event, gang)
+
+
 def restore_state(history: History, *, started: bool) -> None:
     """Set the state of a gang from its open notes in DECISIONS and whether it has `started`. A
     dormant gang stays dormant until it is started, repaired or released.

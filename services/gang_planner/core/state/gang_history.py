@@ -88,6 +88,23 @@ class History(msgspec.Struct, eq=False):
         return self.state.is_releasing
 
 
+class Run(msgspec.Struct, eq=False):
+    """The members of a gang's present run that have ended and whose pods are gone."""
+
+    succeeded: int = 0
+    by_role: dict[str, int] = {}
+    #: By sub-gang.
+    by_part: dict[str, int] = {}
+    #: Counted only once the run has ended: before, a failed pod gets a successor.
+    failed: int = 0
+    #: All members had ended before the first of their pods was removed.
+    ended: bool = False
+    #: UIDs of the Kubernetes Jobs that had members.
+    jobs: dict[str, None] = {}
+    #: Sequence of the record of CLUSTER that removed the gang's last pod; None: none has.
+    emptied_seq: int | None = None
+
+
 #: Pending reasons of gangs whose release or backoff is noted in the log, by the note's reason.
 NOTED_REASONS: Final = {
     reason.value: reason

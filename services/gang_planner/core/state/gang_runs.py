@@ -1,8 +1,8 @@
 """A gang's run: from its first pod until all of its members have ended.
 
 A member that has succeeded counts for its gang until the run is over, whether its pod still exists
-or not: `Run` counts those whose pods are gone. A run that has ended stays so when its pods are
-cleaned up. It is over, and the next one begins with nothing,
+or not: `gang_history.Run` counts those whose pods are gone. A run that has ended stays so when its
+pods are cleaned up. It is replaced by the next one, which begins with nothing,
 
 * when a pod joins a gang that has ended and has no pod left. While pods of the ended run are left,
   further pods continue it, as in Volcano, where succeeded pods count as ready;
@@ -18,8 +18,7 @@ that is lost, from the group object (`PodGroup.last_run`); see ADR 0109.
 
 from typing import TYPE_CHECKING, Final
 
-import msgspec
-
+from services.gang_planner.core.state.gang_history import Run
 from services.gang_planner.core.state.member_states import FAILED, SUCCEEDED
 from services.gang_planner.core.state.needs import NO_SUB_GANG
 from shared.contracts.decisions import GangDecision
@@ -32,23 +31,6 @@ if TYPE_CHECKING:
 #: pods come and go for ever must not grow; further ones count only for the gang as a whole.
 _DISTINGUISHED_MAX: Final = 1_000
 _JOB: Final = ("batch/v1", "Job")
-
-
-class Run(msgspec.Struct, eq=False):
-    """The members of a gang's present run that have ended and whose pods are gone."""
-
-    succeeded: int = 0
-    by_role: dict[str, int] = {}
-    #: By sub-gang.
-    by_part: dict[str, int] = {}
-    #: Counted only once the run has ended: before, a failed pod gets a successor.
-    failed: int = 0
-    #: All members had ended before the first of their pods was removed.
-    ended: bool = False
-    #: UIDs of the Kubernetes Jobs that had members.
-    jobs: dict[str, None] = {}
-    #: Sequence of the record of CLUSTER that removed the gang's last pod; None: none has.
-    emptied_seq: int | None = None
 
 
 def note_end(gang: "Gang") -> None:

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 import msgspec
 
-from services.gang_planner.core.state.gang_history import Evicted, Failure, History, Kept
+from services.gang_planner.core.state.gang_history import Evicted, Failure, History, Kept, Run
 from services.gang_planner.core.state.gang_requests import GangRequest
-from services.gang_planner.core.state.gang_runs import Run
 from services.gang_planner.core.state.member_states import (
     ASSUMED,
     FAILED,

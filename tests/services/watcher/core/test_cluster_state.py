@@ -131,7 +131,7 @@ def test_a_foreign_pod_that_ends_is_sent_as_gone_and_once() -> None:
     taken(cluster_state)
     assert cluster_state.observe("pods", pod("a", 2, ours=False, node="n", phase="Succeeded"))
     (record,) = taken(cluster_state)
-    assert record.removed == (Gone(uid="a", resource_version=2),)
+    assert record.removed == (Gone(uid="a", resource_version=2, succeeded=True),)
     assert not cluster_state.forget("pods", "pod", "a", 3)
 
 

@@ -596,6 +596,5 @@ def test_gangs_of_other_queues_have_no_request(size: int) -> None:
     (decision,) = scene.settle()
     assert decision.provisioning_request == ""
     scene.run(decision)
-    scene.settle()
     scene.step(after_ms=60_000)
     assert scene.verdicts["group-plain"].provisioning is None

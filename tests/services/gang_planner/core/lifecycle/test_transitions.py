@@ -233,6 +233,7 @@ def applied(monkeypatch: pytest.MonkeyPatch) -> set[Pair]:
     monkeypatch.setattr(effects, "apply_event", record)
     monkeypatch.setattr(assessment, "apply_event", record)
     monkeypatch.setattr(cycle, "apply_event", record)
+    monkeypatch.setattr(transitions, "apply_event", record)
     return found
 
 

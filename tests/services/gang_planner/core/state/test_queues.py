@@ -76,7 +76,7 @@ def test_charges_equal_what_gangs_hold_while_queues_move_in_the_tree(seed: int) 
         keep_their_place_in_turn(entries(scene))
         deserve_the_same_when_computed_again(scene)
         agree_on_what_exceeds_a_ceiling(entries(scene), chance)
-        check_deserved(scene)
+        check_shares(scene)
     assert scene.decisions
 
 
@@ -96,17 +96,17 @@ def agree_on_what_exceeds_a_ceiling(found: dict[str, QueueEntry], chance: random
         assert entry.exceeded_by(wanted) == bool(entry.excess(wanted, promised=False))
 
 
-def check_deserved(scene: Scene) -> None:
-    """What is deserved on one level never exceeds what there is to share on it."""
+def check_shares(scene: Scene) -> None:
+    """The fair shares on one level never exceed what there is to share on it."""
     scene.planner.ledger()
     levels: dict[QueueEntry | None, list[QueueEntry]] = {}
     for entry in entries(scene).values():
-        if entry.deserved:
+        if entry.fair_share:
             levels.setdefault(entry.parent, []).append(entry)
     for parent, children in levels.items():
-        for row in children[0].deserved:
-            has = scene.planner._session.totals[row] if parent is None else parent.deserved[row]
-            assert sum(one.deserved[row] for one in children) <= has
+        for row in children[0].fair_share:
+            has = scene.planner._session.totals[row] if parent is None else parent.fair_share[row]
+            assert sum(one.fair_share[row] for one in children) <= has
 
 
 def test_of_two_objects_of_one_name_volcanos_is_in_force_and_the_other_when_it_is_gone() -> None:
