@@ -162,13 +162,16 @@ def _apply_pods(state: State, record: PodChanges, *, from_snapshot: bool) -> Non
     """Apply changes of pods. Those that had ended are removed before pods join their gang, which
     belong to its next run if no other pod of the last one is left.
     """
+    for gone in record.removed:
+        if gone.succeeded:
+            accounting.note_success(state, gone.uid, record.at_ms)
     ended = [gone for gone in record.removed if _is_of_ended(state, gone.uid)]
     for gone in ended:
-        accounting.remove_pod(state, gone.uid, record.at_ms)
+        accounting.remove_pod(state, gone.uid)
     for pod in record.changed:
         accounting.put_pod(state, pod, record.at_ms, from_snapshot=from_snapshot)
     for gone in record.removed:
-        accounting.remove_pod(state, gone.uid, record.at_ms, succeeded=gone.succeeded)
+        accounting.remove_pod(state, gone.uid)
 
 
 def _is_of_ended(state: State, uid: str) -> bool:

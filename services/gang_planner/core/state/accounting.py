@@ -98,11 +98,15 @@ def follow_device_classes(state: State, at_ms: int) -> None:
         put_pod(state, state.extended_resources.unshaped(member.pod), at_ms)
 
 
-def remove_pod(state: State, uid: str, at_ms: int = 0, *, succeeded: bool = False) -> None:
-    """Remove a pod; `succeeded`: it had, which no record may have shown before."""
+def note_success(state: State, uid: str, at_ms: int) -> None:
+    """Note that a pod had succeeded before it was removed, which no record may have shown."""
     member = state.members.get(uid)
-    if member is not None and succeeded and not member.past and member.pod.phase not in TERMINAL:
+    if member is not None and not member.past and member.pod.phase not in TERMINAL:
         put_pod(state, msgspec.structs.replace(member.pod, phase="Succeeded"), at_ms)
+
+
+def remove_pod(state: State, uid: str) -> None:
+    """Remove a pod."""
     state.extended_resources.forget(uid)
     member = state.members.pop(uid, None)
     if member is None:

@@ -172,11 +172,16 @@ class Scene:
         gone = Gone(uid=pod.uid, resource_version=pod.resource_version + 1, succeeded=True)
         self._apply(PodChanges(epoch=self.epoch, at_ms=self.watcher_ms, removed=(gone,)))
 
-    def replace_together(self, *, gone: Iterable[Pod], made: Iterable[Pod]) -> None:
-        """Pods are deleted, and others are created, all between two flushes of the watcher."""
+    def replace_together(
+        self, *, gone: Iterable[Pod], made: Iterable[Pod], succeeded: bool = False
+    ) -> None:
+        """Pods are deleted, and others are created, all between two flushes of the watcher; with
+        `succeeded` the former ones also succeed between them.
+        """
         changed = tuple(msgspec.structs.replace(pod, node="", phase="Pending") for pod in made)
         removed = tuple(
-            Gone(uid=pod.uid, resource_version=pod.resource_version + 1) for pod in gone
+            Gone(uid=pod.uid, resource_version=pod.resource_version + 1, succeeded=succeeded)
+            for pod in gone
         )
         for pod in gone:
             del self.pods[pod.uid]

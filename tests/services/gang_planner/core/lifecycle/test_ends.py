@@ -12,6 +12,7 @@ from services.gang_planner.core.cycle import Step
 from services.gang_planner.core.planner import Planner
 from shared.contracts import annotations
 from shared.contracts.decisions import GangDecision, NoteOpened
+from shared.contracts.pending_reasons import PendingReason
 from shared.model.objects import Node, Owner, Pod, PodGroup, SubGroup
 from tests.services.gang_planner.core.lifecycle.gang_lives import FULL, cluster, submit
 from tests.services.gang_planner.core.logged_scene import LoggedScene
@@ -238,6 +239,21 @@ def test_a_member_that_succeeds_and_is_deleted_between_two_records_is_not_lost()
     assert scene.verdict("a").phase == "Running"
     assert scene.verdict("a").succeeded == 1
     assert releases(scene) == []
+
+
+def test_pods_that_come_in_the_record_in_which_a_run_ends_begin_the_next_run() -> None:
+    """Found by the cases of Grove on the embedded cluster: the first new pod was bound alone."""
+    scene = cluster()
+    pods = running(scene, make_group("a", 2), make_pods("a", 2, FULL))
+    again = [msgspec.structs.replace(pod, uid=f"{pod.uid}-again") for pod in pods]
+    scene.replace_together(gone=pods, made=again[:1], succeeded=True)
+    scene.until_quiet(within_ms=5_000)
+    assert scene.bound("a") == 0
+    assert scene.verdict("a").waits_for(PendingReason.NOT_ENOUGH_PODS)
+    scene.put(*again[1:])
+    scene.until_quiet(within_ms=5_000)
+    scene.carry_out()
+    assert scene.bound("a") == len(again)
 
 
 @pytest.mark.parametrize("how", ["deleted", "evicted"])
