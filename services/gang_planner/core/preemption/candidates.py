@@ -170,8 +170,10 @@ class VictimCandidates:
             return None, eligible_ms
         if len(members) > 1:
             members.sort(key=_first_to_go)
-        # An assumed member may still fail; the gang needs its other members then.
-        surplus = gang.placed() - going.total() - gang.min_member
+        # An assumed member may still fail; the gang needs its other members then. So may succeeded
+        # members whose pods are gone be made again: they spare no member.
+        run = gang.run
+        surplus = gang.placed() - run.succeeded - going.total() - gang.min_member
         group = gang.group
         whole = group is not None and (group.disrupted_whole or bool(group.sub_groups))
         if whole or not gang.size_known:
@@ -183,7 +185,8 @@ class VictimCandidates:
             tuple(members),
             max(min(surplus, len(members)), 0),
             tuple(
-                (role, gang.placed(role) - going[role] - least) for role, least in gang.role_minima
+                (role, gang.placed(role) - run.by_role.get(role, 0) - going[role] - least)
+                for role, least in gang.role_minima
             ),
             settled and not protected,
             _spare_parts(gang, members) if settled else (),

@@ -133,3 +133,18 @@ def test_the_priority_of_a_generated_group_is_that_of_its_pods() -> None:
     submit(scene, "middle", 1, priority=50)
     carry_on(scene)
     assert (bound(scene, "made"), bound(scene, "middle")) == (1, 0)
+
+
+def test_a_member_that_succeeded_and_was_made_again_spares_no_other_member() -> None:
+    """Found by the simulation (seed 193): one of three needed members was evicted."""
+    scene = cluster(1)
+    running(scene, "low", 4, minimum=4, shape=QUARTER)
+    first = min(scene.pods_of("low"), key=lambda pod: pod.name)
+    scene.remove_succeeded(first)
+    scene.until_quiet()
+    scene.put(msgspec.structs.replace(first, uid="again", node="", phase="Pending"))
+    carry_on(scene)
+    assert bound(scene, "low") == 4
+    submit(scene, "high", 1, minimum=1, priority=10, shape=QUARTER)
+    scene.until_quiet()
+    assert [len(one.victims) for one in evictions(scene)] == [4]
