@@ -68,8 +68,8 @@ class _KnownJob(msgspec.Struct, eq=False):
     counted_s: float = 0.0
     #: By reason: the last report of each present obstacle.
     reports: dict[str, "_Report"] = {}
-    #: UIDs of its pods that had succeeded before their deletion was requested. The containers of a
-    #: running pod that is deleted may end with status 0, too.
+    #: UIDs of its terminating pods that had succeeded before their deletion was requested. The
+    #: containers of a running pod that is deleted may end with status 0, too.
     succeeded: dict[str, None] = {}
 
 
@@ -290,7 +290,7 @@ class JobReconciler:
         known = self._known.get(key)
         # Also during the first step, which was planned with this pod.
         if known is not None and known.uid == owner.uid:
-            _follow(known, pod, is_gone=new is None)
+            _follow(known, old, new)
         self._wake_or_forget(key)
 
     def _group_changed(self, old: PodGroup | None, new: PodGroup | None) -> None:
@@ -337,16 +337,20 @@ def _report_every_s(same: bool) -> float:
     return _REPORT_EVERY_S if same else _REPORT_CHANGE_EVERY_S
 
 
-def _follow(known: _KnownJob, pod: SeenPod, *, is_gone: bool) -> None:
-    """Remember which pods have succeeded, and which are gone that the controller did not delete."""
-    uid = pod.metadata.uid
-    if pod.status.phase == "Succeeded" and not pod.terminating:
+def _follow(known: _KnownJob, old: SeenPod | None, new: SeenPod | None) -> None:
+    """Remember which pods had succeeded when they were deleted, and which are gone that the
+    controller did not delete.
+    """
+    if old is None:
+        return
+    uid = old.metadata.uid
+    if old.status.phase == "Succeeded" and not old.terminating:
         known.succeeded[uid] = None
-    if not is_gone:
+    if new is not None and new.terminating:
         return
     has_succeeded = known.succeeded.pop(uid, 0) is None
-    if not pod.marked:
-        known.memory = _without(known.memory, pod, has_succeeded=has_succeeded)
+    if new is None and not old.marked:
+        known.memory = _without(known.memory, old, has_succeeded=has_succeeded)
 
 
 def _without(memory: JobMemory, pod: SeenPod, *, has_succeeded: bool) -> JobMemory:

@@ -340,24 +340,34 @@ async def test_a_controller_that_is_killed_again_and_again_is_finished_by_the_ne
         await becomes(stage.pods, [f"{name}-x-{index}" for index in range(5)])
 
 
-async def test_a_pod_that_is_deleted_while_it_runs_is_evicted_whatever_its_exit_status(
-    either: KubeClient,
+@pytest.mark.parametrize("succeeds_first", [True, False])
+async def test_a_pod_has_succeeded_only_if_it_had_before_its_deletion_was_requested(
+    either: KubeClient, succeeds_first: bool
 ) -> None:
-    name = "taken-away"
-    stage = Stage(either, name)
+    """Also if the next controller sees the deletion."""
+    name = f"taken-away-{succeeds_first}".lower()
+    stage, pod = Stage(either, name), f"{name}-x-1"
     evicted = [{"event": "PodEvicted", "action": "AbortJob"}]
     held: Object = {"metadata": {"finalizers": ["example.com/held"]}}
+    free: Object = {"metadata": {"finalizers": None}}
     async with running(either, job_controller):
         await stage.submit(a_task("x", 2), policies=evicted)
         await becomes(stage.pods, [f"{name}-x-{index}" for index in range(2)])
         await stage.kubelet("Running", *await stage.pods())
         await becomes(stage.phase, "Running")
-        await either.patch(PODS, f"{name}-x-1", held, namespace=NS)
-        await either.delete(PODS, f"{name}-x-1", namespace=NS, grace_s=0)
-        await stage.kubelet("Succeeded", f"{name}-x-1")
-        free: Object = {"metadata": {"finalizers": None}}
-        await either.patch(PODS, f"{name}-x-1", free, namespace=NS)
-        await becomes(stage.phase, "Aborted")
+        await either.patch(PODS, pod, held, namespace=NS)
+        if succeeds_first:
+            await stage.kubelet("Succeeded", pod)
+    async with running(either, job_controller):
+        await asyncio.sleep(1)
+        await either.delete(PODS, pod, namespace=NS, grace_s=0)
+        if not succeeds_first:
+            await stage.kubelet("Succeeded", pod)
+        await either.patch(PODS, pod, free, namespace=NS)
+        if succeeds_first:
+            await asyncio.sleep(1)
+            assert await stage.pods() == [f"{name}-x-0"]
+        await becomes(stage.phase, "Running" if succeeds_first else "Aborted")
 
 
 async def test_a_pod_that_has_succeeded_and_is_gone_is_not_run_again_by_this_or_the_next_controller(
