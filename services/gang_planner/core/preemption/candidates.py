@@ -170,8 +170,9 @@ class VictimCandidates:
             return None, eligible_ms
         if len(members) > 1:
             members.sort(key=_first_to_go)
-        # An assumed member may still fail; the gang needs its other members then. So may succeeded
-        # members whose pods are gone be made again: they spare no member.
+        # An assumed member may still fail; the gang needs its other members then. A succeeded
+        # member whose pod is gone spares none either: a planner that took over cannot know its
+        # successor.
         run = gang.run
         surplus = gang.placed() - run.succeeded - going.total() - gang.min_member
         group = gang.group

@@ -95,6 +95,8 @@ class Run(msgspec.Struct, eq=False):
     by_role: dict[str, int] = {}
     #: By sub-gang.
     by_part: dict[str, int] = {}
+    #: Role and sub-gang of each by its pod's name: a pod of this name is its successor.
+    names: dict[str, tuple[str, str]] = {}
     #: Counted only once the run has ended: before, a failed pod gets a successor.
     failed: int = 0
     #: All members had ended before the first of their pods was removed.

@@ -1,8 +1,9 @@
 """A gang's run: from its first pod until all of its members have ended.
 
 A member that has succeeded counts for its gang until the run is over, whether its pod still exists
-or not: `gang_history.Run` counts those whose pods are gone. A run that has ended stays so when its
-pods are cleaned up. It is replaced by the next one, which begins with nothing,
+or not: `gang_history.Run` counts those whose pods are gone. If its controller makes a pod of its
+name again, as for a restarted task, this one counts in its place. A run that has ended stays so
+when its pods are cleaned up. It is replaced by the next one, which begins with nothing,
 
 * when a pod joins a gang that has ended and has no pod left. While pods of the ended run are left,
   further pods continue it, as in Volcano, where succeeded pods count as ready;
@@ -27,8 +28,8 @@ from shared.model.objects import LastRun
 if TYPE_CHECKING:
     from services.gang_planner.core.state.gangs import Gang, Member
 
-#: Roles, sub-gangs and Jobs of members whose pods are gone that a run distinguishes. A gang whose
-#: pods come and go for ever must not grow; further ones count only for the gang as a whole.
+#: Roles, sub-gangs, names and Jobs of members whose pods are gone that a run distinguishes. A gang
+#: whose pods come and go for ever must not grow; further ones count only for the gang as a whole.
 _DISTINGUISHED_MAX: Final = 1_000
 _JOB: Final = ("batch/v1", "Job")
 
@@ -44,13 +45,15 @@ def note_end(gang: "Gang") -> None:
 def join(gang: "Gang", member: "Member", *, is_new: bool) -> None:
     """Follow the run, before the member is added to its gang; `is_new`: its pod was not known."""
     run = gang.run
-    if member.state in {SUCCEEDED, FAILED}:
-        return
-    if is_new and not gang.members and (run.ended or run.succeeded):
+    has_ended = member.state in {SUCCEEDED, FAILED}
+    if not has_ended and is_new and not gang.members and (run.ended or run.succeeded):
         owner = member.pod.owner
         if gang.completed or owner is None or owner.uid not in run.jobs:
             gang.run = run = Run(emptied_seq=run.emptied_seq)
-    run.ended, run.failed = False, 0
+    if is_new:
+        _replace(run, member.pod.name)
+    if not has_ended:
+        run.ended, run.failed = False, 0
 
 
 def leave(gang: "Gang", member: "Member", part: str, cluster_seq: int) -> None:
@@ -69,6 +72,8 @@ def leave(gang: "Gang", member: "Member", part: str, cluster_seq: int) -> None:
         _count(run.by_role, pod.role)
         if part != NO_SUB_GANG:
             _count(run.by_part, part)
+        if len(run.names) < _DISTINGUISHED_MAX:
+            run.names[pod.name] = pod.role, part
     elif member.state == FAILED and run.ended:
         run.failed += 1
     is_of_job = pod.owner is not None and (pod.owner.api_version, pod.owner.kind) == _JOB
@@ -125,6 +130,18 @@ def recall(gang: "Gang", last: LastRun, parts: dict[str, int]) -> None:
         run.ended = True
         run.failed = max(run.failed, last.failed - counts[FAILED])
         gang.queue.promise(gang.gang_id, {})
+
+
+def _replace(run: Run, name: str) -> None:
+    """Count the succeeded member with a pod of this name no longer: it has a successor."""
+    former = run.names.pop(name, None)
+    if former is None:
+        return
+    role, part = former
+    run.succeeded -= 1
+    for counts, key in ((run.by_role, role), (run.by_part, part)):
+        if counts.get(key):
+            counts[key] -= 1
 
 
 def _count(counts: dict[str, int], name: str) -> None:

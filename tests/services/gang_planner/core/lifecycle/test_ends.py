@@ -256,6 +256,22 @@ def test_pods_that_come_in_the_record_in_which_a_run_ends_begin_the_next_run() -
     assert scene.bound("a") == len(again)
 
 
+def test_a_succeeded_member_and_the_pod_that_is_made_in_its_place_count_once() -> None:
+    """As for a task that is restarted."""
+    scene = cluster()
+    pods = running(scene, make_group("a", 3, settings=GRACE), make_pods("a", 3, FULL))
+    end(scene, pods[0])
+    clean(scene, pods[0])
+    assert scene.verdict("a").succeeded == 1
+    scene.put(msgspec.structs.replace(pods[0], uid="again"))
+    scene.until_quiet()
+    scene.carry_out(phase="Running")
+    scene.until_quiet()
+    assert scene.verdict("a").succeeded == 0
+    clean(scene, pods[1])
+    assert scene.verdict("a").phase == "Unknown"
+
+
 @pytest.mark.parametrize("how", ["deleted", "evicted"])
 def test_a_pod_that_is_made_to_end_has_not_succeeded_for_its_gang(how: str) -> None:
     """A program may exit with 0 because its pod is deleted: its controller makes it again."""
