@@ -1,7 +1,7 @@
 """Water-filling: divides an amount among parties by weight, within the bounds of each.
 
-All shares rise together until the amount is used up. Level and shares are exact fractions, so the
-share of a party depends only on amounts, and never on the order of the parties.
+All shares rise together until the amount is used up. The level is an exact fraction, so the share
+of a party depends only on amounts, and never on the order of the parties.
 """
 
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 
 class Party(NamedTuple):
-    """A participant of `water_fill`: a queue or a gang."""
+    """A queue or a gang that gets a share."""
 
     #: At least 1.
     weight: int
@@ -20,26 +20,16 @@ class Party(NamedTuple):
     most: int
 
 
-def water_fill(total: int, parties: Sequence[Party]) -> list[Fraction]:
+def whole_shares(total: int, parties: Sequence[Party]) -> list[int]:
     """Divide a total by water-filling.
 
     Shares rise by weight from each party's floor until the party has its maximum or the total is
     used up. If the total is less than the sum of all floors, the floors are divided in proportion.
 
     Returns:
-        One share per party; they add up to the total, or to the sum of all maxima if that is
-        smaller. A larger total makes no share smaller.
+        One share per party, rounded down: they add up to the total, or to the sum of all maxima if
+        that is smaller, less than one per party missing. A larger total makes no share smaller.
     """
-    level, bounded = _filled(total, parties)
-    if level is None:
-        return [Fraction(party.most) for party in bounded]
-    return [
-        min(Fraction(most), max(Fraction(floor), weight * level)) for weight, floor, most in bounded
-    ]
-
-
-def whole_shares(total: int, parties: Sequence[Party]) -> list[int]:
-    """The shares of `water_fill`, rounded down; many times faster."""
     level, bounded = _filled(total, parties)
     if level is None:
         return [party.most for party in bounded]

@@ -1,4 +1,8 @@
-"""Shares by water-filling are exact: no tolerance, whatever the order of the parties is."""
+"""Shares by water-filling are exact: no tolerance, whatever the order of the parties is.
+
+`water_fill` is the definition, in plain fractions; the planner's `whole_shares` are its shares,
+rounded down.
+"""
 
 from fractions import Fraction
 from itertools import permutations
@@ -8,7 +12,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.gang_planner.core.queueing.water_filling import Party, water_fill, whole_shares
+from services.gang_planner.core.queueing.water_filling import Party, whole_shares
 
 #: Small amounts, which meet bounds and each other, and amounts as large as bytes.
 amounts = st.one_of(st.integers(0, 6), st.integers(0, 2**60))
@@ -22,6 +26,25 @@ def a_party(draw: Any) -> Party:
 
 
 several = st.lists(a_party(), min_size=1, max_size=7)
+
+
+def water_fill(total: int, parties: list[Party]) -> list[Fraction]:
+    """The exact shares: at the level at which they add up to the total, found by trying all levels
+    at which a party leaves its floor or reaches its maximum.
+    """
+    floors = sum(party.floor for party in parties)
+    if floors > total:
+        return [Fraction(party.floor * total, floors) for party in parties]
+
+    def at(level: Fraction) -> list[Fraction]:
+        return [
+            min(Fraction(one.most), max(Fraction(one.floor), one.weight * level)) for one in parties
+        ]
+
+    bends = {Fraction(edge, one.weight) for one in parties for edge in (one.floor, one.most)}
+    low = max(level for level in (Fraction(0), *bends) if sum(at(level)) <= total)
+    rising = sum(one.weight for one in parties if one.floor <= one.weight * low < one.most)
+    return at(low + Fraction(total - sum(at(low)), rising)) if rising else at(low)
 
 
 def test_three_queues_that_deserve_more_than_there_is_get_the_same() -> None:
