@@ -5,17 +5,13 @@ storage) under `limits.`, the pod itself as `pods` and `count/pods`. A container
 request has the limit as its request, as the API server sets it.
 """
 
-from typing import Final
-
 import msgspec
 
 from shared.kube.objects import Container, PodSpec, ResourceRequirements
-from shared.kube.quantities import format_quantity
+from shared.kube.quantities import DIVISIBLE, format_quantity
 from shared.kube.requests import effective_requests
 
 Usage = dict[str, int]
-
-_LIMITED: Final = frozenset({"cpu", "memory", "ephemeral-storage"})
 
 
 def usage_of(spec: PodSpec) -> Usage:
@@ -30,7 +26,7 @@ def usage_of(spec: PodSpec) -> Usage:
     for name, value in requests.items():
         found[name] = found[f"requests.{name}"] = value
     for name, value in effective_requests(_by_limits(spec)):
-        if name in _LIMITED:
+        if name in DIVISIBLE:
             found[f"limits.{name}"] = value
     return found
 

@@ -15,6 +15,9 @@ from typing import Final
 from shared.kube.objects import Quantity
 
 INT64_MAX: Final = 2**63 - 1
+#: Resources of every node, in parts of any size. Their limits may exceed requests, and quotas count
+#: their limits. All others are whole devices, but for huge pages.
+DIVISIBLE: Final = frozenset({"cpu", "memory", "ephemeral-storage"})
 
 #: Longer texts are refused unread. Kubernetes sets no limit; no user writes a quantity of this
 #: length.

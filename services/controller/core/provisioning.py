@@ -6,7 +6,7 @@ from typing import Any, Final, TypeAlias
 
 from shared.contracts.provisioning import template_name
 from shared.contracts.verdicts import Provisioning
-from shared.kube.quantities import format_quantity
+from shared.kube.quantities import DIVISIBLE, format_quantity
 from shared.kube.resources import POD_TEMPLATES, PODS, PROVISIONING_REQUESTS
 from shared.model.objects import Resources
 
@@ -16,8 +16,6 @@ JsonObject: TypeAlias = dict[str, Any]
 _OF_ONE_POD: Final = frozenset({"nodeName", "ephemeralContainers"})
 #: Fields that pods of other roles have in common with a pod of their gang.
 _OF_ALL_PODS: Final = ("schedulerName", "priorityClassName", "priority", "preemptionPolicy")
-#: Resources that every node has.
-_DIVISIBLE: Final = frozenset({"cpu", "memory", "ephemeral-storage"})
 #: Annotations of `kubectl apply`, which repeat the manifest.
 _LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 
@@ -81,7 +79,7 @@ def _later_spec(spec: JsonObject, requests: Resources) -> JsonObject:
     pods of another role often have another one (`min_resources` of the planner).
     """
     amounts = {name: format_quantity(name, amount) for name, amount in requests if name != "pods"}
-    devices = [name for name in amounts if name not in _DIVISIBLE]
+    devices = [name for name in amounts if name not in DIVISIBLE]
     container = {
         "name": "later",
         "image": spec["containers"][0]["image"],

@@ -28,7 +28,7 @@ from shared.admission.parts import (
 )
 from shared.dialects.field_checks import INT32_MAX, amount_of
 from shared.dialects.protocol import FieldError, JsonObject
-from shared.kube.quantities import QuantityError, amount
+from shared.kube.quantities import DIVISIBLE, QuantityError, amount
 
 _RESTART_POLICIES: Final = ("Always", "OnFailure", "Never")
 _DNS_POLICIES: Final = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
@@ -45,7 +45,6 @@ _HANDLERS: Final = frozenset({"exec", "httpGet", "tcpSocket", "grpc"})
 _PROBES: Final = ("livenessProbe", "readinessProbe", "startupProbe")
 _PORT_NAME: Final = re.compile(r"(?=.*[a-z])[a-z0-9]+(-[a-z0-9]+)*")
 _PORT_NAME_MAX: Final = 15
-_STANDARD: Final = frozenset({"cpu", "memory", "ephemeral-storage"})
 _HUGEPAGES: Final = "hugepages-"
 _FIELD_PATHS: Final = frozenset(
     {
@@ -394,13 +393,13 @@ def _amounts(found: JsonObject, path: str) -> Iterator[FieldError]:
 def _objection_to_name(name: str) -> str:
     if names.qualified(name):
         return names.qualified(name)
-    if "/" in name or name in _STANDARD or name.startswith(_HUGEPAGES):
+    if "/" in name or name in DIVISIBLE or name.startswith(_HUGEPAGES):
         return ""
     return "must be a standard resource type or fully qualified"
 
 
 def _request(name: str, value: Any, limits: JsonObject, path: str) -> Iterator[FieldError]:
-    divisible = name in _STANDARD
+    divisible = name in DIVISIBLE
     if name not in limits:
         if not divisible and not _objection_to_name(name):
             rule = "Limit must be set for non overcommitable resources"

@@ -33,12 +33,11 @@ from services.gang_planner.core.state.needs import RESERVED, Need, Wanted
 from services.gang_planner.core.state.planner_state import State
 from services.gang_planner.core.state.pod_shapes import PODS, ShapeEntry, ShapeTable
 from services.gang_planner.core.state.queues import QueueEntry
+from shared.kube.quantities import DIVISIBLE
 from shared.model.objects import Resources, Shape, Toleration
 
 #: Maximum number of units of a gang; beyond it, units become larger.
 _UNITS_MAX: Final = 256
-#: Resources that are not devices: every node has them, and they are divisible.
-_DIVISIBLE: Final = ("cpu", "memory", "ephemeral-storage")
 _CORE: Final = 1_000
 _GIBIBYTE: Final = 1 << 30
 #: Number of cached divisions.
@@ -205,8 +204,8 @@ def _multiple(rest: dict[str, int], entry: ShapeEntry, shapes: ShapeTable) -> in
 
 def _divided(rest: dict[str, int]) -> list[tuple[dict[str, int], int]]:
     """The rest as (requests of a unit, count); the sum is exactly the rest."""
-    devices = {name: amount for name, amount in rest.items() if name not in _DIVISIBLE}
-    plain = {name: amount for name, amount in rest.items() if name in _DIVISIBLE}
+    devices = {name: amount for name, amount in rest.items() if name not in DIVISIBLE}
+    plain = {name: amount for name, amount in rest.items() if name in DIVISIBLE}
     common = math.gcd(*devices.values()) if devices else 0
     if common > 1:
         return _parts(rest, _at_most(common))
@@ -237,7 +236,7 @@ def _parts(amounts: dict[str, int], count: int) -> list[tuple[dict[str, int], in
 def _tolerations(entries: Sequence[ShapeEntry], rest: dict[str, int]) -> tuple[Toleration, ...]:
     found = {one: None for entry in entries for one in entry.shape.tolerations}
     for name in sorted(rest):
-        if name not in _DIVISIBLE:
+        if name not in DIVISIBLE:
             # The toleration that Kubernetes' admission plugin ExtendedResourceToleration adds.
             found[Toleration(key=name, operator="Exists")] = None
     return tuple(found)
