@@ -7,15 +7,8 @@ from typing import Any, Final, cast
 from shared.kinds.catalogue import CATALOGUE
 from shared.schemas.kubernetes_schemas import Schema, inlined
 from shared.schemas.structural import root_schema
+from shared.schemas.value_types import has_type
 
-_TYPES: Final[dict[str, tuple[type, ...]]] = {
-    "object": (dict,),
-    "array": (list,),
-    "string": (str,),
-    "boolean": (bool,),
-    "integer": (int,),
-    "number": (int, float),
-}
 #: Characters of a value in an error.
 _SHOWN_MAX: Final = 100
 #: The API server validates them itself; ours are checked by the rules of admission.
@@ -77,7 +70,7 @@ def _built_in_schema(group: str, kind: str) -> Schema | None:
 def _of_value(schema: Schema, value: object, path: str, *, is_built_in: bool) -> Iterator[str]:
     if value is None:
         return
-    if not _has_type(schema, value, is_built_in=is_built_in):
+    if not has_type(schema, value, fractions=is_built_in):
         wanted = schema.get("type", "integer or string")
         yield f"{path}: Invalid value: {_shown(value)}: must be of type {wanted}"
         return
@@ -115,17 +108,6 @@ def _of_object(
             yield from _of_value(known, inner, f"{prefix}{key}", is_built_in=is_built_in)
         elif not keeps_all:
             yield f'unknown field "{prefix}{key}"'
-
-
-def _has_type(schema: Schema, value: object, *, is_built_in: bool) -> bool:
-    wanted = schema.get("type")
-    if schema.get("x-kubernetes-int-or-string"):
-        # Go decodes an amount of any number; a CRD's schema takes whole ones only.
-        kinds = (int, str, float) if is_built_in else (int, str)
-        return isinstance(value, kinds) and not isinstance(value, bool)
-    if isinstance(value, bool):
-        return wanted in {None, "boolean"}
-    return wanted is None or isinstance(value, _TYPES[wanted])
 
 
 def _shown(value: object) -> str:

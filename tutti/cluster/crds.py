@@ -4,18 +4,11 @@ Of a schema, types, required fields, enumerations and minima are supported, for 
 and validation; no other part of OpenAPI, and no CEL.
 """
 
+from shared.schemas.value_types import has_type
 from tutti.cluster.errors import FieldError, not_supported, required, wrong
 from tutti.cluster.objects import Obj, Value, clone, dig, only, set_condition, without
 from tutti.cluster.resources import Key, Resource
 
-_TYPES: dict[str, tuple[type, ...]] = {
-    "object": (dict,),
-    "array": (list,),
-    "string": (str,),
-    "boolean": (bool,),
-    "integer": (int,),
-    "number": (int, float),
-}
 _NAMES = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array"}
 _ROOT_FIELDS = ("apiVersion", "kind", "metadata")
 
@@ -105,7 +98,7 @@ class _Fitting:
     def visit(self, schema: Obj, value: Value, path: str) -> None:
         if value is None and (schema.get("nullable") or "type" not in schema):
             return
-        if not _has_type(schema, value):
+        if not has_type(schema, value):
             found = "null" if value is None else _NAMES.get(type(value), "object")
             wanted = schema.get("type", "integer,string")
             text = f'{path} in body must be of type {wanted}: "{found}"'
@@ -139,12 +132,3 @@ class _Fitting:
             elif not keeps_all and key not in embedded:
                 del value[key]
                 self.pruned.append(prefix + key)
-
-
-def _has_type(schema: Obj, value: Value) -> bool:
-    wanted = schema.get("type")
-    if schema.get("x-kubernetes-int-or-string"):
-        return isinstance(value, int | str) and not isinstance(value, bool)
-    if isinstance(value, bool):
-        return wanted in (None, "boolean")
-    return wanted is None or isinstance(value, _TYPES[wanted])
