@@ -10,25 +10,17 @@ import pytest
 from tests.controlplane.cluster import ControlPlane
 from tests.controlplane.nodes import GPU
 from tests.controlplane.operators.building import BuiltOperator
-from tests.controlplane.operators.managers import JOBSET, running_manager
-from tests.controlplane.operators.trainer import running_trainer
-from tests.documents.links import ROOT
 from tests.documents.playing import matches
 from tests.integration.clients.programs import Programs, shown
 from tests.integration.operators.examples import NAME, example_of
-from tests.integration.operators.managed_sets import ManagedKind, ManagedSets
+from tests.integration.operators.managed_sets import ManagedSets
+from tests.integration.operators.scenarios import MEMBERS
+from tests.integration.operators.train_jobs import serve_kinds, train_jobs
 from tests.integration.stage import Stage
 from tests.support.waiting import eventually
 
 pytestmark = [pytest.mark.certify, pytest.mark.timeout(400)]
 
-MEMBERS: Final = 4
-KIND: Final = ManagedKind(
-    word="trainjob",
-    plural="trainjobs",
-    version="trainer.kubeflow.org/v1alpha1",
-    name_label="jobset.sigs.k8s.io/jobset-name",
-)
 _SEEN_S: Final = 60.0
 _STATUS: Final = """
 import sys
@@ -46,37 +38,20 @@ TrainerClient().delete_job(sys.argv[1])
 def kinds(
     trainer_operator: BuiltOperator, jobset_operator: BuiltOperator, control_plane: ControlPlane
 ) -> None:
-    """The kinds are served before Tutti starts: the watcher looks for absent kinds twice a minute.
-
-    The Trainer refuses to start without JobSet's, and makes no group without coscheduling's.
-    """
-    for crds in (ROOT / "tests" / "dialects" / "crds", jobset_operator.crds, trainer_operator.crds):
-        control_plane.install_crds(crds)
+    serve_kinds(control_plane, trainer_operator, jobset_operator)
 
 
 @pytest.fixture
 async def sets(
-    trainer_operator: BuiltOperator,
-    jobset_operator: BuiltOperator,
-    control_plane: ControlPlane,
-    stage: Stage,
-    tmp_path: Path,
+    trainer_operator: BuiltOperator, jobset_operator: BuiltOperator, stage: Stage, tmp_path: Path
 ) -> AsyncIterator[ManagedSets]:
-    """TrainJobs, both operators at work, and the runtime of the page about Trainer."""
-    found = ManagedSets(stage, KIND)
-    folder = tmp_path / "jobset"
-    folder.mkdir()
-    jobset = running_manager(JOBSET, jobset_operator, control_plane, stage.api, folder)
-    log = tmp_path / "operator.log"
-    trainer = running_trainer(trainer_operator, control_plane, stage.api, log)
-    async with found.operated(jobset, trainer):
+    """TrainJobs, with the runtime of the page about Trainer."""
+    async with train_jobs(stage, trainer_operator, jobset_operator, tmp_path) as found:
         (runtime,) = [
             one for one in example_of("trainer").objects(NAME) if one["kind"] == "TrainingRuntime"
         ]
         await stage.created(runtime)
         yield found
-        # The operator removes their finalizer once their TrainJobs are gone.
-        await stage.api.delete(stage.path("trainingruntimes", version=KIND.version))
 
 
 async def test_of_two_train_jobs_the_second_waits_whole_until_the_first_is_deleted(

@@ -8,58 +8,32 @@ import pytest
 
 from tests.controlplane.cluster import ControlPlane
 from tests.controlplane.operators.building import BuiltOperator
-from tests.controlplane.operators.managers import JOBSET, running_manager
-from tests.controlplane.operators.trainer import running_trainer
-from tests.documents.links import ROOT
 from tests.integration.operators.examples import NAME, example_of, whole_gang
-from tests.integration.operators.managed_sets import ManagedKind, ManagedSets
+from tests.integration.operators.managed_sets import ManagedSets
 from tests.integration.operators.manifests import suspended
 from tests.integration.operators.scenarios import EARLIER, MEMBERS, Scenarios
+from tests.integration.operators.train_jobs import KIND, serve_kinds, train_jobs
 from tests.integration.stage import Stage
 
 pytestmark = [pytest.mark.certify, pytest.mark.timeout(240)]
 
 COSCHEDULING: Final = "scheduling.x-k8s.io/v1alpha1"
 COLLECTIONS: Final = (("podgroups", COSCHEDULING), ("jobsets", "jobset.x-k8s.io/v1alpha2"))
-KIND: Final = ManagedKind(
-    word="trainjob",
-    plural="trainjobs",
-    version="trainer.kubeflow.org/v1alpha1",
-    name_label="jobset.sigs.k8s.io/jobset-name",
-)
 
 
 @pytest.fixture(scope="module", autouse=True)
 def kinds(
     trainer_operator: BuiltOperator, jobset_operator: BuiltOperator, control_plane: ControlPlane
 ) -> None:
-    """The kinds are served before Tutti starts: the watcher looks for absent kinds twice a minute.
-
-    The Trainer refuses to start without JobSet's, and makes no group without coscheduling's.
-    """
-    for crds in (ROOT / "tests" / "dialects" / "crds", jobset_operator.crds, trainer_operator.crds):
-        control_plane.install_crds(crds)
+    serve_kinds(control_plane, trainer_operator, jobset_operator)
 
 
 @pytest.fixture
 async def sets(
-    trainer_operator: BuiltOperator,
-    jobset_operator: BuiltOperator,
-    control_plane: ControlPlane,
-    stage: Stage,
-    tmp_path: Path,
+    trainer_operator: BuiltOperator, jobset_operator: BuiltOperator, stage: Stage, tmp_path: Path
 ) -> AsyncIterator[ManagedSets]:
-    """TrainJobs, and both operators at work."""
-    found = ManagedSets(stage, KIND)
-    folder = tmp_path / "jobset"
-    folder.mkdir()
-    jobset = running_manager(JOBSET, jobset_operator, control_plane, stage.api, folder)
-    log = tmp_path / "operator.log"
-    trainer = running_trainer(trainer_operator, control_plane, stage.api, log)
-    async with found.operated(jobset, trainer):
+    async with train_jobs(stage, trainer_operator, jobset_operator, tmp_path) as found:
         yield found
-        # The operator removes their finalizer once their TrainJobs are gone.
-        await stage.api.delete(stage.path("trainingruntimes", version=KIND.version))
 
 
 @pytest.fixture
