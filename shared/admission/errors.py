@@ -1,4 +1,4 @@
-"""Errors of the webhook itself. A refusal of an object is an answer, no exception."""
+"""Errors of requests and of the configuration. A refusal of an object is an answer, no error."""
 
 
 class BadReview(Exception):

@@ -459,7 +459,7 @@ class GangFit(_Api, frozen=True, kw_only=True):
     ever: bool
     #: With `ever` False: nodes that are added could hold it.
     needs_nodes: bool = False
-    #: Never set: a question about manifests that admission would refuse is itself refused.
+    #: Not set in answers of the API: it refuses the whole Fit then.
     refused: bool = False
     message: str = ""
     placement: tuple[NodePlacement, ...] = ()
