@@ -8,6 +8,8 @@ from typing import TypeAlias, cast
 
 import pytest
 
+from services.gang_planner.recorder import list_segments, read_segment
+from services.gang_planner.replay.reproduction import reproduce
 from tests.dialects.cases import Case
 from tests.dialects.clusters import Cluster
 from tests.dialects.playing import play_all
@@ -41,3 +43,17 @@ def judge(found: Outcomes, case: Case) -> None:
     error = found[case.name]
     if error is not None:
         raise error
+
+
+def judge_recordings(folder: Path) -> None:
+    """Fail unless what the standbys recorded replays byte for byte."""
+    segments = [
+        segment
+        for recording in (folder / "up" / "data" / "recordings").iterdir()
+        for segment in list_segments(recording)
+    ]
+    assert segments
+    for segment in segments:
+        report = reproduce(read_segment(segment))
+        assert report.equal
+        assert not report.differences

@@ -1,11 +1,13 @@
 """Each case comes out as it says on the embedded cluster."""
 
+from pathlib import Path
+
 import pytest
 
 from tests.dialects.cases import Case
 from tests.dialects.clusters import embedded_cluster
 from tests.dialects.features import read_cases, read_features
-from tests.dialects.played import Outcomes, judge, outcomes
+from tests.dialects.played import Outcomes, judge, judge_recordings, outcomes
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -13,10 +15,20 @@ CASES = [case for case in read_cases(read_features()) if "embedded" not in case.
 
 
 @pytest.fixture(scope="module")
-def played(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Outcomes:
-    return outcomes(embedded_cluster, tmp_path_factory.mktemp("embedded"), request)
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("embedded")
+
+
+@pytest.fixture(scope="module")
+def played(request: pytest.FixtureRequest, folder: Path) -> Outcomes:
+    return outcomes(embedded_cluster, folder, request)
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
 def test_case(played: Outcomes, case: Case) -> None:
     judge(played, case)
+
+
+@pytest.mark.usefixtures("played")
+def test_what_was_decided_for_all_cases_replays_byte_for_byte(folder: Path) -> None:
+    judge_recordings(folder)

@@ -1,12 +1,14 @@
 """Each case comes out as it says on a real control plane."""
 
+from pathlib import Path
+
 import pytest
 
 from tests.controlplane.binaries import Binaries
 from tests.dialects.cases import Case
 from tests.dialects.clusters import real_cluster
 from tests.dialects.features import read_cases, read_features
-from tests.dialects.played import Outcomes, judge, outcomes
+from tests.dialects.played import Outcomes, judge, judge_recordings, outcomes
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -14,12 +16,20 @@ CASES = [case for case in read_cases(read_features()) if "real" not in case.not_
 
 
 @pytest.fixture(scope="module")
-def played(
-    binaries: Binaries, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Outcomes:
-    return outcomes(real_cluster, tmp_path_factory.mktemp("real"), request)
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("real")
+
+
+@pytest.fixture(scope="module")
+def played(binaries: Binaries, request: pytest.FixtureRequest, folder: Path) -> Outcomes:
+    return outcomes(real_cluster, folder, request)
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
 def test_case(played: Outcomes, case: Case) -> None:
     judge(played, case)
+
+
+@pytest.mark.usefixtures("played")
+def test_what_was_decided_for_all_cases_replays_byte_for_byte(folder: Path) -> None:
+    judge_recordings(folder)

@@ -191,6 +191,9 @@ class CycleRunner:
             follow_run(gang)
             late_roles.watch(work, gang)
             history = gang.history
+            known_as = history.known_as
+            if known_as is not None and known_as != gang.gang_id:
+                work.rename(gang, known_as)
             failures = gang.unread or history.bad or history.failed_pods
             if failures or history.notes or history.started or gang.bound:
                 self._advance(work, gang)
@@ -204,9 +207,6 @@ class CycleRunner:
     def _advance(self, work: CycleContext, gang: Gang) -> None:
         """Advance a gang's backoff, repair, release and deadlines."""
         history = gang.history
-        known_as = history.known_as
-        if known_as is not None and known_as != gang.gang_id:
-            work.rename(gang, known_as)
         backoff.close_pause(work, gang)
         if history.bad or history.failed_pods:
             backoff.date_failures(work, gang)

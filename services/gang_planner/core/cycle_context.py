@@ -155,7 +155,8 @@ class CycleContext:
         """Write the gang's open notes again, after a new object changed its id from `before`."""
         history = gang.history
         history.known_as = gang.gang_id
-        if history.started:
+        # Also if it is dormant now: that depends on cycles that wrote no records.
+        if history.has_started:
             self.record_start(gang)
         for kind, note in sorted(history.notes.items()):
             self.add_closed(before, kind, RENAMED)

@@ -47,5 +47,6 @@ def prove_replay(scene: Recorded) -> None:
         assert waiting, f"nothing was decided where the log has {record}"
         again = waiting.pop(0)
         planner.decided(seq, again)
-        assert codec.encode(again) == codec.encode(record)
+        assert codec.encode(again) == codec.encode(record), f"{again}\ninstead of {record}"
+    assert not waiting
     planner.validate()
