@@ -67,7 +67,7 @@ def leave(gang: "Gang", member: "Member", part: str, cluster_seq: int) -> None:
     """
     note_end(gang)
     run, pod = gang.run, member.pod
-    if member.state == SUCCEEDED and not member.past and not pod.disrupted:
+    if member.state == SUCCEEDED and not member.past:
         run.succeeded += 1
         _count(run.by_role, pod.role)
         if part != NO_SUB_GANG:

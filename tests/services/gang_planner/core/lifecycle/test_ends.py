@@ -286,6 +286,19 @@ def test_a_pod_that_is_made_to_end_has_not_succeeded_for_its_gang(how: str) -> N
     assert scene.verdict("a").phase == "Unknown"
 
 
+def test_a_succeeded_pod_that_is_evicted_has_succeeded() -> None:
+    """As a drain of its node does."""
+    scene = cluster()
+    pods = three_of_a_job(scene)
+    end(scene, pods[0])
+    scene.change(pods[0].uid, disrupted=True)
+    scene.change(pods[0].uid, deleting=True)
+    clean(scene, pods[0])
+    scene.until_quiet(within_ms=60_000)
+    assert (scene.verdict("a").phase, scene.verdict("a").succeeded) == ("Running", 1)
+    assert releases(scene) == []
+
+
 def test_members_that_are_lost_later_are_placed_again_beside_one_that_has_succeeded() -> None:
     """The Job makes two pods again, and the gang's minimum is three."""
     scene = cluster()
