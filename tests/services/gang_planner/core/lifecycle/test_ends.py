@@ -11,6 +11,7 @@ from typing_extensions import override
 from services.gang_planner.core.cycle import Step
 from services.gang_planner.core.planner import Planner
 from shared.contracts import annotations
+from shared.contracts.cluster import Gone, PodGroupChanges
 from shared.contracts.decisions import GangDecision, NoteOpened
 from shared.contracts.pending_reasons import PendingReason
 from shared.model.objects import Node, Owner, Pod, PodGroup, SubGroup
@@ -297,6 +298,24 @@ def test_a_succeeded_pod_that_is_evicted_has_succeeded() -> None:
     scene.until_quiet(within_ms=60_000)
     assert (scene.verdict("a").phase, scene.verdict("a").succeeded) == ("Running", 1)
     assert releases(scene) == []
+
+
+def test_a_group_that_replaces_an_ended_one_in_one_record_has_not_ended() -> None:
+    """After a gap in its watch, the watcher lists both changes at once."""
+    scene = cluster()
+    pods = running(scene, make_group("a", 2), make_pods("a", 2, FULL))
+    end(scene, *pods)
+    clean(scene, *pods)
+    record = PodGroupChanges(
+        epoch=scene.epoch,
+        at_ms=scene.watcher_ms,
+        changed=(make_group("a", 2, uid="group-a-2"),),
+        removed=(Gone(uid="group-a", resource_version=9),),
+    )
+    scene._apply(record)
+    scene.until_quiet()
+    assert scene.verdict("a").uid == "group-a-2"
+    assert (scene.verdict("a").phase, scene.verdict("a").succeeded) == ("Inqueue", 0)
 
 
 def test_members_that_are_lost_later_are_placed_again_beside_one_that_has_succeeded() -> None:
