@@ -300,6 +300,32 @@ def test_a_succeeded_pod_that_is_evicted_has_succeeded() -> None:
     assert releases(scene) == []
 
 
+def test_a_succeeded_member_and_its_successor_in_one_record_count_once() -> None:
+    scene = cluster()
+    pods = running(scene, make_group("a", 3, settings=GRACE), make_pods("a", 3, FULL))
+    end(scene, pods[0])
+    scene.replace_together(gone=pods[:1], made=[msgspec.structs.replace(pods[0], uid="again")])
+    scene.until_quiet()
+    assert scene.verdict("a").succeeded == 0
+
+
+@pytest.mark.parametrize("suffix", ["", "-again"], ids=["the same names", "other names"])
+def test_pods_made_in_place_of_all_of_a_gang_in_one_record_are_placed_whole(suffix: str) -> None:
+    """One had succeeded, and none of the controller's next pods is its successor."""
+    scene = cluster(3)
+    pods = running(scene, make_group("a", 3), make_pods("a", 3, FULL))
+    end(scene, pods[0])
+    scene.put(make_node("n0", unschedulable=True, resource_version=2))
+    again = [
+        msgspec.structs.replace(pod, uid=f"{pod.uid}-again", name=f"{pod.name}{suffix}")
+        for pod in pods
+    ]
+    scene.replace_together(gone=pods, made=again)
+    scene.until_quiet(within_ms=61_000)
+    scene.carry_out()
+    assert scene.bound("a") == 0
+
+
 def test_a_group_that_replaces_an_ended_one_in_one_record_has_not_ended() -> None:
     """After a gap in its watch, the watcher lists both changes at once."""
     scene = cluster()
