@@ -20,6 +20,9 @@ from tests.services.gang_planner.core.logged_scene import LoggedScene
 from tests.services.gang_planner.core.scene import amounts, make_group, make_node, make_pods
 
 JOB: Final = Owner(api_version="batch/v1", kind="Job", name="a", uid="job-a")
+VOLCANO_JOB: Final = Owner(
+    api_version="batch.volcano.sh/v1alpha1", kind="Job", name="a", uid="volcano-a"
+)
 OTHER_JOB: Final = Owner(api_version="batch/v1", kind="Job", name="b", uid="job-b")
 GRACE: Final = ((annotations.DEGRADED_GRACE_SECONDS, "5"),)
 
@@ -344,6 +347,24 @@ def test_a_group_that_replaces_an_ended_one_in_one_record_has_not_ended() -> Non
     assert (scene.verdict("a").phase, scene.verdict("a").succeeded) == ("Inqueue", 0)
 
 
+def test_a_planner_that_dies_before_its_verdict_on_a_replacement_is_read_forgets_nothing() -> None:
+    scene = cluster()
+    pods = three_of_a_job(scene)
+    end(scene, pods[0])
+    clean(scene, pods[0])
+    scene.until_quiet(within_ms=2_000)
+    read = dict(scene.verdicts)
+    scene.remove(scene.pods[pods[1].uid])
+    scene.put(msgspec.structs.replace(pods[1], uid="next", name="next"))
+    scene.step()
+    scene.verdicts = read
+    restart(scene)
+    scene.carry_out(phase="Running")
+    scene.until_quiet(within_ms=60_000)
+    assert (scene.verdict("a").phase, scene.verdict("a").succeeded) == ("Running", 1)
+    assert not scene.releases
+
+
 def test_members_that_are_lost_later_are_placed_again_beside_one_that_has_succeeded() -> None:
     """The Job makes two pods again, and the gang's minimum is three."""
     scene = cluster()
@@ -421,6 +442,42 @@ def test_roles_and_sub_gangs_keep_their_succeeded_members(death: Any) -> None:
     assert verdict.succeeded_by_role == (("ps", 1),)
     assert verdict.succeeded_by_part == (("of-ps", 1),)
     assert releases(scene) == []
+
+
+@DEATHS
+@pytest.mark.parametrize("owner", [JOB, VOLCANO_JOB], ids=["Kubernetes", "Volcano"])
+@pytest.mark.parametrize("minimum", [2, 3])
+def test_the_last_pod_of_a_job_does_not_wait_for_those_that_have_succeeded(
+    minimum: int, owner: Owner, death: Any
+) -> None:
+    """All pods are gone with their nodes, and the Job makes only one of them again."""
+    scene = cluster()
+    pods = running(scene, make_group("a", minimum), make_pods("a", 3, FULL, owner=owner))
+    end(scene, *pods[:2])
+    clean(scene, *pods)
+    death(scene)
+    again = scene.make_again(pods[2:])
+    scene.until_quiet(within_ms=5_000)
+    scene.carry_out(phase="Running")
+    scene.until_quiet()
+    assert scene.bound("a") == len(again)
+    end(scene, *again)
+    assert (scene.verdict("a").phase, scene.verdict("a").succeeded) == ("Completed", 3)
+
+
+@DEATHS
+def test_the_last_pods_of_a_job_that_are_fewer_than_run_at_once_are_placed(death: Any) -> None:
+    """Of three completions two run at once, and pods are cleaned up as soon as they succeed."""
+    scene = cluster()
+    pods = running(scene, make_group("a", 2), make_pods("a", 2, FULL, owner=JOB))
+    end(scene, *pods)
+    clean(scene, *pods)
+    death(scene)
+    scene.put(*make_pods("a", 1, FULL, role="last", owner=JOB))
+    scene.until_quiet(within_ms=5_000)
+    scene.carry_out(phase="Running")
+    scene.until_quiet()
+    assert scene.bound("a") == 1
 
 
 def test_a_standby_that_takes_over_while_a_new_run_starts_repairs_it() -> None:
