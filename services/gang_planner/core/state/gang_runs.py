@@ -12,8 +12,8 @@ when its pods are cleaned up. It is replaced by the next one, which begins with 
 * when the group object of an ended gang is deleted.
 
 Only the Jobs of Kubernetes and of Volcano make no successors of pods that have succeeded. Their run
-continues with the next pods of the same Job, whether it has ended or not: to wait for the others
-would be to wait for ever.
+continues with the next pods of the same Job, whether it has ended or not: to wait for pods in place
+of the succeeded ones would be to wait for ever.
 
 Everything here follows from the records of CLUSTER alone, so all planners agree. A planner that
 starts does not see earlier deletions. It reads them from the newest verdict of the gang, and if
