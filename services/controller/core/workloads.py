@@ -5,9 +5,9 @@ A group is created when the workload's first pod exists. Then it follows the wor
 size and template, and what its members declare on themselves (`_minimum`, `queue_patch`). The
 planner takes priority and queue from the members that exist, and no `minResources` of such a group:
 a template says only what the next pods will be. It is deleted once the workload was scaled to zero,
-or suspended before a pod has succeeded, and no pod names the group any more. It is also deleted when all its pods are members
-of other gangs, because the API of their own references is served by now. Groups of users are never
-changed: ours are named after their controller's UID.
+or suspended before a pod has succeeded, and no pod names the group any more. It is also deleted
+when all its pods are members of other gangs, because the API of their own references is served by
+now. Groups of users are never changed: ours are named after their controller's UID.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
