@@ -53,7 +53,7 @@ def join(gang: "Gang", member: "Member", *, is_new: bool) -> None:
     if not has_ended and is_new and not gang.members and (run.ended or run.succeeded):
         owner = member.pod.owner
         if owner is None or owner.uid not in run.jobs:
-            gang.run = run = Run(emptied_seq=run.emptied_seq)
+            gang.run = run = Run(emptied_seq=run.emptied_seq, is_seen_whole=True)
     if is_new:
         _replace(run, member.pod.name)
     if not has_ended:
@@ -87,7 +87,7 @@ def leave(gang: "Gang", member: "Member", part: str, cluster_seq: int) -> None:
         return
     has_ended = run.ended or run.succeeded >= max(gang.min_member, 1)
     if not (has_ended or is_of_job):
-        gang.run = run = Run()
+        gang.run = run = Run(is_seen_whole=True)
     run.emptied_seq = cluster_seq
 
 
@@ -106,7 +106,7 @@ def end(gang: "Gang") -> None:
     they exist, but an object that takes its name has no run yet.
     """
     if gang.completed:
-        gang.run = Run()
+        gang.run = Run(is_seen_whole=True)
         for member in gang.members.values():
             member.past = True
 
@@ -120,6 +120,8 @@ def recall(gang: "Gang", last: LastRun, parts: dict[str, int]) -> None:
         parts: The number of its succeeded pods that exist, by sub-gang.
     """
     counts, run = gang.counts, gang.run
+    if run.is_seen_whole:
+        return
     ended_pods = counts[SUCCEEDED] + counts[FAILED]
     is_over = last.ended and len(gang.members) == ended_pods
     owners = {one.pod.owner.uid for one in gang.members.values() if one.pod.owner is not None}

@@ -498,6 +498,26 @@ def test_a_standby_that_takes_over_while_a_new_run_starts_repairs_it() -> None:
     assert ("opened", "QuorumNotPlaced") in scene.notes("repair")
 
 
+def test_a_standby_that_saw_the_next_run_begin_takes_nothing_from_an_older_verdict() -> None:
+    """The leader has died before it said that the last run is over."""
+    scene = Followed([make_node(f"n{i}") for i in range(3)])
+    pods = running(scene, make_group("a", 3), make_pods("a", 3, FULL))
+    end(scene, *pods[:2])
+    clean(scene, *pods[:2])
+    scene.until_quiet(within_ms=2_000)
+    assert scene.verdict("a").succeeded == 2
+    scene.remove(scene.pods[pods[2].uid])
+    scene.put(make_node("n0", unschedulable=True, resource_version=2))
+    scene.make_again(pods)
+    for verdict in scene.verdicts.values():
+        assert scene.standby is not None
+        scene.standby.apply_verdict(verdict)
+    scene.let_standby_lead()
+    scene.until_quiet(within_ms=61_000)
+    scene.carry_out()
+    assert scene.bound("a") == 0
+
+
 class Followed(LoggedScene):
     """A scene with a standby, which applies every record."""
 
