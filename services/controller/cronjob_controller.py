@@ -14,8 +14,8 @@ from services.controller.reconciling.informer import Informer, latest
 from services.controller.reconciling.writes import Outcome
 from shared.kinds.cron_schedule import Schedule, ScheduleError, parse
 from shared.kinds.cronjob import CRON_JOB, CronJob, CronJobStatus
-from shared.kinds.job import Job
-from shared.kube.errors import KubeError
+from shared.kinds.job import FINISHED_PHASES, Job
+from shared.kube.errors import ApiError, KubeError
 from shared.kube.resources import CRONJOBS_VOLCANO, JOBS_VOLCANO
 
 #: A moment after the instant: too early, nothing would be due.
@@ -75,10 +75,17 @@ class CronJobReconciler:
         decided = plan(cron, jobs, now, schedule, zone)
         for event in decided.events:
             self._events.record(CRONJOBS_VOLCANO, cron.metadata, event)
-        for job in decided.delete:
-            await self._delete(cron, job)
-        status = await self._start(cron, decided, zone)
+        refused = await self._delete(cron, decided.delete)
+        try:
+            status = await self._start(cron, decided, zone)
+        except ApiError as error:
+            # The status is of the Jobs that there are.
+            last = cron.status.last_schedule_time
+            status = msgspec.structs.replace(decided.status, last_schedule_time=last)
+            refused = error
         await self._write_status(cron, status)
+        if refused is not None:
+            raise refused
         if decided.next is None:
             return None
         return max(0.0, (decided.next - self._now()).total_seconds()) + _LATE_S
@@ -133,10 +140,25 @@ class CronJobReconciler:
         stored = self._jobs.get(f"{namespace}/{name}")
         return decided.status if stored is None else with_job(decided.status, stored)
 
-    async def _delete(self, cron: CronJob, job: Job) -> None:
-        if (await self._writes.delete(JOBS_VOLCANO, job.metadata)).done:
-            message = f'Deleted job "{job.metadata.name}"'
-            self._report(cron, "Normal", "SuccessfulDelete", message)
+    async def _delete(self, cron: CronJob, jobs: Iterable[Job]) -> ApiError | None:
+        """Delete these Jobs. Returns the last refusal for a finished one, which delays no start;
+        raises that for another.
+        """
+        refused: ApiError | None = None
+        for job in jobs:
+            try:
+                deleted = await self._writes.delete(JOBS_VOLCANO, job.metadata)
+            except ApiError as error:
+                message = f'Error deleting job "{job.metadata.name}": {error}'
+                self._report(cron, "Warning", "FailedDelete", message)
+                if job.status.state.phase not in FINISHED_PHASES:
+                    raise
+                refused = error
+                continue
+            if deleted.done:
+                message = f'Deleted job "{job.metadata.name}"'
+                self._report(cron, "Normal", "SuccessfulDelete", message)
+        return refused
 
     async def _write_status(self, cron: CronJob, status: CronJobStatus) -> None:
         """Write the planned status, also when other parts of the CronJob have changed since then.

@@ -164,6 +164,8 @@ class Verdict(Struct, frozen=True, kw_only=True, tag="gang.verdict"):
     #: The number of succeeded members of each role, and of each sub-gang; at most 32 of either.
     succeeded_by_role: tuple[tuple[str, int], ...] = ()
     succeeded_by_part: tuple[tuple[str, int], ...] = ()
+    #: UIDs of the Jobs that had members, at most 32, of a gang that has no pods.
+    jobs: tuple[str, ...] = ()
     conditions: tuple[Condition, ...] = ()
     why: Why | None = None
     attempt: int = 0
@@ -219,6 +221,7 @@ class Verdict(Struct, frozen=True, kw_only=True, tag="gang.verdict"):
             failed=self.failed,
             succeeded_by_role=self.succeeded_by_role,
             succeeded_by_part=self.succeeded_by_part,
+            jobs=self.jobs,
         )
 
     @property

@@ -35,6 +35,7 @@ class _Written(Struct, frozen=True, kw_only=True):
     failed: int = 0
     succeeded_by_role: tuple[tuple[str, int], ...] = ()
     succeeded_by_part: tuple[tuple[str, int], ...] = ()
+    jobs: tuple[str, ...] = ()
 
 
 _decode_written: Final = msgspec.json.Decoder(_Written).decode
@@ -129,6 +130,7 @@ def last_run(metadata: ObjectMeta, status: PodGroupStatus | None = None) -> mode
         failed=_count(found.failed),
         succeeded_by_role=_counts(found.succeeded_by_role),
         succeeded_by_part=_counts(found.succeeded_by_part),
+        jobs=tuple(uid for uid in found.jobs[:_COUNTS_MAX] if len(uid) <= TEXT_CHARACTERS_MAX),
     )
 
 

@@ -54,6 +54,7 @@ class WorkloadSpec(KubeStruct, frozen=True, kw_only=True):
 
 class WorkloadStatus(KubeStruct, frozen=True, kw_only=True):
     replicas: int = 0
+    succeeded: int = 0
 
 
 class Workload(KubeObject, frozen=True, kw_only=True):

@@ -341,6 +341,8 @@ class LastRun(Struct, frozen=True, kw_only=True):
     #: (role, succeeded members) and (sub-gang, succeeded members), as in `Verdict`.
     succeeded_by_role: tuple[tuple[str, int], ...] = ()
     succeeded_by_part: tuple[tuple[str, int], ...] = ()
+    #: As in `Verdict`.
+    jobs: tuple[str, ...] = ()
 
 
 class PodGroup(Struct, frozen=True, kw_only=True):

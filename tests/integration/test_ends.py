@@ -89,13 +89,43 @@ async def test_a_job_whose_first_index_is_cleaned_up_runs_to_its_end(stage: Stag
     await is_in_phase(stage, "g", "Completed")
 
 
-async def until_succeeded(stage: Stage, count: int) -> None:
-    """The Job counts so many indexes."""
+async def test_the_last_index_of_a_job_runs_again_after_all_of_its_pods_are_gone(
+    stage: Stage,
+) -> None:
+    """Two of three indexes have succeeded when their nodes are drained, and the minimum is two."""
+    await stage.nodes(1)
+    await stage.group("g", 2)
+    await stage.api.create(stage.path("jobs", version="batch/v1"), indexed_job("g"))
+    await stage.bound("g", 3)
+    await is_in_phase(stage, "g", "Running")
+    pods = {pod["metadata"]["name"].rsplit("-", 2)[1]: pod for pod in await stage.pods("g")}
+    await finish(stage, [pods["0"], pods["1"]])
+    await until_succeeded(stage, 2)
+    for index in "012":
+        name = pods[index]["metadata"]["name"]
+        eviction = {"metadata": {"name": name}, "deleteOptions": {"gracePeriodSeconds": 0}}
+        await stage.api.create(f"{stage.path('pods', name)}/eviction", eviction)
+    await kill_planner(stage)
+
+    async def made_again() -> Object:
+        found = await stage.pods("g")
+        assert [bool(pod["spec"].get("nodeName")) for pod in found] == [True]
+        assert found[0]["metadata"]["uid"] != pods["2"]["metadata"]["uid"]
+        return found[0]
+
+    again = await eventually(made_again, timeout_s=60, because="the last index is bound again")
+    await finish(stage, [again])
+    await until_succeeded(stage, 3, failed=1)
+    await is_in_phase(stage, "g", "Completed")
+
+
+async def until_succeeded(stage: Stage, count: int, *, failed: int = 0) -> None:
+    """The Job counts so many indexes, and so many failed pods."""
 
     async def found() -> bool:
         job = await stage.api.get(stage.path("jobs", "train", "batch/v1"))
         assert job["status"].get("succeeded") == count, job["status"]
-        assert "failed" not in job["status"]
+        assert job["status"].get("failed", 0) == failed
         return True
 
     await eventually(found, because=f"{count} indexes have succeeded")

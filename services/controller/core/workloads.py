@@ -5,9 +5,9 @@ A group is created when the workload's first pod exists. Then it follows the wor
 size and template, and what its members declare on themselves (`_minimum`, `queue_patch`). The
 planner takes priority and queue from the members that exist, and no `minResources` of such a group:
 a template says only what the next pods will be. It is deleted once the workload was scaled to zero,
-or suspended, and no pod names the group any more. It is also deleted when all its pods are members
-of other gangs, because the API of their own references is served by now. Groups of users are never
-changed: ours are named after their controller's UID.
+or suspended before a pod has succeeded, and no pod names the group any more. It is also deleted
+when all its pods are members of other gangs, because the API of their own references is served by
+now. Groups of users are never changed: ours are named after their controller's UID.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -158,7 +158,8 @@ def upkeep(
     if workload.spec.replicas == 0:
         return "remove" if workload.status.replicas == 0 else None
     if workload.spec.suspend:
-        return "remove"
+        # The planner remembers which members have succeeded: the Job makes no pods in their place.
+        return None if workload.status.succeeded else "remove"
     size, superseded = _minimum(group, kind, workload)
     changed = _changed_annotations(group, workload, above)
     if group.metadata.annotations.get(annotations.SUPERSEDED_MINIMUM, "") != superseded:

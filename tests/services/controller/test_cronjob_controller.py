@@ -9,7 +9,8 @@ from services.controller.cronjob_controller import CronJobReconciler
 from services.controller.reconciling.controller import Reconciler, Runtime
 from services.controller.reconciling.writes import Written
 from shared.kube.client import KubeClient
-from shared.kube.resources import CRONJOBS_VOLCANO, JOBS_VOLCANO
+from shared.kube.errors import KubeError, api_error
+from shared.kube.resources import CRONJOBS_VOLCANO, JOBS_VOLCANO, Resource
 from tests.services.controller.playing import (
     Object,
     becomes,
@@ -185,3 +186,67 @@ async def test_of_the_jobs_that_were_terminated_no_more_are_kept_than_of_those_t
             await enter(either, place, due, *phases)
             kept = [due]
             await becomes(jobs, kept)
+
+
+@pytest.mark.parametrize("either", ["embedded"], indirect=True)
+async def test_the_status_follows_the_jobs_while_the_next_one_is_refused(
+    either: KubeClient, place: str
+) -> None:
+    """A quota is full: what has ended is said once, and the start is tried again."""
+    clock = Clock(either, place)
+    refusals: list[KubeError] = []
+
+    def make_refused(runtime: Runtime) -> Reconciler:
+        create = runtime.writes.create
+
+        async def create_unless_refused(resource: Resource, *args: Any, **options: Any) -> Written:
+            if refusals and resource == JOBS_VOLCANO:
+                raise refusals[0]
+            return await create(resource, *args, **options)
+
+        runtime.writes.create = create_unless_refused  # type: ignore[method-assign]
+        return clock.make(runtime)
+
+    async def seen() -> object:
+        found = await read(either, CRONJOBS_VOLCANO, "c", place)
+        status = (found or {}).get("status", {})
+        return [one["name"] for one in status.get("active", [])], status.get("lastSuccessfulTime")
+
+    async with running(either, make_refused) as runtime:
+        await make(either, CRONJOBS_VOLCANO, cron(), place)
+        first = await clock.go_on(2)
+        await becomes(seen, ([first], None))
+        refusals.append(api_error(403, b"exceeded quota"))
+        second = await clock.go_on(1)
+        await enter(either, place, first, "Running", "Completed")
+        await becomes(seen, ([], "2026-01-01T00:00:01Z"))
+        refusals.clear()
+        await becomes(seen, ([second], "2026-01-01T00:00:01Z"))
+        await runtime.events.flush()
+    said = [reason for _, reason, _ in await events(either, place, "c")]
+    assert said.count("SawCompletedJob") == 1
+
+
+@pytest.mark.parametrize("either", ["embedded"], indirect=True)
+async def test_a_finished_job_that_may_not_be_deleted_delays_no_other_job(
+    either: KubeClient, place: str
+) -> None:
+    clock = Clock(either, place)
+
+    def make_refused(runtime: Runtime) -> Reconciler:
+        async def refuse(*_args: Any, **_options: Any) -> Written:
+            raise api_error(403, b"keep it")
+
+        runtime.writes.delete = refuse  # type: ignore[method-assign]
+        return clock.make(runtime)
+
+    async def jobs() -> object:
+        return await names_of(either, JOBS_VOLCANO, place)
+
+    async with running(either, make_refused):
+        await make(either, CRONJOBS_VOLCANO, cron(successfulJobsHistoryLimit=0), place)
+        first = await clock.go_on(2)
+        await becomes(jobs, [first])
+        await enter(either, place, first, "Running", "Completed")
+        second = await clock.go_on(1)
+        await becomes(jobs, [first, second])

@@ -14,6 +14,7 @@ from services.gang_planner.core.state.columns import Ints
 from services.gang_planner.core.state.gang_requests import is_served
 from services.gang_planner.core.state.gangs import Gang
 from services.gang_planner.core.state.inter_pod import profiles
+from services.gang_planner.core.state.member_states import SUCCEEDED
 from services.gang_planner.core.state.planner_state import State
 from shared.contracts.cluster import (
     ClusterRecord,
@@ -36,6 +37,7 @@ from shared.contracts.cluster import (
 )
 from shared.kube.quantities import INT64_MAX
 from shared.kube.resources import RESOURCE_CLAIMS
+from shared.model.gang_keys import GangKey, key_of
 from shared.model.invariants import InvariantViolation
 from shared.model.objects import LastRun, Node, Resources
 
@@ -159,26 +161,43 @@ def _apply_changes(state: State, record: ObjectChanges, *, from_snapshot: bool) 
 
 
 def _apply_pods(state: State, record: PodChanges, *, from_snapshot: bool) -> None:
-    """Apply changes of pods. Those that had ended are removed before pods join their gang, which
-    belong to its next run if no other pod of the last one is left.
+    """Apply changes of pods. The pods that a gang's run remembers, or that were its last ones, are
+    removed before pods join the gang, which may be their successors, or belong to its next run.
     """
     for gone in record.removed:
         if gone.succeeded:
             accounting.note_success(state, gone.uid, record.at_ms)
-    ended = [gone for gone in record.removed if _is_of_ended(state, gone.uid)]
-    for gone in ended:
-        accounting.remove_pod(state, gone.uid)
+    for uid in _removed_first(state, record) if record.removed else ():
+        accounting.remove_pod(state, uid)
     for pod in record.changed:
         accounting.put_pod(state, pod, record.at_ms, from_snapshot=from_snapshot)
     for gone in record.removed:
         accounting.remove_pod(state, gone.uid)
 
 
-def _is_of_ended(state: State, uid: str) -> bool:
-    """Whether the pod's gang has ended, and has a group object, which keeps it without pods."""
-    member = state.members.get(uid)
-    gang = member.gang if member is not None else None
-    return gang is not None and gang.completed and gang.group is not None and bool(gang.group.uid)
+def _removed_first(state: State, record: PodChanges) -> list[str]:
+    """The pods of gangs that have ended, and of others that pods join: the succeeded ones, and all
+    if none is left. Only of gangs with a group object, which keeps a gang without pods.
+    """
+    members, trees = state.members, state.gangs.trees
+    named = (key_of(pod) for pod in record.changed if pod.uid not in members)
+    joined = {trees.gang_of(key) for key in named if key is not None}
+    gone = frozenset(one.uid for one in record.removed)
+    found: list[str] = []
+    others: dict[GangKey, list[str]] = {}
+    for one in record.removed:
+        member = members.get(one.uid)
+        gang = member.gang if member is not None else None
+        if member is None or gang is None or gang.group is None or not gang.group.uid:
+            continue
+        if gang.completed or (gang.key in joined and member.state == SUCCEEDED):
+            found.append(one.uid)
+        elif gang.key in joined and gang.succeeded:
+            others.setdefault(gang.key, []).append(one.uid)
+    for key, uids in others.items():
+        if state.gangs.gangs[key].members.keys() <= gone:
+            found += uids
+    return found
 
 
 def _recall_runs(state: State) -> None:

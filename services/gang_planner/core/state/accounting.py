@@ -21,6 +21,7 @@ from services.gang_planner.core.state.member_states import (
     LOST,
     PLACED,
     RUNNING,
+    SUCCEEDED,
     TERMINAL,
 )
 from services.gang_planner.core.state.members import state_of
@@ -153,11 +154,16 @@ def settle(state: State, member: Member) -> None:
         elif member.state == LOST:
             # The pod's node is back.
             state.holds.come_back(member.pod.uid)
-        member.past |= found == LEAVING
+        member.past |= _was_made_to_end(member.pod, found)
         gang.move(member, found)
         state.gangs.touch(gang)
         state.preemptions.stirred += found in {PLACED, RUNNING}
     _charge(member, gang)
+
+
+def _was_made_to_end(pod: Pod, state: int) -> bool:
+    """Whether a pod that enters this state has been deleted or evicted before it has ended."""
+    return state == LEAVING or (state == SUCCEEDED and pod.disrupted)
 
 
 def _charge(member: Member, gang: Gang) -> None:
@@ -243,9 +249,9 @@ def _add(state: State, pod: Pod, at_ms: int) -> None:
 
 def _put_in(state: State, member: Member, at_ms: int, *, is_new: bool) -> None:
     """Make the pod a member of the gang that it belongs to now."""
-    pod = member.pod
+    pod, before = member.pod, member.state
     member.state = state_of(member, state.nodes)
-    member.past |= member.state == LEAVING
+    member.past |= member.state != before and _was_made_to_end(pod, member.state)
     named = key_of(pod)
     if named is None:
         return

@@ -105,6 +105,8 @@ class Run(msgspec.Struct, eq=False):
     jobs: dict[str, None] = {}
     #: Sequence of the record of CLUSTER that removed the gang's last pod; None: none has.
     emptied_seq: int | None = None
+    #: Whether this planner has seen it from its beginning, and needs no verdict on it.
+    is_seen_whole: bool = False
 
 
 #: Pending reasons of gangs whose release or backoff is noted in the log, by the note's reason.

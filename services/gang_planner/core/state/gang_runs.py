@@ -8,9 +8,12 @@ when its pods are cleaned up. It is replaced by the next one, which begins with 
 * when a pod joins a gang that has ended and has no pod left. While pods of the ended run are left,
   further pods continue it, as in Volcano, where succeeded pods count as ready;
 * when a gang that has not ended loses its last pod, because its controller makes all of its pods
-  again. Only a Kubernetes Job makes no successors of pods that have succeeded: its run continues
-  with its next pods;
+  again;
 * when the group object of an ended gang is deleted.
+
+Only the Jobs of Kubernetes and of Volcano make no successors of pods that have succeeded. Their run
+continues with the next pods of the same Job, whether it has ended or not: to wait for pods in place
+of the succeeded ones would be to wait for ever.
 
 Everything here follows from the records of CLUSTER alone, so all planners agree. A planner that
 starts does not see earlier deletions. It reads them from the newest verdict of the gang, and if
@@ -31,7 +34,8 @@ if TYPE_CHECKING:
 #: Roles, sub-gangs, names and Jobs of members whose pods are gone that a run distinguishes. A gang
 #: whose pods come and go for ever must not grow; further ones count only for the gang as a whole.
 _DISTINGUISHED_MAX: Final = 1_000
-_JOB: Final = ("batch/v1", "Job")
+#: Their controllers make no successors of pods that have succeeded.
+_JOBS: Final = frozenset({("batch/v1", "Job"), ("batch.volcano.sh/v1alpha1", "Job")})
 
 
 def note_end(gang: "Gang") -> None:
@@ -48,8 +52,8 @@ def join(gang: "Gang", member: "Member", *, is_new: bool) -> None:
     has_ended = member.state in {SUCCEEDED, FAILED}
     if not has_ended and is_new and not gang.members and (run.ended or run.succeeded):
         owner = member.pod.owner
-        if gang.completed or owner is None or owner.uid not in run.jobs:
-            gang.run = run = Run(emptied_seq=run.emptied_seq)
+        if owner is None or owner.uid not in run.jobs:
+            gang.run = run = Run(emptied_seq=run.emptied_seq, is_seen_whole=True)
     if is_new:
         _replace(run, member.pod.name)
     if not has_ended:
@@ -67,7 +71,7 @@ def leave(gang: "Gang", member: "Member", part: str, cluster_seq: int) -> None:
     """
     note_end(gang)
     run, pod = gang.run, member.pod
-    if member.state == SUCCEEDED and not member.past and not pod.disrupted:
+    if member.state == SUCCEEDED and not member.past:
         run.succeeded += 1
         _count(run.by_role, pod.role)
         if part != NO_SUB_GANG:
@@ -76,14 +80,14 @@ def leave(gang: "Gang", member: "Member", part: str, cluster_seq: int) -> None:
             run.names[pod.name] = pod.role, part
     elif member.state == FAILED and run.ended:
         run.failed += 1
-    is_of_job = pod.owner is not None and (pod.owner.api_version, pod.owner.kind) == _JOB
+    is_of_job = pod.owner is not None and (pod.owner.api_version, pod.owner.kind) in _JOBS
     if pod.owner is not None and is_of_job and len(run.jobs) < _DISTINGUISHED_MAX:
         run.jobs[pod.owner.uid] = None
     if len(gang.members) > 1:
         return
     has_ended = run.ended or run.succeeded >= max(gang.min_member, 1)
     if not (has_ended or is_of_job):
-        gang.run = run = Run()
+        gang.run = run = Run(is_seen_whole=True)
     run.emptied_seq = cluster_seq
 
 
@@ -102,7 +106,7 @@ def end(gang: "Gang") -> None:
     they exist, but an object that takes its name has no run yet.
     """
     if gang.completed:
-        gang.run = Run()
+        gang.run = Run(is_seen_whole=True)
         for member in gang.members.values():
             member.past = True
 
@@ -116,17 +120,27 @@ def recall(gang: "Gang", last: LastRun, parts: dict[str, int]) -> None:
         parts: The number of its succeeded pods that exist, by sub-gang.
     """
     counts, run = gang.counts, gang.run
-    is_over = len(gang.members) == counts[SUCCEEDED] + counts[FAILED]
-    if last.attempt < gang.history.attempt or (last.ended and not is_over):
+    if run.is_seen_whole:
+        return
+    ended_pods = counts[SUCCEEDED] + counts[FAILED]
+    is_over = last.ended and len(gang.members) == ended_pods
+    owners = {one.pod.owner.uid for one in gang.members.values() if one.pod.owner is not None}
+    if last.ended and (
+        last.attempt < gang.history.attempt
+        if is_over
+        else not (ended_pods or owners.intersection(last.jobs))
+    ):
         # These pods are of a later run.
         return
+    if not gang.members:
+        run.jobs.update(dict.fromkeys(last.jobs))
     run.succeeded = max(run.succeeded, last.succeeded - counts[SUCCEEDED])
     for role, count in last.succeeded_by_role:
         existing = gang.roles[role][SUCCEEDED] if role in gang.roles else 0
         _raise(run.by_role, role, count - existing)
     for part, count in last.succeeded_by_part:
         _raise(run.by_part, part, count - parts.get(part, 0))
-    if last.ended:
+    if is_over:
         run.ended = True
         run.failed = max(run.failed, last.failed - counts[FAILED])
         gang.queue.promise(gang.gang_id, {})

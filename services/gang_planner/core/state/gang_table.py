@@ -173,7 +173,12 @@ class GangTable:
             moved = self.trees.put(group)
             self._declare_trees([key], moved, at_ms)
             return moved
-        self._declared.setdefault(key, {})[group.uid] = group
+        declared = self._declared.setdefault(key, {})
+        api = group.dialect, group.name
+        if before is None and any((one.dialect, one.name) == api for one in declared.values()):
+            # The same record removes the former object of this name.
+            gang_runs.end(self.gangs[key])
+        declared[group.uid] = group
         # The log may have the gang under its id without an object.
         named = group.uid if key[0] not in UNNAMED and not self.remembered else ""
         gang = self.gang(key, group.namespace, group.name, at_ms, group_uid=named)
@@ -226,9 +231,10 @@ class GangTable:
             keys += [one.before, self.trees.gang_of(one.key)]
         for key in dict.fromkeys(keys):
             group, gang = self.trees.group_of_gang(key), self.gangs.get(key)
+            known = self._tree_groups.pop(key, None)
             if group is not None:
                 self._tree_groups[key] = group
-            elif self._tree_groups.pop(key, None) is not None and gang is not None:
+            if known is not None and gang is not None and (group is None or group.uid != known.uid):
                 gang_runs.end(gang)
             if gang is None and group is not None and at_ms is not None:
                 named = group.uid if not self.remembered else ""

@@ -350,6 +350,7 @@ def _build(turn: _Turn, gang: Gang, reason: PendingReason | None, last: Verdict 
         failed=counts[FAILED] + gang.run.failed,
         succeeded_by_role=succeeded_members.by_role(gang),
         succeeded_by_part=succeeded_members.by_part(gang),
+        jobs=succeeded_members.jobs(gang),
         conditions=conditions(state, gang, why, known, now_ms),
         why=why,
         attempt=history.attempt,

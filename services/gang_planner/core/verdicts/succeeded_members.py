@@ -33,6 +33,13 @@ def by_part(gang: Gang) -> tuple[tuple[str, int], ...]:
     return _counted((one.name, one.succeeded) for one in sub_gangs(gang))
 
 
+def jobs(gang: Gang) -> tuple[str, ...]:
+    """The UIDs of the Jobs whose next pods continue the run of a gang without pods."""
+    if gang.members or not (gang.run.ended or gang.run.succeeded):
+        return ()
+    return tuple(islice(gang.run.jobs, _COUNTED_MAX))
+
+
 def _counted(found: Iterable[tuple[str, int]]) -> tuple[tuple[str, int], ...]:
     named = (one for one in found if one[1] and len(one[0].encode()) <= NAME_BYTES_MAX)
     return tuple(sorted(islice(named, _COUNTED_MAX)))

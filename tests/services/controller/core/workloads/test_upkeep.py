@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from services.controller.core.workloads import owner_of, upkeep
-from shared.dialects.workload_sizes import Workload
+from shared.dialects.workload_sizes import Workload, WorkloadStatus
 from shared.kinds.podgroup import PodGroup
 
 OWNER = {
@@ -239,3 +239,10 @@ def test_the_group_of_a_job_follows_its_parallelism(
 
 def test_a_suspended_job_gives_its_group_up_once_no_pod_is_left() -> None:
     assert upkeep(a_group(minMember=2), "Job", a_job(ALL, parallelism=2, suspend=True)) == "remove"
+
+
+def test_a_suspended_job_keeps_its_group_if_pods_have_succeeded() -> None:
+    """Resumed, it makes no pods in their place, and a new group would wait for these for ever."""
+    job = a_job(ALL, parallelism=2, suspend=True)
+    some = msgspec.structs.replace(job, status=WorkloadStatus(succeeded=1))
+    assert upkeep(a_group(minMember=2), "Job", some) is None

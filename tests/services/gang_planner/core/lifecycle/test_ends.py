@@ -11,6 +11,7 @@ from typing_extensions import override
 from services.gang_planner.core.cycle import Step
 from services.gang_planner.core.planner import Planner
 from shared.contracts import annotations
+from shared.contracts.cluster import Gone, PodGroupChanges
 from shared.contracts.decisions import GangDecision, NoteOpened
 from shared.contracts.pending_reasons import PendingReason
 from shared.model.objects import Node, Owner, Pod, PodGroup, SubGroup
@@ -19,6 +20,9 @@ from tests.services.gang_planner.core.logged_scene import LoggedScene
 from tests.services.gang_planner.core.scene import amounts, make_group, make_node, make_pods
 
 JOB: Final = Owner(api_version="batch/v1", kind="Job", name="a", uid="job-a")
+VOLCANO_JOB: Final = Owner(
+    api_version="batch.volcano.sh/v1alpha1", kind="Job", name="a", uid="volcano-a"
+)
 OTHER_JOB: Final = Owner(api_version="batch/v1", kind="Job", name="b", uid="job-b")
 GRACE: Final = ((annotations.DEGRADED_GRACE_SECONDS, "5"),)
 
@@ -286,6 +290,81 @@ def test_a_pod_that_is_made_to_end_has_not_succeeded_for_its_gang(how: str) -> N
     assert scene.verdict("a").phase == "Unknown"
 
 
+def test_a_succeeded_pod_that_is_evicted_has_succeeded() -> None:
+    """As a drain of its node does."""
+    scene = cluster()
+    pods = three_of_a_job(scene)
+    end(scene, pods[0])
+    scene.change(pods[0].uid, disrupted=True)
+    scene.change(pods[0].uid, deleting=True)
+    clean(scene, pods[0])
+    scene.until_quiet(within_ms=60_000)
+    assert (scene.verdict("a").phase, scene.verdict("a").succeeded) == ("Running", 1)
+    assert releases(scene) == []
+
+
+def test_a_succeeded_member_and_its_successor_in_one_record_count_once() -> None:
+    scene = cluster()
+    pods = running(scene, make_group("a", 3, settings=GRACE), make_pods("a", 3, FULL))
+    end(scene, pods[0])
+    scene.replace_together(gone=pods[:1], made=[msgspec.structs.replace(pods[0], uid="again")])
+    scene.until_quiet()
+    assert scene.verdict("a").succeeded == 0
+
+
+@pytest.mark.parametrize("suffix", ["", "-again"], ids=["the same names", "other names"])
+def test_pods_made_in_place_of_all_of_a_gang_in_one_record_are_placed_whole(suffix: str) -> None:
+    """One had succeeded, and none of the controller's next pods is its successor."""
+    scene = cluster(3)
+    pods = running(scene, make_group("a", 3), make_pods("a", 3, FULL))
+    end(scene, pods[0])
+    scene.put(make_node("n0", unschedulable=True, resource_version=2))
+    again = [
+        msgspec.structs.replace(pod, uid=f"{pod.uid}-again", name=f"{pod.name}{suffix}")
+        for pod in pods
+    ]
+    scene.replace_together(gone=pods, made=again)
+    scene.until_quiet(within_ms=61_000)
+    scene.carry_out()
+    assert scene.bound("a") == 0
+
+
+def test_a_group_that_replaces_an_ended_one_in_one_record_has_not_ended() -> None:
+    """After a gap in its watch, the watcher lists both changes at once."""
+    scene = cluster()
+    pods = running(scene, make_group("a", 2), make_pods("a", 2, FULL))
+    end(scene, *pods)
+    clean(scene, *pods)
+    record = PodGroupChanges(
+        epoch=scene.epoch,
+        at_ms=scene.watcher_ms,
+        changed=(make_group("a", 2, uid="group-a-2"),),
+        removed=(Gone(uid="group-a", resource_version=9),),
+    )
+    scene._apply(record)
+    scene.until_quiet()
+    assert scene.verdict("a").uid == "group-a-2"
+    assert (scene.verdict("a").phase, scene.verdict("a").succeeded) == ("Inqueue", 0)
+
+
+def test_a_planner_that_dies_before_its_verdict_on_a_replacement_is_read_forgets_nothing() -> None:
+    scene = cluster()
+    pods = three_of_a_job(scene)
+    end(scene, pods[0])
+    clean(scene, pods[0])
+    scene.until_quiet(within_ms=2_000)
+    read = dict(scene.verdicts)
+    scene.remove(scene.pods[pods[1].uid])
+    scene.put(msgspec.structs.replace(pods[1], uid="next", name="next"))
+    scene.step()
+    scene.verdicts = read
+    restart(scene)
+    scene.carry_out(phase="Running")
+    scene.until_quiet(within_ms=60_000)
+    assert (scene.verdict("a").phase, scene.verdict("a").succeeded) == ("Running", 1)
+    assert not scene.releases
+
+
 def test_members_that_are_lost_later_are_placed_again_beside_one_that_has_succeeded() -> None:
     """The Job makes two pods again, and the gang's minimum is three."""
     scene = cluster()
@@ -365,6 +444,42 @@ def test_roles_and_sub_gangs_keep_their_succeeded_members(death: Any) -> None:
     assert releases(scene) == []
 
 
+@DEATHS
+@pytest.mark.parametrize("owner", [JOB, VOLCANO_JOB], ids=["Kubernetes", "Volcano"])
+@pytest.mark.parametrize("minimum", [2, 3])
+def test_the_last_pod_of_a_job_does_not_wait_for_those_that_have_succeeded(
+    minimum: int, owner: Owner, death: Any
+) -> None:
+    """All pods are gone with their nodes, and the Job makes only one of them again."""
+    scene = cluster()
+    pods = running(scene, make_group("a", minimum), make_pods("a", 3, FULL, owner=owner))
+    end(scene, *pods[:2])
+    clean(scene, *pods)
+    death(scene)
+    again = scene.make_again(pods[2:])
+    scene.until_quiet(within_ms=5_000)
+    scene.carry_out(phase="Running")
+    scene.until_quiet()
+    assert scene.bound("a") == len(again)
+    end(scene, *again)
+    assert (scene.verdict("a").phase, scene.verdict("a").succeeded) == ("Completed", 3)
+
+
+@DEATHS
+def test_the_last_pods_of_a_job_that_are_fewer_than_run_at_once_are_placed(death: Any) -> None:
+    """Of three completions two run at once, and pods are cleaned up as soon as they succeed."""
+    scene = cluster()
+    pods = running(scene, make_group("a", 2), make_pods("a", 2, FULL, owner=JOB))
+    end(scene, *pods)
+    clean(scene, *pods)
+    death(scene)
+    scene.put(*make_pods("a", 1, FULL, role="last", owner=JOB))
+    scene.until_quiet(within_ms=5_000)
+    scene.carry_out(phase="Running")
+    scene.until_quiet()
+    assert scene.bound("a") == 1
+
+
 def test_a_standby_that_takes_over_while_a_new_run_starts_repairs_it() -> None:
     """The log says that the gang had started, but that was the run before."""
     scene = Followed([make_node(f"n{i}") for i in range(3)])
@@ -381,6 +496,26 @@ def test_a_standby_that_takes_over_while_a_new_run_starts_repairs_it() -> None:
     scene.let_standby_lead()
     scene.until_quiet(within_ms=2_000)
     assert ("opened", "QuorumNotPlaced") in scene.notes("repair")
+
+
+def test_a_standby_that_saw_the_next_run_begin_takes_nothing_from_an_older_verdict() -> None:
+    """The leader has died before it said that the last run is over."""
+    scene = Followed([make_node(f"n{i}") for i in range(3)])
+    pods = running(scene, make_group("a", 3), make_pods("a", 3, FULL))
+    end(scene, *pods[:2])
+    clean(scene, *pods[:2])
+    scene.until_quiet(within_ms=2_000)
+    assert scene.verdict("a").succeeded == 2
+    scene.remove(scene.pods[pods[2].uid])
+    scene.put(make_node("n0", unschedulable=True, resource_version=2))
+    scene.make_again(pods)
+    for verdict in scene.verdicts.values():
+        assert scene.standby is not None
+        scene.standby.apply_verdict(verdict)
+    scene.let_standby_lead()
+    scene.until_quiet(within_ms=61_000)
+    scene.carry_out()
+    assert scene.bound("a") == 0
 
 
 class Followed(LoggedScene):
