@@ -28,7 +28,7 @@ from shared.kube.errors import ApiError
 from shared.visible_objects import build_gang_fit
 from tutti.api.failures import Refusal, run
 from tutti.api.flags import files_flag, report_flag, scheduler_names_flag
-from tutti.api.manifests import read_opened
+from tutti.api.manifests import read_opened, title_of
 from tutti.api.output import print_report
 from tutti.client.asynchronous import AsyncClient
 from tutti.service_access import reached
@@ -61,7 +61,7 @@ class Rejected(Refusal):
 @report_flag
 def fits(
     *,
-    files: Sequence[IO[str]],
+    files: Sequence[IO[bytes]],
     namespace: str,
     services: ServiceBus,
     scheduler_names: tuple[str, ...],
@@ -111,12 +111,12 @@ def _displaced(found: Displacement) -> str:
 
 async def _fits(
     services: ServiceBus,
-    files: Sequence[IO[str]],
+    files: Sequence[IO[bytes]],
     namespace: str,
     scheduler_names: Sequence[str],
 ) -> Fit:
     """Ask whether the gangs of the manifests would fit."""
-    documents = [one for file in files for one in read_opened(file)]
+    documents = [one for file in files for one in read_opened(file, title_of(file))]
     try:
         objects = [one for _, one in flattened(documents)]
     except InvalidManifest as error:
