@@ -79,6 +79,8 @@ def explain_dialect(
     else:
         try:
             documents = [one for file in files for one in _documents(file)]
+            if not documents:
+                raise Refusal("there must be an object in the files")
         except Refusal as error:
             click.echo(f"tutti: {error}", err=True)
             sys.exit(2)
