@@ -28,7 +28,7 @@ from shared.kube.errors import (
 from shared.kube.quantities import QuantityError
 from shared.visible_objects import build_queues, ledger_of
 from tutti.api.access import open_client
-from tutti.api.failures import Refusal
+from tutti.api.failures import Refusal, explained
 from tutti.client.asynchronous import AsyncClient, check_served
 from tutti.client.errors import ApiNotServed
 from tutti.service_bus import LEDGER_S, NoStandby, NoTuttiUp, ServiceBus, read_ledger
@@ -79,7 +79,7 @@ async def reached(
     try:
         found = await services.find()
     except NoTuttiUp as error:
-        raise Refusal(f"{reason}; {error}") from None
+        raise Refusal(f"{explained(reason)}; {error}") from None
     async with services.connected(name, found) as bus:
         yield bus
 

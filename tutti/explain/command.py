@@ -10,7 +10,7 @@ from shared.dialects.manifests import InvalidManifest, flattened
 from shared.explanation.report import Report
 from shared.explanation.understanding import understand
 from tutti.api.access import Access, open_namespace
-from tutti.api.failures import Refusal, run
+from tutti.api.failures import Refusal, fail, run
 from tutti.api.flags import access_flags, report_flag, scheduler_names_flag
 from tutti.api.manifests import read_opened, title_of
 from tutti.api.output import print_report
@@ -79,11 +79,11 @@ def explain_dialect(
     else:
         try:
             documents = [one for file in files for one in _documents(file)]
-            if not documents:
-                raise Refusal("there must be an object in the files")
         except Refusal as error:
             click.echo(f"tutti: {error}", err=True)
             sys.exit(2)
+        if not documents:
+            fail("there must be an object in the files", 2)
         report = understand(
             documents, namespace=namespace or "default", scheduler_names=scheduler_names
         )
