@@ -152,15 +152,14 @@ def admit(
     """The object with the defaults of admission, and every error that would refuse its creation.
     `with_fields`: also those of its schema, which an object of a cluster has passed.
     """
-    errors = [*field_errors(one), *_name_errors(one)] if with_fields else []
-    if errors:
-        # As in the API server: the webhook gets no object that breaks its schema.
-        return one, errors[:_ERRORS_OF_OBJECT_MAX]
     subject = _subject(one, known)
-    if subject is None:
-        return one, []
-    patch = admission.apply_defaults(subject).patch
+    patch = admission.apply_defaults(subject).patch if subject is not None else ()
     made: JsonObject = jsonpatch.apply_patch(one, msgspec.to_builtins(patch)) if patch else one
+    # As in the API server: the schema is that of the object with its defaults, which make texts of
+    # fractions, and the rules are asked about no object that breaks it.
+    errors = [*field_errors(made), *_name_errors(one)] if with_fields else []
+    if errors:
+        return one, errors[:_ERRORS_OF_OBJECT_MAX]
     subject = _subject(made, known)
     if subject is None:
         return made, []

@@ -110,8 +110,6 @@ async def test_expired_credentials_are_the_reason_when_the_api_cannot_be_read(
     path = write_kubeconfig(
         tmp_path / "config", server="https://127.0.0.1:1", ca_pem=b"", credentials="a-token"
     )
-    with pytest.raises(
-        Refusal, match=r"does not know you: are the credentials .* valid"
-    ):
+    with pytest.raises(Refusal, match=r"does not know you: are the credentials .* valid"):
         async with reached(ServiceBus(kubeconfig=str(path)), "tutti-test", QUEUES):
             pass
