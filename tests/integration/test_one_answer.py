@@ -97,6 +97,7 @@ TABLE = {
         [{**job(), "apiVersion": "batch.volcano.sh/v1beta1"}], refused="apiVersion: Unsupported"
     ),
     "twice": Row([job(), job()], refused="document 2, Job train: metadata.name: Duplicate value"),
+    "a null is left out": Row([job(plugins=None, queue=None)], fits=(True,)),
     "an amount of a fraction": Row([job(cpu=0.5)], fits=(True,)),
     "unserved": Row(
         [job(schedulerName="volcanoo")], refused="not served by Tutti", admission_refuses=False
