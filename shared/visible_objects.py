@@ -2,11 +2,18 @@
 them, and commands that ask the planner over NATS print them.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
-from shared.contracts.questions import FitAnswer, LedgerAmount, LedgerQueue, LedgerReservation
+from shared.contracts.questions import (
+    FitAnswer,
+    LedgerAmount,
+    LedgerAnswer,
+    LedgerQueue,
+    LedgerReservation,
+    LedgerTotal,
+)
 from shared.contracts.visibility import (
     API_VERSION,
     Displacement,
@@ -27,10 +34,19 @@ NODES_MAX: Final = 1_000
 _NAMES_MAX: Final = 10
 
 
-def build_queue(queue: LedgerQueue, visible: frozenset[str] | None, *, shared: bool) -> Queue:
-    """The object of a queue; gangs of `visible` namespaces are named (None: all). `shared`: as of
-    its ledger.
-    """
+def build_queues(ledger: LedgerAnswer, visible: frozenset[str] | None) -> list[Queue]:
+    """The objects of the ledger's queues; gangs of `visible` namespaces are named (None: all)."""
+    totals = {one.resource: one for one in ledger.totals}
+    return [_queue(one, visible, totals, shared=ledger.shared) for one in ledger.queues]
+
+
+def _queue(
+    queue: LedgerQueue,
+    visible: frozenset[str] | None,
+    totals: Mapping[str, LedgerTotal],
+    *,
+    shared: bool,
+) -> Queue:
     return Queue(
         api_version=API_VERSION,
         kind="Queue",
@@ -46,7 +62,7 @@ def build_queue(queue: LedgerQueue, visible: frozenset[str] | None, *, shared: b
             gangs=QueueGangs(
                 running=queue.running, waiting=queue.waiting, not_admitted=queue.outside
             ),
-            resources=tuple(_amounts(one) for one in queue.amounts),
+            resources=tuple(_amounts(one, totals.get(one.resource)) for one in queue.amounts),
             holders=visible_gangs(queue.holders, visible),
             message=queue.why,
             reservations=tuple(_reservation(one, visible) for one in queue.reservations),
@@ -67,7 +83,7 @@ def _reservation(one: LedgerReservation, visible: frozenset[str] | None) -> Queu
     )
 
 
-def _amounts(one: LedgerAmount) -> QueueAmounts:
+def _amounts(one: LedgerAmount, total: LedgerTotal | None) -> QueueAmounts:
     def text(amount: int | None) -> str:
         return "" if amount is None else format_quantity(one.resource, amount)
 
@@ -80,15 +96,36 @@ def _amounts(one: LedgerAmount) -> QueueAmounts:
         guarantee=text(one.guarantee),
         deserved=text(one.deserved),
         limit=text(one.ceiling),
+        cluster=text(total.total if total is not None else None),
+        usable=text(total.usable if total is not None else None),
     )
 
 
-def read_queue(queue: Queue) -> LedgerQueue:
-    """The planner's answer from which a queue's object was made, as far as the object has it.
+def ledger_of(queues: Sequence[Queue]) -> LedgerAnswer:
+    """The planner's answer from which the objects of all queues were made, as far as they have it.
 
     Raises:
         QuantityError: An amount is no quantity.
     """
+    totals = {
+        one.resource: LedgerTotal(
+            resource=one.resource,
+            total=amount(one.resource, one.cluster),
+            usable=amount(one.resource, one.usable),
+        )
+        for queue in queues
+        for one in queue.status.resources
+        # An API service of an older version has neither.
+        if one.cluster and one.usable
+    }
+    return LedgerAnswer(
+        queues=tuple(map(_read_queue, queues)),
+        shared=all(one.status.shared for one in queues),
+        totals=tuple(totals[name] for name in sorted(totals)),
+    )
+
+
+def _read_queue(queue: Queue) -> LedgerQueue:
     status = queue.status
     return LedgerQueue(
         name=queue.metadata.name,

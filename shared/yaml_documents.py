@@ -4,11 +4,14 @@ A short text can stand for a large document (aliases), and can be nested so deep
 C overflows its stack. So its events are checked, in one pass without recursion, before any of them
 becomes an object. The rules are about what the text would be without aliases, because every reader
 walks over that.
+
+What is read can be sent as JSON, and is what kubectl reads of the same text: keys are texts, and so
+are dates, clock times, infinity and NaN.
 """
 
 import re
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import yaml
 
@@ -21,14 +24,52 @@ ALIASED_NODES_MAX: Final = 100_000
 ALIASED_CHARACTERS_MAX: Final = 4 * 1024 * 1024
 #: More than the manifests of a large cluster. A file beyond it is no manifest.
 TEXT_CHARACTERS_MAX: Final = 64 * 1024 * 1024
-#: Numbers to the base 60 are computed digit by digit, in the square of their length.
+#: Numbers to the base 60 (`!!int 1:30`) are computed digit by digit, in the square of their length.
 _NUMBER_CHARACTERS_MAX: Final = 256
 
 # The loader in C needs a tenth of the time; PyYAML may have been built without it.
-_LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_BASE: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _PREFIX: Final = "tag:yaml.org,2002:"
 _NUMBER_TAGS: Final = frozenset({f"{_PREFIX}int", f"{_PREFIX}float"})
-_BASE_60: Final = re.compile(r"[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?")
+#: Tags that PyYAML gives texts without quotes, and kubectl does not.
+_LEFT_OUT: Final = frozenset({f"{_PREFIX}timestamp", f"{_PREFIX}value"})
+#: As PyYAML's, without those to the base 60, infinity and NaN.
+_NUMBERS: Final = {
+    f"{_PREFIX}int": re.compile(
+        r"[-+]?(?:0b[01_]+|0x[0-9a-fA-F_]+|0[0-7_]*|[1-9][0-9_]*)\Z", re.ASCII
+    ),
+    f"{_PREFIX}float": re.compile(
+        r"[-+]?(?:[0-9][0-9_]*\.[0-9_]*|\.[0-9][0-9_]*)(?:[eE][-+][0-9]+)?\Z", re.ASCII
+    ),
+}
+
+
+class _Loader(_BASE):  # type: ignore[misc,valid-type]  # chosen when the module is imported
+    """Constructs values that JSON has."""
+
+    yaml_implicit_resolvers: ClassVar = {
+        first: [(tag, _NUMBERS.get(tag, pattern)) for tag, pattern in found if tag not in _LEFT_OUT]
+        for first, found in _BASE.yaml_implicit_resolvers.items()
+    }
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[str, Any]:
+        """The mapping with texts as keys."""
+        found: dict[Any, Any] = super().construct_mapping(node, deep)
+        return {_key(key, node): value for key, value in found.items()}
+
+
+def _key(key: object, node: yaml.MappingNode) -> str:
+    match key:
+        case str():
+            return key
+        case bool():
+            return str(key).lower()
+        case int() | float():
+            return str(key)
+        case _:
+            raise yaml.constructor.ConstructorError(
+                problem=f"a key must be text, and is {key!r:.20}", problem_mark=node.start_mark
+            )
 
 
 class InvalidYaml(ValueError):
@@ -39,7 +80,7 @@ def read_documents(text: str | bytes) -> list[Any]:
     """All documents of a text; an empty one is None. Raises InvalidYaml."""
     try:
         _check(text)
-        return list(yaml.load_all(text, Loader=_LOADER))
+        return list(yaml.load_all(text, Loader=_Loader))
     except InvalidYaml:
         raise
     except yaml.YAMLError as error:
@@ -85,7 +126,7 @@ def _check(text: str | bytes) -> None:
 
 
 def _events(text: str | bytes) -> Iterator[yaml.Event]:
-    events: Iterator[yaml.Event] = yaml.parse(text, Loader=_LOADER)
+    events: Iterator[yaml.Event] = yaml.parse(text, Loader=_Loader)
     return events
 
 
@@ -140,8 +181,7 @@ class _Sizes:
 def _check_number(event: yaml.ScalarEvent) -> None:
     if len(event.value) <= _NUMBER_CHARACTERS_MAX:
         return
-    plain = not event.style and event.implicit[0]
-    if event.tag in _NUMBER_TAGS or (plain and _BASE_60.fullmatch(event.value)):
+    if event.tag in _NUMBER_TAGS:
         raise _broken(event, f"a number must have at most {_NUMBER_CHARACTERS_MAX} characters")
 
 

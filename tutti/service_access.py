@@ -4,7 +4,7 @@ The API needs a kubeconfig only. NATS is for operators: flags choose it, and it 
 `tutti up` on this machine that serves no API.
 """
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Final, TypeAlias
 
@@ -26,9 +26,9 @@ from shared.kube.errors import (
     Unauthorized,
 )
 from shared.kube.quantities import QuantityError
-from shared.visible_objects import build_queue, read_queue
+from shared.visible_objects import build_queues, ledger_of
 from tutti.api.access import open_client
-from tutti.api.failures import Refusal
+from tutti.api.failures import Refusal, explained
 from tutti.client.asynchronous import AsyncClient, check_served
 from tutti.client.errors import ApiNotServed
 from tutti.service_bus import LEDGER_S, NoStandby, NoTuttiUp, ServiceBus, read_ledger
@@ -42,7 +42,7 @@ _REPORT: Final = 1
 
 
 class QueueReport(msgspec.Struct, frozen=True, kw_only=True):
-    """All queues, as the API has them, and as the planner answers (without what the API lacks)."""
+    """All queues, as the API has them, and as the planner answers."""
 
     queues: tuple[Queue, ...]
     ledger: LedgerAnswer
@@ -79,7 +79,7 @@ async def reached(
     try:
         found = await services.find()
     except NoTuttiUp as error:
-        raise Refusal(f"{reason}; {error}") from None
+        raise Refusal(f"{explained(reason)}; {error}") from None
     async with services.connected(name, found) as bus:
         yield bus
 
@@ -102,20 +102,14 @@ async def read_queues(way: Reached, *, timeout_s: float = LEDGER_S) -> QueueRepo
     """All queues. Raises KubeError; BusError and NoStandby over NATS, after `timeout_s`."""
     if isinstance(way, AsyncClient):
         queues = await way.queues()
-        return QueueReport(queues=tuple(queues), ledger=_ledger_of(queues))
+        try:
+            return QueueReport(queues=tuple(queues), ledger=ledger_of(queues))
+        except QuantityError as error:
+            raise MalformedAnswer(f"queues: {error}") from None
     ledger = await read_ledger(way, timeout_s=timeout_s)
-    made = tuple(build_queue(one, None, shared=ledger.shared) for one in ledger.queues)
-    return QueueReport(queues=made, ledger=ledger)
+    return QueueReport(queues=tuple(build_queues(ledger, None)), ledger=ledger)
 
 
 def is_passing(error: Exception) -> bool:
     """Whether the next round of a command that repeats itself may succeed: no planner answers."""
     return isinstance(error, NoStandby) or (isinstance(error, ApiError) and error.status == 503)
-
-
-def _ledger_of(queues: Sequence[Queue]) -> LedgerAnswer:
-    try:
-        read = tuple(map(read_queue, queues))
-    except QuantityError as error:
-        raise MalformedAnswer(f"queues: {error}") from None
-    return LedgerAnswer(queues=read, shared=all(one.status.shared for one in queues))

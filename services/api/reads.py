@@ -3,7 +3,7 @@ may see.
 """
 
 import hashlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Final, TypeAlias
 
 import msgspec
@@ -36,10 +36,10 @@ from services.api.instance_questions import InstanceQuestions
 from services.api.planner_questions import PlannerQuestions
 from services.api.resources import Item, Page
 from services.api.state import ApiState
-from shared.contracts.questions import FragmentationAnswer, LedgerAnswer, LedgerQueue
+from shared.contracts.questions import FragmentationAnswer, LedgerAnswer
 from shared.contracts.visibility import Decision, Instance, Node, ObjectMeta, PodShape, Queue
 from shared.model import objects as model
-from shared.visible_objects import build_queue
+from shared.visible_objects import build_queues
 
 _encode: Final = msgspec.json.Encoder().encode
 
@@ -68,21 +68,16 @@ class QueueResource:
 
     async def _built(self, user: User, ledger: LedgerAnswer, name: str = "") -> Sequence[Queue]:
         """The objects of all queues, or of the one with this name, that the user may see."""
-        chosen = [one for one in ledger.queues if name in {"", one.name}]
+        chosen = tuple(one for one in ledger.queues if name in {"", one.name})
         gangs = {gang for one in chosen for gang in one.holders}
         gangs |= {kept.gang for one in chosen for kept in one.reservations}
         sight = await self._authorizer.sight(user, {gang.partition("/")[0] for gang in gangs})
+        shown = msgspec.structs.replace(ledger, queues=chosen)
+        visible: frozenset[str] | None = None
         if not sight.sees_all:
-            shown = public_queues(msgspec.structs.replace(ledger, queues=tuple(chosen)))
-            return _sorted_queues(shown, sight.namespaces, ledger)
-        return _sorted_queues(chosen, None, ledger)
-
-
-def _sorted_queues(
-    queues: Iterable[LedgerQueue], visible: frozenset[str] | None, ledger: LedgerAnswer
-) -> list[Queue]:
-    built = (build_queue(one, visible, shared=ledger.shared) for one in queues)
-    return sorted(built, key=_place)
+            shown = msgspec.structs.replace(shown, queues=public_queues(shown))
+            visible = sight.namespaces
+        return sorted(build_queues(shown, visible), key=_place)
 
 
 class NodeResource:

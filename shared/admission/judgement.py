@@ -13,7 +13,9 @@ import jsonpatch
 import msgspec
 
 from shared.admission import admission
+from shared.admission.field_errors import invalid
 from shared.admission.kinds import RULES
+from shared.admission.names import SUBDOMAIN_MAX, subdomain
 from shared.admission.parts import as_object, is_list, is_object, text_at
 from shared.admission.queue_tree import QueueTree
 from shared.admission.review import AdmissionRequest, GroupVersionResource
@@ -132,9 +134,9 @@ def questions(
         )
         errors: list[str] = []
         admitted: list[tuple[str, JsonObject]] = []
-        for where, one in placed:
+        for (where, one), twice in zip(placed, repeated(placed), strict=True):
             made, found = admit(one, known)
-            errors += (f"{where}: {error}" for error in (*found, *unserved(one, names)))
+            errors += (f"{where}: {error}" for error in (*found, *twice, *unserved(one, names)))
             admitted.append((where, made))
         if errors:
             raise Refused(errors)
@@ -150,20 +152,43 @@ def admit(
     """The object with the defaults of admission, and every error that would refuse its creation.
     `with_fields`: also those of its schema, which an object of a cluster has passed.
     """
-    errors = list(field_errors(one)) if with_fields else []
-    if errors:
-        # As in the API server: the webhook gets no object that breaks its schema.
-        return one, errors[:_ERRORS_OF_OBJECT_MAX]
     subject = _subject(one, known)
-    if subject is None:
-        return one, []
-    patch = admission.apply_defaults(subject).patch
+    patch = admission.apply_defaults(subject).patch if subject is not None else ()
     made: JsonObject = jsonpatch.apply_patch(one, msgspec.to_builtins(patch)) if patch else one
+    # As in the API server: the schema is that of the object with its defaults, which make texts of
+    # fractions, and the rules are asked about no object that breaks it.
+    errors = [*field_errors(made), *_name_errors(one)] if with_fields else []
+    if errors:
+        return one, errors[:_ERRORS_OF_OBJECT_MAX]
     subject = _subject(made, known)
     if subject is None:
         return made, []
     refused = admission.validate(subject).errors
     return made, [error.text for error in refused[:_ERRORS_OF_OBJECT_MAX]]
+
+
+def repeated(placed: Iterable[tuple[str, JsonObject]]) -> Iterator[tuple[str, ...]]:
+    """Of each object, the error that an earlier one is the same: () for most."""
+    first: dict[tuple[str, ...], str] = {}
+    for where, one in placed:
+        group = text_at(one, "apiVersion").rpartition("/")[0]
+        name = text_at(one, "metadata", "name")
+        key = (group, text_at(one, "kind"), text_at(one, "metadata", "namespace"), name)
+        same = first.setdefault(key, where) if name else where
+        error = f'metadata.name: Duplicate value: "{name[:63]}": {same} has it'
+        yield () if same is where else (error,)
+
+
+def _name_errors(one: JsonObject) -> Iterator[str]:
+    name, stem = text_at(one, "metadata", "name"), text_at(one, "metadata", "generateName")
+    if not name and not stem:
+        yield "metadata.name: Required value: name or generateName is required"
+    elif _resource_of(one) is not None:
+        # Other kinds have other rules: names of ClusterRoles contain colons.
+        path = "metadata.name" if name else "metadata.generateName"
+        objection = subdomain(name or f"{stem[: SUBDOMAIN_MAX - 5]}xxxxx")
+        if objection:
+            yield invalid(path, name or stem, objection).text
 
 
 def unserved(one: JsonObject, scheduler_names: Sequence[str]) -> Iterator[str]:

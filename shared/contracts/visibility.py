@@ -188,6 +188,10 @@ class QueueAmounts(_Api, frozen=True, kw_only=True):
     deserved: str = ""
     #: The most that it may use; "": no limit.
     limit: str = ""
+    #: Of the whole cluster: what its nodes have, and how much of that gangs can use, of any queue;
+    #: "": not known.
+    cluster: str = ""
+    usable: str = ""
 
 
 class QueueGangs(_Api, frozen=True, kw_only=True):

@@ -10,7 +10,8 @@ from typing import Any, Final, cast
 
 import msgspec
 
-from shared.admission.judgement import admit, in_namespace
+from shared.admission.judgement import admit, in_namespace, repeated
+from shared.admission.parts import as_list, text_at
 from shared.admission.rules import ReferenceObjects
 from shared.contracts.annotations import GANG, GROUP_NAME
 from shared.dialects.discovery import dialects, dialects_watched_for_pods
@@ -75,6 +76,11 @@ def understand(
     labels = _labels_of_namespaces([*namespaces, *(one for _, one in objects)])
     reader = _Reader(namespace, scheduler_names, labels, stored=stored)
     read = [(place, reader.read(one)) for place, one in objects]
+    if not stored:
+        named = [(place, in_namespace(one, namespace)) for place, one in objects]
+        for (_, found), twice in zip(read, repeated(named), strict=True):
+            for error in twice:
+                found.lacks(error)
     reports = tuple(found.report(place, reader.gangs) for place, found in read)
     return Report(objects=reports, gangs=reader.gangs.reports())
 
@@ -214,9 +220,7 @@ class _Reader:
     def _is_asked(self, found: _Object) -> bool:
         """Whether the namespace asks for a gang of the object's pods, and the object allows it."""
         labels = self._labels_of_namespaces.get(found.namespace, {})
-        jobs: list[JsonObject] = (
-            (found.spec.get("replicatedJobs") or []) if found.kind == "JobSet" else []
-        )
+        jobs = as_list(found.spec.get("replicatedJobs")) if found.kind == "JobSet" else []
         above_pods = [found.metadata, *(_member(job, "template", "metadata") for job in jobs)]
         stated = any(GANG in _member(one, "annotations") for one in above_pods)
         return labels.get(GANG) == ALL and not stated
@@ -335,7 +339,8 @@ class _Reader:
             if task.depends_on is not None:
                 names = ", ".join(task.depends_on.name)
                 found.notes(f"{part.role} waits for {names}; until then it is left out")
-            self._add(found, part, scheduler, group)
+            own = text_at(part.template, "spec", "schedulerName")
+            self._add(found, part, own or scheduler, group)
 
     def _group(self, found: _Object, declared_by: str) -> PodGroup:
         """The group that the controller of a workload creates.

@@ -22,31 +22,57 @@ _BUILT_IN: Final = {
 }
 _TEXT: Final = {"type": "string"}
 _TEXTS: Final = {"type": "object", "additionalProperties": _TEXT}
-#: What is read of any object's metadata.
+_ANYTHING: Final[Schema] = {"x-kubernetes-preserve-unknown-fields": True}
+#: Of any object. The types of fields that the API server sets are not checked.
 _METADATA: Final[Schema] = {
     "type": "object",
     "properties": {
         **dict.fromkeys(("name", "generateName", "namespace"), _TEXT),
         **dict.fromkeys(("labels", "annotations"), _TEXTS),
+        "finalizers": {"type": "array", "items": _TEXT},
+        **dict.fromkeys(
+            (
+                *("uid", "resourceVersion", "generation", "selfLink", "creationTimestamp"),
+                *("deletionTimestamp", "deletionGracePeriodSeconds", "managedFields"),
+                "ownerReferences",
+            ),
+            _ANYTHING,
+        ),
     },
-    "x-kubernetes-preserve-unknown-fields": True,
 }
 _POD_TEMPLATE: Final = "PodTemplateSpec"
 _POD_KINDS: Final = frozenset({("", "Pod")})
 
 
 def field_errors(one: dict[str, Any]) -> Iterator[str]:
-    """Unknown fields, values of a wrong type and missing required fields, each with its path. None
-    for kinds whose schemas are not known here: those of operators.
+    """Unknown fields and versions, values of a wrong type and missing required fields, each with
+    its path. Only those of the metadata for kinds whose schemas are not known here: those of
+    operators.
     """
     yield from _of_value(_METADATA, one.get("metadata"), "metadata", is_built_in=True)
-    group, _, version = str(one.get("apiVersion", "")).rpartition("/")
+    api_version = one.get("apiVersion")
+    group, _, version = str(api_version or "").rpartition("/")
     key = group, str(one.get("kind", ""))
+    known = _versions(*key)
+    if not api_version:
+        yield "apiVersion: Required value"
+    elif known and version not in known:
+        versions = (f"{group}/{each}".removeprefix("/") for each in known)
+        served = ", ".join(f'"{each}"' for each in versions)
+        yield f"apiVersion: Unsupported value: {_shown(api_version)}: supported values: {served}"
     own = _own_schema(*key, version)
     schema = own or _built_in_schema(*key)
     if schema is not None:
         fields = {field: value for field, value in one.items() if field not in _ROOT_FIELDS}
         yield from _of_object(schema, fields, "", is_built_in=own is None)
+
+
+@cache
+def _versions(group: str, kind: str) -> tuple[str, ...]:
+    """Of a kind whose schema is known; () for another one."""
+    if (group, kind) in _BUILT_IN or (group, kind) in _POD_KINDS:
+        return ("v1",)
+    return tuple(one.version for one in CATALOGUE if (one.group, one.kind) == (group, kind))
 
 
 @cache

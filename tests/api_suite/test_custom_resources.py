@@ -68,6 +68,13 @@ async def test_defaults_are_filled_in_and_unknown_fields_dropped(api: Client, th
     assert answer.body["metadata"]["generation"] == 1
 
 
+async def test_nulls_are_left_out(api: Client, things: str) -> None:
+    body = thing(color=None, names=None, items=[{"a": None}], amount=None)
+    answer = await api.call("POST", things, body)
+    assert answer.status == 201, answer.body
+    assert answer.body["spec"] == {"size": 1, "color": "red", "items": [{}]}
+
+
 async def test_strict_validation_refuses_unknown_fields(api: Client, things: str) -> None:
     refused = await api.call("POST", things, thing(other=1), fieldValidation="Strict")
     assert (refused.status, refused.reason) == (400, "BadRequest")

@@ -48,7 +48,7 @@ class Row(NamedTuple):
     admission_refuses: bool = True
 
 
-def job(name: str = "train", *, cpu: str = "1", replicas: Any = 2, **spec: Any) -> Object:
+def job(name: str = "train", *, cpu: Any = "1", replicas: Any = 2, **spec: Any) -> Object:
     container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}}
     task = {"name": "w", "replicas": replicas, "template": {"spec": {"containers": [container]}}}
     fields = {"schedulerName": "volcano", "minAvailable": 2, "tasks": [task], **spec}
@@ -87,6 +87,18 @@ TABLE = {
     "unknown queue": Row([job(queue="nowhere")], refused="nowhere"),
     "unknown field": Row([job(minAvailableX=2)], refused='unknown field "spec.minAvailableX"'),
     "words for a number": Row([job(replicas="three")], refused="spec.tasks[0].replicas"),
+    "a misspelt field of the metadata": Row(
+        [{**job(), "metadata": {"name": "train", "lables": {"a": "b"}}}],
+        refused='unknown field "metadata.lables"',
+    ),
+    "no name": Row([{**job(), "metadata": {}}], refused="metadata.name: Required value"),
+    "a name that is none": Row([job("Train_1")], refused='metadata.name: Invalid value: "Train_1"'),
+    "a version that is not served": Row(
+        [{**job(), "apiVersion": "batch.volcano.sh/v1beta1"}], refused="apiVersion: Unsupported"
+    ),
+    "twice": Row([job(), job()], refused="document 2, Job train: metadata.name: Duplicate value"),
+    "a null is left out": Row([job(plugins=None, queue=None)], fits=(True,)),
+    "an amount of a fraction": Row([job(cpu=0.5)], fits=(True,)),
     "unserved": Row(
         [job(schedulerName="volcanoo")], refused="not served by Tutti", admission_refuses=False
     ),

@@ -1,6 +1,7 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import click
 import pytest
@@ -67,3 +68,16 @@ def test_wrong_flags_of_up_are_refused_by_name(arguments: list[str], words: str)
     assert done.exit_code == 2
     assert words in done.output
     assert arguments[0] in done.output
+
+
+def test_an_output_that_cannot_be_written_is_reported_in_a_line() -> None:
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "tutti.cli", "completion", "bash"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 2
+    assert done.stderr.splitlines() == ["tutti: [Errno 28] No space left on device"]

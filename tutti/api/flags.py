@@ -226,7 +226,7 @@ def files_flag(help_: str) -> Flag:
         "files",
         multiple=True,
         required=True,
-        type=click.File(),
+        type=click.File("rb"),
         help=help_,
     )
 

@@ -45,23 +45,39 @@ def read(files: Sequence[str], resource: Resource) -> list[Object]:
 
 
 def _documents(file: str) -> list[Any]:
+    if file == STANDARD_INPUT:
+        return _without_empty(read_opened(sys.stdin.buffer, file))
     try:
-        content = sys.stdin.read() if file == STANDARD_INPUT else Path(file).read_text("utf-8")
-    except (OSError, UnicodeError) as error:
+        with Path(file).open("rb") as opened:
+            return _without_empty(read_opened(opened, file))
+    except OSError as error:
         raise Refusal(f"{file}: cannot be read: {error}") from None
-    return [document for document in parse(content, file) if document is not None]
 
 
-def read_opened(file: IO[str]) -> list[Any]:
-    """All documents of an opened file. Raises Refusal, which names it."""
+def _without_empty(documents: Sequence[Any]) -> list[Any]:
+    return [each for each in documents if each is not None]
+
+
+def title_of(file: IO[bytes]) -> str:
+    """Its name in messages."""
+    return str(getattr(file, "name", "<stdin>"))
+
+
+def read_opened(file: IO[bytes], title: str) -> list[Any]:
+    """All documents of an opened file. In bytes: YAML says itself in which encoding of Unicode it
+    is. Raises Refusal, which has the title.
+    """
+    from shared.yaml_documents import TEXT_CHARACTERS_MAX
+
     try:
-        content = file.read()
-    except (OSError, UnicodeError) as error:
-        raise Refusal(f"{file.name}: cannot be read: {error}") from None
-    return parse(content, file.name)
+        # One more than it may have, of a file that may not end.
+        content = file.read(TEXT_CHARACTERS_MAX + 1)
+    except OSError as error:
+        raise Refusal(f"{title}: cannot be read: {error}") from None
+    return parse(content, title)
 
 
-def parse(text: str, title: str) -> list[Any]:
+def parse(text: str | bytes, title: str) -> list[Any]:
     """All documents of a text; an empty one is None. Raises Refusal, which has the title."""
     from shared.yaml_documents import InvalidYaml, read_documents
 

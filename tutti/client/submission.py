@@ -60,8 +60,8 @@ def read_manifests(manifests: Manifests) -> list[dict[str, Any]]:
         case PathLike():
             path = Path(manifests)
             try:
-                documents = parse(path.read_text("utf-8"), str(path))
-            except (OSError, UnicodeError) as error:
+                documents = parse(path.read_bytes(), str(path))
+            except OSError as error:
                 raise Refusal(f"{path}: cannot be read: {error}") from None
         case Mapping():
             documents = [dict(manifests)]

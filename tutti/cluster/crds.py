@@ -127,7 +127,9 @@ class _Fitting:
         self.errors.extend(required(prefix + key) for key in absent)
         for key in list(value):
             inner = properties.get(key, extra if isinstance(extra, dict) else None)
-            if inner is not None:
+            if inner and value[key] is None and not inner.get("nullable"):
+                del value[key]
+            elif inner is not None:
                 self.visit(inner, value[key], prefix + key)
             elif not keeps_all and key not in embedded:
                 del value[key]

@@ -11,6 +11,7 @@ import msgspec
 from aiohttp import web
 from msgspec.structs import replace
 
+from tutti.cluster import openapi
 from tutti.cluster.admission import Call
 from tutti.cluster.aggregation import Aggregator
 from tutti.cluster.api import Api
@@ -45,9 +46,6 @@ _JSON_TYPES = ("", "application/json", "application/octet-stream")
 _ON_OBJECT = {"GET": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 _ON_COLLECTION = {"GET": "list", "POST": "create", "DELETE": "deletecollection"}
 _ON_ACTION = {"POST": "create"}
-_V2 = "/openapi/v2"
-_V3 = "/openapi/v3"
-_DOCUMENTS = (_V2, _V3)
 _LOG = "log"
 #: The log of every container.
 _NO_LOG = "This node is simulated: no program runs in the pod, so there is nothing in its log.\n"
@@ -89,18 +87,16 @@ class Server:
         path = request.path
         if path in ("/healthz", "/readyz", "/livez"):
             return web.Response(text="ok")
-        if path in _DOCUMENTS:
-            return self._openapi(path)
         if path == "/tutti/misbehave":
             if request.method == "POST":
                 self.faults.apply(await request.read())
             return _json({"done": self.faults.done})
-        registration = self._aggregator.registered(path.removeprefix(_V3))
+        registration = self._aggregator.registered(path.removeprefix(openapi.V3))
         if registration is not None:
             return await self._aggregator.forward(registration, request)
-        document = _discovery(path, self._api.registry, self._aggregator.groups())
-        if document is not None:
-            return _json(document)
+        described = self._described(path)
+        if described is not None:
+            return described
         verb, call = _call_of(request, self._api.registry)
         rule = self.faults.rule_for(verb, call)
         if rule is None:
@@ -113,12 +109,16 @@ class Server:
             raise rule.error(call)
         return answer
 
-    def _openapi(self, path: str) -> web.Response:
-        """Of other servers' groups only: kubectl then leaves validation to this server."""
-        if path == _V2:
+    def _described(self, path: str) -> web.Response | None:
+        """The document of OpenAPI or of discovery at a path; None for another path."""
+        registry, aggregated = self._api.registry, self._aggregator.groups()
+        if path == openapi.V2:
             # Empty, in protobuf.
             return web.Response(body=b"", content_type="application/octet-stream")
-        return _json({"paths": dict(map(_document_of, self._aggregator.groups()))})
+        if path == openapi.V3:
+            return _json(openapi.listing(registry, aggregated))
+        document = openapi.document(path, registry) or _discovery(path, registry, aggregated)
+        return None if document is None else _json(document)
 
     async def _do(self, verb: str, call: Call, request: web.Request) -> web.StreamResponse:
         api = self._api
@@ -273,12 +273,6 @@ def _discovery(path: str, registry: Registry, aggregated: Iterable[tuple[str, st
             return _resource_list(group, version, registry)
         case _:
             return None
-
-
-def _document_of(group_version: tuple[str, str]) -> tuple[str, Obj]:
-    """Where the OpenAPI document of a group and version is."""
-    path = "apis/{}/{}".format(*group_version)
-    return path, {"serverRelativeURL": f"{_V3}/{path}"}
 
 
 def _groups(registry: Registry, aggregated: Iterable[tuple[str, str]]) -> list[Obj]:

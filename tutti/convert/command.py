@@ -7,8 +7,9 @@ from typing import IO
 import click
 
 from shared.kube.decoding import without_nulls
-from shared.yaml_documents import read_document, read_documents
+from shared.yaml_documents import TEXT_CHARACTERS_MAX, read_document, read_documents
 from tutti.api.flags import files_flag
+from tutti.api.manifests import title_of
 from tutti.api.output import as_yaml
 from tutti.convert import kai, kueue, yunikorn
 from tutti.convert.queue_tree import Conversion, Json, settle
@@ -30,7 +31,7 @@ def convert() -> None:
     metavar="NAME",
     help="Resource that KAI's gpu amounts are of.",
 )
-def queues(files: Sequence[IO[str]], gpu_resource: str) -> None:
+def queues(files: Sequence[IO[bytes]], gpu_resource: str) -> None:
     """Convert queues or quotas to a tree of Volcano Queues: Kueue's ClusterQueues, LocalQueues and
     Cohorts, KAI's Queues (scheduling.run.ai), YuniKorn's queues.yaml or its ConfigMap.
 
@@ -90,19 +91,19 @@ def _losses(conversion: Conversion) -> list[str]:
     return [*conversion.losses, *of_queues]
 
 
-def _documents(file: IO[str]) -> list[Json]:
+def _documents(file: IO[bytes]) -> list[Json]:
     """The objects of a file, lists expanded."""
     found: list[Json] = []
-    for one in read_documents(file.read()):
+    for one in read_documents(file.read(TEXT_CHARACTERS_MAX + 1)):
         if one is None:
             continue
         if not isinstance(one, dict):
-            raise ValueError(f"{file.name}: must consist of objects")  # noqa: TRY004 (bad input)
+            raise ValueError(f"{title_of(file)}: must consist of objects")  # noqa: TRY004 (bad input)
         items = one.get("items") if str(one.get("kind", "")).endswith("List") else None
         if not isinstance(items, list):
             items = [one]
         if not all(isinstance(item, dict) for item in items):
-            raise ValueError(f"{file.name}: items: must be objects")
+            raise ValueError(f"{title_of(file)}: items: must be objects")
         found += map(without_nulls, items)
     return found
 

@@ -10,9 +10,9 @@ from shared.dialects.manifests import InvalidManifest, flattened
 from shared.explanation.report import Report
 from shared.explanation.understanding import understand
 from tutti.api.access import Access, open_namespace
-from tutti.api.failures import Refusal, run
+from tutti.api.failures import Refusal, fail, run
 from tutti.api.flags import access_flags, report_flag, scheduler_names_flag
-from tutti.api.manifests import read_opened
+from tutti.api.manifests import read_opened, title_of
 from tutti.api.output import print_report
 from tutti.explain.live_objects import (
     read_groups,
@@ -38,7 +38,7 @@ from tutti.why.kinds import read_reference
     "-f",
     "files",
     multiple=True,
-    type=click.File(),
+    type=click.File("rb"),
     help="Manifest file; - for standard input; repeatable.",
 )
 @click.option(
@@ -54,7 +54,7 @@ from tutti.why.kinds import read_reference
 def explain_dialect(
     *,
     references: tuple[str, ...],
-    files: Sequence[IO[str]],
+    files: Sequence[IO[bytes]],
     namespace: str,
     access: Access,
     scheduler_names: tuple[str, ...],
@@ -82,6 +82,8 @@ def explain_dialect(
         except Refusal as error:
             click.echo(f"tutti: {error}", err=True)
             sys.exit(2)
+        if not documents:
+            fail("there must be an object in the files", 2)
         report = understand(
             documents, namespace=namespace or "default", scheduler_names=scheduler_names
         )
@@ -135,10 +137,11 @@ async def _live(
         return report()
 
 
-def _documents(file: IO[str]) -> Iterator[tuple[str, dict[str, Any]]]:
+def _documents(file: IO[bytes]) -> Iterator[tuple[str, dict[str, Any]]]:
     """The objects of a file, with their places in it. Raises Refusal."""
+    title = title_of(file)
     try:
-        for where, one in flattened(read_opened(file)):
-            yield f"{file.name}, {where.partition(',')[0]}", one
+        for where, one in flattened(read_opened(file, title)):
+            yield f"{title}, {where.partition(',')[0]}", one
     except InvalidManifest as error:
-        raise Refusal(f"{file.name}: {error}") from None
+        raise Refusal(f"{title}: {error}") from None

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Sequence
+from functools import cache
 from typing import IO, Any, Final, TypeAlias
 
 import click
@@ -9,6 +10,7 @@ from rich.console import Console
 from rich.text import Text
 
 from shared.admission.judgement import Refused, known_queues, questions
+from shared.admission.parts import text_at
 from shared.bus.connection import Bus
 from shared.bus.errors import MessageTooLarge
 from shared.contracts import codec, subjects
@@ -23,12 +25,14 @@ from shared.contracts.visibility import (
     ObjectMeta,
 )
 from shared.contracts.visibility_resources import QUEUES
+from shared.dialects.discovery import kinds
 from shared.dialects.manifests import InvalidManifest, flattened
-from shared.kube.errors import ApiError
+from shared.kube.credentials import load
+from shared.kube.errors import ApiError, CredentialsError
 from shared.visible_objects import build_gang_fit
 from tutti.api.failures import Refusal, run
-from tutti.api.flags import files_flag, report_flag, scheduler_names_flag
-from tutti.api.manifests import read_opened
+from tutti.api.flags import files_flag, namespace_flag, report_flag, scheduler_names_flag
+from tutti.api.manifests import read_opened, title_of
 from tutti.api.output import print_report
 from tutti.client.asynchronous import AsyncClient
 from tutti.service_access import reached
@@ -55,13 +59,13 @@ class Rejected(Refusal):
 
 @click.command()
 @files_flag("Manifest file; - for standard input; repeatable.")
-@click.option("--namespace", "-n", default="default", show_default=True, metavar="NAME")
+@namespace_flag()
 @scheduler_names_flag("Scheduler names that Tutti serves in this cluster; repeatable.")
 @service_options
 @report_flag
 def fits(
     *,
-    files: Sequence[IO[str]],
+    files: Sequence[IO[bytes]],
     namespace: str,
     services: ServiceBus,
     scheduler_names: tuple[str, ...],
@@ -111,20 +115,19 @@ def _displaced(found: Displacement) -> str:
 
 async def _fits(
     services: ServiceBus,
-    files: Sequence[IO[str]],
+    files: Sequence[IO[bytes]],
     namespace: str,
     scheduler_names: Sequence[str],
 ) -> Fit:
     """Ask whether the gangs of the manifests would fit."""
-    documents = [one for file in files for one in read_opened(file)]
+    documents = [one for file in files for one in read_opened(file, title_of(file))]
     try:
         objects = [one for _, one in flattened(documents)]
     except InvalidManifest as error:
         raise Rejected([str(error)]) from None
-    places = {(one.get("metadata") or {}).get("namespace") or namespace for one in objects}
-    if len(places) == 1:
-        # The user may have no rights in the default one.
-        (namespace,) = places
+    if not objects:
+        raise Rejected(["there must be an object in the files"])
+    namespace = _namespace_of(objects, namespace or await _namespace_of_context(services))
     async with reached(services, "tutti-fits", QUEUES) as way:
         if isinstance(way, AsyncClient):
             status = await _by_api(way, objects, namespace)
@@ -137,6 +140,32 @@ async def _fits(
         spec=ManifestsSpec(manifests=tuple(objects)),
         status=status,
     )
+
+
+async def _namespace_of_context(services: ServiceBus) -> str:
+    """The namespace in which kubectl would create the objects."""
+    try:
+        return (await load(services.kubeconfig, services.context)).namespace
+    except CredentialsError:
+        return "default"
+
+
+def _namespace_of(objects: Sequence[Json], default: str) -> str:
+    """The namespace of all objects that are in one, if it is the same: the user may have no rights
+    in the default one.
+    """
+    places = {
+        text_at(one, "metadata", "namespace") or default
+        for one in objects
+        if one["kind"] not in _kinds_of_cluster()
+    }
+    return places.pop() if len(places) == 1 else default
+
+
+@cache
+def _kinds_of_cluster() -> frozenset[str]:
+    """Kinds without a namespace, as far as they are known here."""
+    return frozenset(one.resource.kind for one in kinds() if not one.resource.namespaced)
 
 
 async def _by_api(client: AsyncClient, objects: Sequence[Json], namespace: str) -> FitStatus:

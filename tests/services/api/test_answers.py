@@ -118,8 +118,9 @@ async def test_answers_of_a_whole_tutti_are_what_the_document_says(
         assert [one["title"] for one in explanation["status"]["gangs"]] == [f"{namespace}/asked"]
         assert fits["status"]["fits"]
         assert [one["ever"] for one in never["status"]["gangs"]] == [False]
+        unknown = {"apiVersion": "a/v1", "kind": "Unknown", "metadata": {"name": "x"}}
         with pytest.raises(ApiError, match=r"spec.manifests: .* declares no gang") as refused:
-            await api.create(folder, a_fit("1") | {"spec": {"manifests": [{"kind": "Unknown"}]}})
+            await api.create(folder, a_fit("1") | {"spec": {"manifests": [unknown]}})
         assert refused.value.status == 422
         with pytest.raises(ApiError, match="cannot be created here"):
             await api.create(f"{GROUP_PATH}/namespaces/{namespace}/gangs", {})

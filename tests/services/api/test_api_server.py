@@ -29,7 +29,7 @@ from shared.contracts.verdicts import Why
 from shared.contracts.visibility import ExplanationStatus, Queue
 from shared.explanation.understanding import understand
 from shared.model.objects import Node
-from shared.visible_objects import read_queue
+from shared.visible_objects import ledger_of
 from tests.services.api.scene import FIRST_SEEN_MS, verdict, waiting
 from tests.services.api.serving import REFUSED, Client, Serving, a_server
 from tests.services.observer.scene import EPOCH, pod
@@ -231,7 +231,7 @@ async def test_reservations_of_other_namespaces_are_amounts_without_an_owner(
         "count": 32,
         "until": "2023-11-14T22:13:20Z",
     }
-    read = read_queue(msgspec.convert(one, Queue))
+    (read,) = ledger_of([msgspec.convert(one, Queue)]).queues
     assert read.reservations == (msgspec.structs.replace(kept[0], gang=""), kept[1])
 
 

@@ -18,6 +18,7 @@ def asked(kind: Kind, body: bytes) -> ManifestQuestion:
     return ManifestQuestion(kind=kind, namespace="a", scheduler_names=("tutti",), body=body)
 
 
+_CONFIG_MAP = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}}
 _SMALL = asked("Fit", a_question("Fit", a_job("small", replicas=2)))
 _LONG = asked("Explanation", the_longest("Explanation"))
 
@@ -36,7 +37,7 @@ async def test_a_process_replies_what_would_be_read_here() -> None:
         for question in (_SMALL, asked("Explanation", a_question("Explanation", a_job("x")))):
             assert await some.read("u", question) == reply_to(question)
         with pytest.raises(RequestFailed, match="declares no gang") as refused:
-            await some.read("u", asked("Fit", a_question("Fit", {"kind": "Unknown"})))
+            await some.read("u", asked("Fit", a_question("Fit", _CONFIG_MAP)))
         assert refused.value.status == 422
         with pytest.raises(RequestFailed, match="not of kind Fit") as malformed:
             await some.read("u", asked("Fit", b"{"))

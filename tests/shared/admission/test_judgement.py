@@ -30,6 +30,7 @@ spec:
       replicas: 3
       template: {spec: {containers: [{name: c, image: i}]}}
 """
+CONFIG_MAP = "{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}}"
 BATCH = """
 apiVersion: batch/v1
 kind: Job
@@ -70,6 +71,16 @@ def test_a_job_that_admission_takes_is_one_question() -> None:
         ("queue: default", "queue: closed", "queue `closed` status is `Closed`"),
         ("queue: default", "queue: above", "can only submit job to leaf queue"),
         ("name: train", "name: {a: b}", "metadata.name: Invalid value"),
+        (
+            "name: train",
+            "name: Train_1",
+            'metadata.name: Invalid value: "Train_1": a lowercase RFC',
+        ),
+        ("name: train", "generateName: Train-", 'metadata.generateName: Invalid value: "Train-"'),
+        ("{name: train}", "{}", "metadata.name: Required value"),
+        ("metadata: {name: train}", "", "metadata.name: Required value"),
+        ("{name: train}", "{name: train, lables: {a: b}}", 'unknown field "metadata.lables"'),
+        ("v1alpha1", "v1beta1", 'supported values: "batch.volcano.sh/v1alpha1"'),
         ("tasks:", "plugins: {nonsense: []}\n  tasks:", "unable to find job plugin"),
     ],
 )
@@ -85,6 +96,8 @@ def test_an_error_names_the_document_and_the_field(right: str, wrong: str, error
         ("parallelism: 2", "parallelismX: 2", 'unknown field "spec.parallelismX"'),
         ("parallelism: 2", "parallelism: two", 'spec.parallelism: Invalid value: "two"'),
         ("image: i", "imag: i", 'unknown field "spec.template.spec.containers[0].imag"'),
+        ("batch/v1", "batch/v1beta1", 'apiVersion: Unsupported value: "batch/v1beta1"'),
+        ("apiVersion: batch/v1", "", "apiVersion: Required value"),
         ("restartPolicy:", "schedulerName: mine, restartPolicy:", "schedulerName mine is not"),
     ],
 )
@@ -94,9 +107,10 @@ def test_workloads_of_kubernetes_are_judged_by_their_schema(
     assert error in refused(BATCH.replace(right, wrong))
 
 
-def test_an_amount_of_a_fraction_is_a_number_for_kubernetes_kinds() -> None:
-    whole = BATCH.replace("image: i", "image: i, resources: {requests: {cpu: 0.5}}")
-    assert len(asked(whole)) == 1
+@pytest.mark.parametrize("text", [BATCH, JOB], ids=["Kubernetes' own", "Volcano's"])
+def test_an_amount_of_a_fraction_may_be_a_number(text: str) -> None:
+    """The webhook makes a text of it in a Volcano Job, before the API server reads its schema."""
+    assert len(asked(text.replace("image: i", "image: i, resources: {requests: {cpu: 0.5}}"))) == 1
 
 
 def test_all_errors_of_all_documents_are_reported_at_once() -> None:
@@ -105,9 +119,29 @@ def test_all_errors_of_all_documents_are_reported_at_once() -> None:
     assert 'document 2, Job plain: unknown field "x"' in found
 
 
-@pytest.mark.parametrize("text", ["", "---\n---\n", "kind: ConfigMap\napiVersion: v1\n"])
+@pytest.mark.parametrize("text", ["", "---\n---\n", CONFIG_MAP])
 def test_manifests_without_a_gang_are_no_question(text: str) -> None:
     assert "declares no gang" in refused(text)
+
+
+def test_an_object_that_is_twice_in_the_manifests_is_refused() -> None:
+    pod = (
+        "{apiVersion: v1, kind: Pod, metadata: {name: p, namespace: SPACE, annotations: "
+        "{scheduling.k8s.io/group-name: g}}, spec: {schedulerName: tutti, "
+        "containers: [{name: c, image: i}]}}"
+    )
+    error = 'metadata.name: Duplicate value: "p": document 1, Pod p has it'
+    assert refused(pod.replace("SPACE", "team"), pod.replace("SPACE", '""')) == (
+        f"document 2, Pod p: {error}"
+    )
+    assert len(asked(pod.replace("SPACE", "team"), pod.replace("SPACE", "other"))) == 2
+    stem = JOB.replace("name: train", "generateName: train-")
+    assert len(asked(stem, stem)) == 2
+
+
+def test_names_of_other_kinds_are_left_to_the_api_server() -> None:
+    role = CONFIG_MAP.replace("ConfigMap", "ClusterRole").replace("settings", "system:mine")
+    assert len(asked(role, JOB)) == 1
 
 
 def test_objects_beside_a_gang_are_passed_over() -> None:

@@ -267,6 +267,36 @@ spec:
 """
 
 
+def test_pods_of_a_volcano_job_keep_the_scheduler_name_of_their_template() -> None:
+    """The controller sets the Job's name only where the template has none."""
+    job = """
+apiVersion: batch.volcano.sh/v1alpha1
+kind: Job
+metadata: {name: train}
+spec:
+  schedulerName: tutti
+  tasks:
+    - replicas: 2
+      template: {spec: {schedulerName: default-scheduler, containers: [{name: c, image: i}]}}
+"""
+    assert not report(job).complete
+    assert report(job.replace("schedulerName: default-scheduler, ", "")).complete
+
+
+def test_an_object_that_is_twice_in_the_files_is_reported() -> None:
+    _, second = report(pod(), pod()).objects
+    assert any("Duplicate value" in line for line in second.missing)
+
+
+@pytest.mark.parametrize("jobs", ["5", "1.5", "{a: b}", "[x]", "text"])
+def test_a_job_set_whose_jobs_are_no_list_is_reported(jobs: str) -> None:
+    found = only_object(
+        "{apiVersion: jobset.x-k8s.io/v1alpha2, kind: JobSet, metadata: {name: s}, "
+        f"spec: {{replicatedJobs: {jobs}}}}}"
+    )
+    assert any("cannot be read: " in line and "replicatedJobs" in line for line in found.missing)
+
+
 def test_the_jobs_of_a_job_set_are_read_one_by_one() -> None:
     gang = only_gang(JOB_SET)
     assert (gang.minimum, gang.members) == (3, 3)

@@ -55,7 +55,7 @@ def test_it_prints_json_and_fails_when_something_is_missing() -> None:
     assert ran(PAIR.replace("SCHEDULER", "default-scheduler"), *served).exit_code == 0
 
 
-@pytest.mark.parametrize("text", ["{", "- a\n- b", "5"])
+@pytest.mark.parametrize("text", ["{", "- a\n- b", "5", "", "---\n# nothing"])
 def test_what_is_no_manifest_is_refused_with_its_place(text: str) -> None:
     done = ran(text)
     assert done.exit_code == 2

@@ -128,8 +128,8 @@ def test_gangs_whose_pods_would_be_evicted_are_reported(
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (b"", "declares no gang"),
-        (bytes(range(256)), "cannot be read"),
+        (b"", "there must be an object in the files"),
+        (bytes(range(256)), "not YAML: it must be text"),
         (b"\x00\x01", "not YAML: it must be text"),
         (b"a: b: c", "not YAML: line 1, column 5: mapping values are not allowed"),
         (b"[]", "document 1: must be an object with a kind"),

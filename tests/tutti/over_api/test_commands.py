@@ -111,6 +111,39 @@ async def test_fits_asks_about_the_gangs_of_all_namespaces_together(
     assert "these manifests would be refused:\n  b/train: no queue x" in refused.stderr
 
 
+async def test_fits_asks_in_the_namespace_in_which_kubectl_would_create_the_objects(
+    typed: Typed, serving: Serving, tmp_path: Path
+) -> None:
+    serving.planner.fit = FitAnswer(fits=True, ever=True)
+    path = tmp_path / "jobs.yaml"
+    queue = "{apiVersion: scheduling.volcano.sh/v1beta1, kind: Queue, metadata: {name: q}}\n---\n"
+    for text, namespace in (
+        (JOB.replace(", namespace: NAMESPACE", ""), "b"),
+        (queue + JOB.replace("NAMESPACE", "a"), "a"),
+        (queue + JOB.replace(", namespace: NAMESPACE", ""), "b"),
+    ):
+        path.write_text(text)
+        found = await typed("fits", "-f", str(path), "-o", "json")
+        assert found.exit_code == 0, found.output
+        assert json.loads(found.stdout)["metadata"]["namespace"] == namespace
+
+
+@pytest.mark.parametrize(
+    "metadata", ["5", "x", "[a]", "{namespace: 5}", "{namespace: [a]}", "{namespace: {a: b}}"]
+)
+async def test_fits_refuses_metadata_of_a_wrong_type(
+    typed: Typed, tmp_path: Path, metadata: str
+) -> None:
+    path = tmp_path / "jobs.yaml"
+    path.write_text(
+        f"apiVersion: batch/v1\nkind: Job\nmetadata: {metadata}\nspec: {{template: {{}}}}"
+    )
+    found = await typed("fits", "-f", str(path))
+    assert isinstance(found.exception, SystemExit), found.exception
+    assert (found.exit_code, found.stdout) == (2, "")
+    assert "metadata" in found.stderr
+
+
 async def test_status_has_the_processes_and_the_gangs_that_the_user_may_see(
     typed: Typed, serving: Serving
 ) -> None:
