@@ -17,7 +17,7 @@ from services.gang_planner.core.state.pod_shapes import ShapeEntry
 from services.gang_planner.core.state.queued_demand import QueuedDemand
 from services.gang_planner.core.state.queues import QueueEntry
 from services.gang_planner.core.state.titles import title_of
-from services.gang_planner.core.verdicts.quota_messages import fault_in_words
+from services.gang_planner.core.verdicts.quota_messages import closed_in_words, fault_in_words
 from shared.contracts import codec
 from shared.contracts.questions import (
     LedgerAmount,
@@ -271,7 +271,7 @@ def _why(entry: QueueEntry, amounts: tuple[LedgerAmount, ...], *, shares: bool) 
     if entry.fault is not None:
         return fault_in_words(entry.fault)
     if not entry.open:
-        return "it admits no gang: it, or a queue above it, is not open"
+        return f"it admits no gang: {closed_in_words(entry)}"
     full = [one for one in amounts if one.ceiling is not None and one.used >= one.ceiling]
     if full and any(one.wanted for one in full):
         limits = [in_words(one.resource, one.ceiling or 0) for one in full]

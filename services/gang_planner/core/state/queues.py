@@ -109,12 +109,17 @@ class QueueEntry:
     @property
     def open(self) -> bool:
         """Whether the queue exists, and it and its ancestors admit new gangs."""
-        if self.queue is None:
-            return False
+        return self.queue is not None and self.closed is None
+
+    @property
+    def closed(self) -> "QueueEntry | None":
+        """The nearest of the queue and its ancestors that admits no new gangs; None: there is
+        none.
+        """
         for one in self.chain:
             if one.queue is not None and one.queue.state not in _OPEN:
-                return False
-        return True
+                return one
+        return None
 
     @property
     def unused(self) -> bool:

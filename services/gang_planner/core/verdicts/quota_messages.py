@@ -191,6 +191,14 @@ def requirements_in_words(found: Sequence[Requirement]) -> str:
     )
 
 
+def closed_in_words(queue: QueueEntry) -> str:
+    """A message about a queue that is not open: `queue b, above queue a, is Closed`."""
+    closed = queue.closed
+    if closed is None or closed.queue is None:
+        return f"queue {queue.name} does not exist"
+    return f"{_seen_from(queue, closed.name)} is {closed.queue.state}"
+
+
 def fault_in_words(fault: Fault) -> str:
     """A message about a fault of a queue's position in the hierarchy."""
     first = fault.queues[0]

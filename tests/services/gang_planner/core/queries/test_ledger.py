@@ -97,7 +97,7 @@ def test_limits_and_promises_are_reported() -> None:
     (cpu,) = found.amounts
     assert (cpu.promised, cpu.ceiling, cpu.guarantee) == (2000, 4000, 1000)
     assert found.state == "Closed"
-    assert found.why == "it admits no gang: it, or a queue above it, is not open"
+    assert found.why == "it admits no gang: queue q is Closed"
 
 
 def test_holds_for_lost_members_are_reported() -> None:
