@@ -120,6 +120,8 @@ def _wait_in_backlog(
         if gang.pending_reason is None and gang.counts[UNSUPPORTED]:
             gang.pending_reason = _unsupported_reason(gang)
         state.backlog.take(gang)
+        if not (silent or gang.history.started):
+            provisioning.let_lapse(work, gang)
         return
     need = need_of(state, gang)
     if not need.wanted:
