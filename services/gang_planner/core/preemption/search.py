@@ -89,8 +89,8 @@ class VictimSearch:
         self._proofs_left = _PROOFS_MAX
         self._avoid = work.session.slots(need.avoid)
         self._wanted = need.quorum
-        #: Evictions anywhere help, because its queue is full.
-        self._anywhere = preemptor.kind == "preempt" and bool(
+        #: Evictions anywhere help, because its queue, or one above it, is full.
+        self._anywhere = bool(
             preemptor.gang.queue.excess(need.amounts(work.session.shapes), promised=False)
         )
         self._requests: list[ShapeRequest] = []
