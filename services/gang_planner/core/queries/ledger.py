@@ -53,7 +53,7 @@ def ledger(state: State, session: Session, after: str = "") -> LedgerAnswer:
         line = lines.get(gang.queue.name)
         if line is not None and not gang.silent:
             line.count(state, gang, demand)
-    fair_share.share_out(state, session, demand)
+    fair_share.share_out(state, session, demand, alone=True)
     waits, promises = _waiting(state, demand), _promises(state)
     names = sorted(name for name, line in lines.items() if name > after and line.is_listed)
     queues = _page(
@@ -148,7 +148,7 @@ class _Line:
         if (gang.completed or gang.history.started) and not (gang.held or gang.waiting or holds):
             return
         self._gangs += 1
-        self._running += gang.history.started
+        self._running += gang.history.started and bool(gang.held)
         self._outside += not gang.admitted
         waiting = [
             (role, shape_id, len(members)) for (role, shape_id), members in gang.waiting.items()
