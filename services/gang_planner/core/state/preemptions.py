@@ -340,6 +340,7 @@ def record_evicted(tables: "Tables", one: Preemption) -> None:
         gang.evicted = Evicted(
             reason=one.act.reason,
             preemptor=None if gang is one.gang else one.act.gang,
+            preemptor_id=one.act.gang_id,
             members=count,
             attempt=gang.history.attempt,
             pods=tuple(islice(pods, _PODS_MAX)),
