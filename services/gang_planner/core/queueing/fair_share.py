@@ -46,9 +46,7 @@ def refresh(state: State, session: Session) -> None:
     share_out(state, session, state.backlog.demand)
 
 
-def share_out(
-    state: State, session: Session, demand: QueuedDemand, *, alone: bool = False
-) -> None:
+def share_out(state: State, session: Session, demand: QueuedDemand, *, alone: bool = False) -> None:
     """Compute the demand, deserved amounts and fair shares of every queue, if more than one queue
     has gangs that hold or wait for capacity, or also `alone`. Otherwise all shares are empty, which
     saves the computation in clusters with one active queue.
