@@ -28,8 +28,6 @@ from shared.kube.resources import (
 from shared.model import objects as model
 from shared.model import reference_objects
 
-#: A quota's names for a resource's requests and limits have these prefixes.
-_QUOTA_PREFIXES: Final = ("requests.", "limits.")
 #: Limits of free texts and collections, far above real uses.
 TEXT_CHARACTERS_MAX: Final = 1024
 _NAME_CHARACTERS_MAX: Final = 253
@@ -121,11 +119,8 @@ def kind(
 def _quota_amounts(found: kube.ResourceList) -> model.Resources:
     good: list[tuple[str, int]] = []
     for name, text in sorted(found.items()):
-        counted = name
-        for prefix in _QUOTA_PREFIXES:
-            counted = counted.removeprefix(prefix)
         try:
-            good.append((name, amount(counted, text)))
+            good.append((name, amount(name, text)))
         except QuantityError:
             # The API server has checked the quantities of all resources but custom ones.
             continue

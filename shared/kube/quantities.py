@@ -19,6 +19,10 @@ INT64_MAX: Final = 2**63 - 1
 #: their limits. All others are whole devices, but for huge pages.
 DIVISIBLE: Final = frozenset({"cpu", "memory", "ephemeral-storage"})
 
+#: The same resource under the keys of a ResourceQuota.
+_CPU: Final = frozenset({"cpu", "requests.cpu", "limits.cpu"})
+_MEMORY: Final = frozenset({"memory", "requests.memory", "limits.memory"})
+_HUGE_PAGES: Final = ("hugepages-", "requests.hugepages-", "limits.hugepages-")
 #: Longer texts are refused unread. Kubernetes sets no limit; no user writes a quantity of this
 #: length.
 _TEXT_CHARACTERS_MAX: Final = 128
@@ -52,7 +56,7 @@ def amount(resource: str, text: Quantity) -> int:
     Raises:
         QuantityError: No quantity, negative, or above 2**63-1 of our unit.
     """
-    return _scaled(str(text), 3 if resource == "cpu" else 0)
+    return _scaled(str(text), 3 if resource in _CPU else 0)
 
 
 @lru_cache(maxsize=1_024)
@@ -73,7 +77,7 @@ def format_quantity(resource: str, amount: int) -> str:
     Bytes (memory, storage, hugepages) get the largest binary suffix that divides them, cpu "m"
     unless it is whole.
     """
-    if resource == "cpu":
+    if resource in _CPU:
         whole, milli = divmod(amount, 1000)
         return f"{amount}m" if milli else str(whole)
     if amount and _in_bytes(resource):
@@ -84,7 +88,7 @@ def format_quantity(resource: str, amount: int) -> str:
 
 
 def _in_bytes(resource: str) -> bool:
-    return resource == "memory" or resource.endswith("storage") or resource.startswith("hugepages-")
+    return resource in _MEMORY or resource.endswith("storage") or resource.startswith(_HUGE_PAGES)
 
 
 # All pods repeat the same few texts. Errors are not cached, so that malformed texts cannot displace

@@ -243,7 +243,7 @@ async def test_a_gang_with_a_gated_pod_waits_until_the_gate_is_lifted(stage: Sta
     await stage.members("gated", 1)
     gate = {"schedulingGates": [{"name": "example.com/wait"}]}
     await stage.members("gated", 1, prefix="late", spec=gate)
-    await stage.waits("gated", "Gated", "1 members have scheduling gates")
+    await stage.waits("gated", "Gated", "1 member has scheduling gates")
     assert not await stage.placed("gated")
     path = stage.path(name="late-0")
     await stage.api.patch(path, {"spec": {"schedulingGates": None}})

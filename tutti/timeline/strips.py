@@ -146,12 +146,27 @@ def _lane(history: History, width: int, lane: Sequence[Stay], colours: dict[str,
 
 
 def _where(waits: Sequence[Wait], stays: Sequence[Stay]) -> Text:
-    if not stays:
-        why = next((one.why for one in waits if not one.ended_ms), "")
-        return Text(f"waits: {why}" if why else "waits", "yellow")
-    pods = sum(one.pods for one in stays)
-    nodes = len({one.node for one in stays})
+    """Where the gang of a row is, why it waits, or where it was last: gangs that were one after the
+    other, and runs of one gang, have one row.
+    """
+    shown = [one for one in stays if not one.ended_ms]
+    waiting = next((one for one in waits if not one.ended_ms), None)
+    if not shown and (waiting is not None or not stays):
+        return Text(f"waits: {waiting.why}" if waiting and waiting.why else "waits", "yellow")
+    shown = shown or _last_run(stays)
+    pods = sum(one.pods for one in shown)
+    nodes = len({one.node for one in shown})
     return Text(f"{_counted(pods, 'pod')}, {_counted(nodes, 'node')}", "dim")
+
+
+def _last_run(stays: Sequence[Stay]) -> list[Stay]:
+    """Of stays that have ended, those since the last time at which there was none."""
+    run: list[Stay] = []
+    ended_ms = 0
+    for one in sorted(stays, key=lambda one: one.began_ms):
+        run = [*run, one] if one.began_ms <= ended_ms else [one]
+        ended_ms = max(ended_ms, one.ended_ms)
+    return run
 
 
 def _counted(count: int, what: str) -> str:

@@ -65,15 +65,21 @@ async def _read(services: ServiceBus, wanted: Wanted, address: str) -> Timeline:
 
 
 async def _by_title(way: AsyncClient, wanted: Wanted) -> Wanted:
-    """The gang that has the reference as its title, if there is one; else the reference itself."""
+    """The gang that has the reference as its title, also one that is gone, if there is one; else
+    the reference itself.
+    """
     if not wanted.title:
         return wanted
     try:
         gangs = await way.gangs(namespace=wanted.place)
+        decisions = await way.decisions(namespace=wanted.place)
     except Forbidden:
         return wanted
     titled = [one.metadata for one in gangs if one.status.title == wanted.title]
-    return Wanted("", titled[-1].namespace, titled[-1].name) if titled else wanted
+    if titled:
+        return Wanted("", titled[-1].namespace, titled[-1].name)
+    gone = [one.status for one in decisions if one.status.title == wanted.title]
+    return Wanted(gone[-1].gang_id, wanted.place, wanted.name) if gone else wanted
 
 
 async def _exported(address: str, trace_ids: Sequence[str]) -> list[Line]:

@@ -21,11 +21,11 @@ def queue_cells(queue: Queue, _now_ms: int) -> tuple[str | int, ...]:
     """The cells of a queue's row."""
     status = queue.status
 
-    def each(field: str) -> str:
+    def each(field: str, blank: str = "0") -> str:
         shown = [
-            f"{getattr(one, field)} {one.resource}"
+            f"{amount} {one.resource}"
             for one in status.resources
-            if getattr(one, field) not in {"", "0"}
+            if (amount := getattr(one, field)) not in {"", blank}
         ]
         return ", ".join(shown) or "<none>"
 
@@ -37,7 +37,8 @@ def queue_cells(queue: Queue, _now_ms: int) -> tuple[str | int, ...]:
         each("used"),
         each("wanted"),
         status.state or "<none>",
-        each("deserved"),
-        each("limit"),
+        # Nothing of a resource is something else than no share or limit.
+        each("deserved", ""),
+        each("limit", ""),
         status.message,
     )

@@ -154,3 +154,21 @@ def test_what_is_formatted_reads_back_as_the_same_amount(
 )
 def test_amounts_are_spelt_as_people_spell_them(resource: str, value: int, text: str) -> None:
     assert format_quantity(resource, value) == text
+
+
+@pytest.mark.parametrize("prefix", ["", "requests.", "limits."])
+@pytest.mark.parametrize(
+    ("resource", "text", "found"),
+    [
+        ("cpu", "1500m", 1_500),
+        ("memory", "512Mi", 512 << 20),
+        ("ephemeral-storage", "1Gi", 1 << 30),
+        ("hugepages-2Mi", "4Mi", 4 << 20),
+        ("nvidia.com/gpu", "8", 8),
+    ],
+)
+def test_the_keys_of_a_quota_have_the_units_of_their_resource(
+    prefix: str, resource: str, text: str, found: int
+) -> None:
+    assert amount(prefix + resource, text) == found
+    assert format_quantity(prefix + resource, found) == text

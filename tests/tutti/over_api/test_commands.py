@@ -237,6 +237,28 @@ async def test_trace_has_nothing_of_a_former_gang_of_the_same_name(
     assert "by former" not in text.stdout
 
 
+async def test_trace_finds_a_gang_that_is_gone_by_the_title_that_lists_of_gangs_had(
+    typed: Typed, serving: Serving
+) -> None:
+    decision = EvictionDecision(
+        epoch=1,
+        gang="b/third-edcb668a-d7cd-405c-b0e5-d6bba136e70a",
+        gang_id="third",
+        attempt=1,
+        via="eviction",
+        reason="Preempted",
+        why="for b/first",
+        victims=(Victim(namespace="b", name="third-0", uid="u0"),),
+        trace_id="",
+        cycle=Cycle(cluster_seq=1, outcomes_seq=1, now_ms=FIRST_SEEN_MS, configuration=""),
+    )
+    serving.state.decisions.take(7, decision, "job/third")
+    for reference in ("third", "job/third"):
+        text = await typed("trace", reference, "-n", "b")
+        assert text.exit_code == 0, text.output
+        assert text.stdout.startswith("b/job/third (third): Gone")
+
+
 async def test_a_cluster_without_the_api_and_without_tutti_up_is_named_with_both_remedies(
     typed: Typed,
 ) -> None:

@@ -2,6 +2,7 @@
 
 import io
 
+import msgspec
 import pytest
 from rich.console import Console, RenderableType
 
@@ -48,6 +49,45 @@ def test_a_gang_is_shaded_while_it_waits_and_full_while_it_is_there() -> None:
     assert a.endswith("2 pods, 1 node")
     assert b.endswith("1 pod, 1 node")
     assert late.endswith("waits: NotEnoughPods")
+
+
+@pytest.mark.parametrize(
+    ("now", "where"),
+    [
+        pytest.param(
+            Stay(gang="t/a", node="n1", pods=3, began_ms=HOUR_MS + 35_000),
+            "3 pods, 1 node",
+            id="runs",
+        ),
+        pytest.param(
+            Stay(
+                gang="t/a",
+                node="n1",
+                pods=3,
+                began_ms=HOUR_MS + 35_000,
+                ended_ms=HOUR_MS + 36_000,
+                end="done",
+            ),
+            "3 pods, 1 node",
+            id="has ended",
+        ),
+        pytest.param(
+            Wait(gang="t/a", began_ms=HOUR_MS + 31_000, why="NotEnoughQuota"),
+            "waits: NotEnoughQuota",
+            id="waits",
+        ),
+    ],
+)
+def test_a_gang_has_no_pods_of_its_predecessor_of_the_same_name(
+    now: Stay | Wait, where: str
+) -> None:
+    history = msgspec.structs.replace(
+        HISTORY,
+        waits=(*HISTORY.waits, now) if isinstance(now, Wait) else HISTORY.waits,
+        stays=(*HISTORY.stays, now) if isinstance(now, Stay) else HISTORY.stays,
+    )
+    (row,) = [line for line in printed(by_gang(history, 80, 10)) if line.startswith("t/a ")]
+    assert row.endswith(where)
 
 
 def test_a_node_has_a_lane_for_each_that_is_there_at_once() -> None:

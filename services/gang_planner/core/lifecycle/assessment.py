@@ -120,6 +120,8 @@ def _wait_in_backlog(
         if gang.pending_reason is None and gang.counts[UNSUPPORTED]:
             gang.pending_reason = _unsupported_reason(gang)
         state.backlog.take(gang)
+        if not (silent or gang.history.started):
+            provisioning.let_lapse(work, gang)
         return
     need = need_of(state, gang)
     if not need.wanted:
@@ -307,7 +309,7 @@ def _pending_reason(work: CycleContext, gang: Gang) -> PendingReason | None:
     if "release" in notes:
         return noted_reason(notes["release"])
     found = _object_reason(gang) or _deadline_reason(work, gang) or _queue_reason(gang)
-    if found is None and state.preemptions.victims and evicted_whole(state, gang):
+    if found is None and state.preemptions.evict_whole(gang):
         return PendingReason.EVICTED
     if found is None and not gang.admitted:
         found = PendingReason.NOT_ADMITTED
@@ -323,21 +325,6 @@ def _pending_reason(work: CycleContext, gang: Gang) -> PendingReason | None:
     if gang.counts[ASSUMED] and not gang.history.started and _being_proved(gang):
         return PendingReason.AWAITS_OUTCOME
     return PendingReason.PREEMPTING if state.preemptions.of(gang) is not None else None
-
-
-def evicted_whole(state: State, gang: Gang) -> bool:
-    """Whether this planner's evictions in flight leave the gang less than its quorum.
-
-    Replacements for its evicted members are then placed together with its other members, after all
-    victims have left.
-    """
-    victims = state.preemptions.victims
-    leaving = going = 0
-    for uid in victims.keys() & gang.members.keys():
-        member = gang.members[uid]
-        leaving += member.slot is not None
-        going += member.state in _BOUND
-    return leaving > 0 and gang.have() - going < max(gang.min_member, 1)
 
 
 def _being_proved(gang: Gang) -> bool:

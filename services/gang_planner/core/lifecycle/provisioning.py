@@ -10,6 +10,7 @@ from typing import Final
 import msgspec
 
 from services.gang_planner.core.cycle_context import CycleContext
+from services.gang_planner.core.lifecycle.promises import PROMISED_MS
 from services.gang_planner.core.queueing.provisioning import request_for, unrequestable_words
 from services.gang_planner.core.state.existing_requests import LOST, request_of, requests_of
 from services.gang_planner.core.state.gang_requests import GangRequest, class_of, is_served
@@ -17,7 +18,7 @@ from services.gang_planner.core.state.gangs import Gang
 from services.gang_planner.core.state.needs import Need, ProvisioningStage
 from services.gang_planner.core.state.planner_state import State
 from shared.contracts.pending_reasons import PendingReason
-from shared.contracts.provisioning import parse_request_name
+from shared.contracts.provisioning import RequestName, parse_request_name
 from shared.contracts.questions import RequestRefused
 from shared.contracts.verdicts import Verdict
 from shared.model.reference_objects import ProvisioningRequest
@@ -61,6 +62,28 @@ def review(work: CycleContext, gang: Gang, need: Need) -> tuple[Need, PendingRea
     return need, _reason(lost=found.state in LOST)
 
 
+def let_lapse(work: CycleContext, gang: Gang) -> None:
+    """End the requests of a gang that has waited for something else than capacity for too long:
+    its pods are gone or have gates, or its queue is closed. Otherwise nodes would be added for
+    nothing, and the request would use the quota of other gangs.
+    """
+    request = gang.request
+    if request is None and not gang.history.dormant:
+        # A planner that took over finds it among those that exist.
+        for one in requests_of(work.state, gang)[-1:]:
+            name = RequestName(gang.gang_id, one.digest, one.attempt)
+            request = gang.request = GangRequest(name, (), {})
+    if request is None or request.lapsed or gang.have() or gang.history.notes:
+        return
+    if request.idle_ms is None or request.idle_ms > work.now_ms:
+        request.idle_ms = work.now_ms
+    until_ms = request.idle_ms + PROMISED_MS
+    if work.now_ms < until_ms:
+        work.timers.set(until_ms, gang)
+        return
+    request.lapsed, request.open = True, False
+
+
 def refused(state: State, report: RequestRefused) -> None:
     """Keep the API server's refusal of a gang's request, until the request is seen."""
     gang = state.gangs.by_id.get(report.gang_id)
@@ -99,6 +122,7 @@ def _current(work: CycleContext, gang: Gang, need: Need) -> GangRequest:
     else:
         # Ids of shapes may have changed, and the queue of the gang.
         known.sets, known.amounts, known.units = wanted.sets, wanted.amounts, wanted.units
+    known.idle_ms, known.lapsed = None, False
     attempts = requests_of(work.state, gang)
     found = next((one for one in reversed(attempts) if one.digest == known.name.digest), None)
     if found is None or found.attempt < known.name.attempt:

@@ -54,11 +54,17 @@ def _share(queue: QueueEntry) -> int:
 
 
 def _work_out(queue: QueueEntry) -> int:
+    deserved = {
+        row: min(amount, queue.capability.get(row, amount))
+        for row, amount in queue.declared.items()
+    }
+    for row, amount in queue.guarantee.items():
+        deserved[row] = max(deserved.get(row, 0), amount)
     most = 0
-    for row, amount in queue.declared.items():
+    for row, amount in deserved.items():
         held = queue.used.get(row, 0)
         if held > 0:
             most = max(most, held * _WHOLE // amount if amount > 0 else _WHOLE)
-    if not queue.declared and any(queue.used.values()):
+    if not deserved and any(queue.used.values()):
         return _WHOLE
     return most

@@ -3,8 +3,8 @@ ledger allows.
 
 * `BudgetLedger`: a PodDisruptionBudget allows as many evictions as its status says, less those of
   ours that are in flight;
-* `FairShareLedger`, for reclaim: a queue loses pods only while it holds more than it deserves, and
-  stays above its guarantee;
+* `FairShareLedger`, for reclaim: a queue loses pods only while it holds more than it deserves of
+  what the gang lacks, and stays above its guarantee;
 * `DominantShareLedger`: a gang loses pods only while its dominant share stays at least as large as
   that of the preemptor then is.
 
@@ -234,20 +234,18 @@ class FairShareLedger:
     def __init__(
         self,
         own: "QueueEntry",
-        need: "Need",
-        shapes: "ShapeTable",
+        rows: "Iterable[int]",
         levels: int | None,
         filled: "Sequence[QueueEntry]" = (),
     ) -> None:
-        """`levels`: how many queues above a victim's must hold more than they deserve, too; None:
-        all. `filled`: queues above `own` that must not hold more than now.
+        """`rows`: the resources that the gang lacks. `levels`: how many queues above a victim's
+        must hold more than they deserve, too; None: all. `filled`: queues above `own` that must not
+        hold more than now.
         """
         self._own = own
         self._filled = filled
         self._levels = levels
-        self._rows = sorted(
-            {row for _, one, _ in need.wanted for row, _ in shapes.entries[one].pairs}
-        )
+        self._rows = sorted(rows)
         #: Queues that would lose something, by the name of the gang's.
         self._lines: dict[str, tuple[_Line, ...]] = {}
         self._by_queue: dict[str, _Line] = {}
@@ -290,7 +288,7 @@ class FairShareLedger:
 class _Line:
     """A queue that would lose something.
 
-    It gives a unit while it holds more than it deserves of something that is asked for. Taken in
+    It gives a unit while it holds more than it deserves of something that the gang lacks. Taken in
     the best order, that is: all but the largest of what it gives must leave it with more.
     """
 

@@ -240,8 +240,10 @@ def _swaps(
         yield wanted, [one for one in units if one.importance <= level]
 
 
-def _is_excluded(gang: Gang) -> bool:
+def _is_excluded(work: CycleContext, gang: Gang) -> bool:
     """Whether no pod is evicted for the gang while it waits like this."""
+    if work.state.preemptions.evict_whole(gang):
+        return True
     if gang.have() and not gang.history.started:
         # Its bound members are completed to a quorum, or released: repair has its own deadline.
         return True
@@ -254,14 +256,14 @@ def _is_entitled(work: CycleContext, gang: Gang) -> bool:
     """Whether pods may be evicted for the gang, except for the limits of one cycle. While a failed
     preemption is not tried again, the gang is not.
     """
-    if _is_excluded(gang) or gang.history.preempt_after_ms > work.now_ms:
+    if _is_excluded(work, gang) or gang.history.preempt_after_ms > work.now_ms:
         return False
     return preempts(work, gang) and not _wants_more_than_there_is(work, gang)
 
 
 def _may_preempt(work: CycleContext, gang: Gang) -> bool:
     state, history = work.state, gang.history
-    if _is_excluded(gang):
+    if _is_excluded(work, gang):
         return False
     if gang.key in work.took_over:
         # Evictions precede bindings in a cycle's records: a log that is cut between them would

@@ -89,8 +89,8 @@ class VictimSearch:
         self._proofs_left = _PROOFS_MAX
         self._avoid = work.session.slots(need.avoid)
         self._wanted = need.quorum
-        #: Evictions anywhere help, because its queue is full.
-        self._anywhere = preemptor.kind == "preempt" and bool(
+        #: Evictions anywhere help, because its queue, or one above it, is full.
+        self._anywhere = bool(
             preemptor.gang.queue.excess(need.amounts(work.session.shapes), promised=False)
         )
         self._requests: list[ShapeRequest] = []
@@ -143,12 +143,13 @@ class VictimSearch:
         ledgers: list[Ledger] = []
         shapes = self._session.shapes
         amounts = amounts_wanted(self._need, self._wanted, shapes)
+        self._requests = self._requests_now()
         if self._preemptor.kind == "reclaim":
             queue = self._preemptor.gang.queue
             filled = queue.filled_above(amounts)
             if filled is None:
                 return None
-            fair = FairShareLedger(queue, self._need, shapes, self._rules.levels, filled)
+            fair = FairShareLedger(queue, self._lacking(amounts), self._rules.levels, filled)
             ledgers.append(fair)
             units = fair.givers(units)
         elif "share" in self._rules.entitles:
@@ -157,12 +158,25 @@ class VictimSearch:
             )
             ledgers.append(shares)
             units = [one for one in units if shares.allows(one)]
-        self._requests = self._requests_now()
         pool = self._devices.with_devices(self._helpful(units))
         taken = self._greedy(pool, ledgers)
         if is_small(pool):
             taken = self._exact(pool, ledgers, taken)
         return self._found(taken) if taken else None
+
+    def _lacking(self, amounts: dict[int, int]) -> set[int]:
+        """The resources of which the gang lacks an amount on all its nodes together, or in the
+        limits of its queues. All that it wants if it lacks none: what is free is in small parts.
+        """
+        usable = np.logical_or.reduce([request.usable for request in self._requests])
+        free = self._session.node_capacity.free.cells[:, : len(usable)]
+        lacking = {
+            row
+            for row, amount in amounts.items()
+            if int(free[row][usable].clip(min=0).sum()) < amount
+        }
+        lacking |= self._preemptor.gang.queue.excess(amounts, promised=False).keys()
+        return lacking or set(amounts)
 
     def _requests_now(self) -> list[ShapeRequest]:
         """How many of each shape must fit, whichever members are placed."""

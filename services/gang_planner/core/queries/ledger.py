@@ -17,7 +17,7 @@ from services.gang_planner.core.state.pod_shapes import ShapeEntry
 from services.gang_planner.core.state.queued_demand import QueuedDemand
 from services.gang_planner.core.state.queues import QueueEntry
 from services.gang_planner.core.state.titles import title_of
-from services.gang_planner.core.verdicts.quota_messages import fault_in_words
+from services.gang_planner.core.verdicts.quota_messages import closed_in_words, fault_in_words
 from shared.contracts import codec
 from shared.contracts.questions import (
     LedgerAmount,
@@ -53,7 +53,7 @@ def ledger(state: State, session: Session, after: str = "") -> LedgerAnswer:
         line = lines.get(gang.queue.name)
         if line is not None and not gang.silent:
             line.count(state, gang, demand)
-    fair_share.share_out(state, session, demand)
+    fair_share.share_out(state, session, demand, alone=True)
     waits, promises = _waiting(state, demand), _promises(state)
     names = sorted(name for name, line in lines.items() if name > after and line.is_listed)
     queues = _page(
@@ -148,7 +148,7 @@ class _Line:
         if (gang.completed or gang.history.started) and not (gang.held or gang.waiting or holds):
             return
         self._gangs += 1
-        self._running += gang.history.started
+        self._running += gang.history.started and bool(gang.held)
         self._outside += not gang.admitted
         waiting = [
             (role, shape_id, len(members)) for (role, shape_id), members in gang.waiting.items()
@@ -271,7 +271,7 @@ def _why(entry: QueueEntry, amounts: tuple[LedgerAmount, ...], *, shares: bool) 
     if entry.fault is not None:
         return fault_in_words(entry.fault)
     if not entry.open:
-        return "it admits no gang: it, or a queue above it, is not open"
+        return f"it admits no gang: {closed_in_words(entry)}"
     full = [one for one in amounts if one.ceiling is not None and one.used >= one.ceiling]
     if full and any(one.wanted for one in full):
         limits = [in_words(one.resource, one.ceiling or 0) for one in full]

@@ -46,17 +46,17 @@ def refresh(state: State, session: Session) -> None:
     share_out(state, session, state.backlog.demand)
 
 
-def share_out(state: State, session: Session, demand: QueuedDemand) -> None:
+def share_out(state: State, session: Session, demand: QueuedDemand, *, alone: bool = False) -> None:
     """Compute the demand, deserved amounts and fair shares of every queue, if more than one queue
-    has gangs that hold or wait for capacity. Otherwise all shares are empty, which saves the
-    computation in clusters with one active queue.
+    has gangs that hold or wait for capacity, or also `alone`. Otherwise all shares are empty, which
+    saves the computation in clusters with one active queue.
     """
     queues, wanting = state.queues, demand.by_queue
     deserve = session.policies.deserve
     for entry in queues.entries.values():
         if entry.demand:
             entry.demand = {}
-    if deserve is None or not _many(queues.entries, wanting):
+    if deserve is None or not (alone or _many(queues.entries, wanting)):
         _share_nothing(queues)
         return
     for name in sorted(wanting):

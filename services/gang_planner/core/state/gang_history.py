@@ -158,6 +158,7 @@ class Evicted(NamedTuple):
     reason: str
     #: "namespace/name" of the preemptor; None: their own gang.
     preemptor: str | None
+    preemptor_id: str
     members: int
     #: The gang's attempt at that time.
     attempt: int

@@ -44,6 +44,10 @@ class GangRequest(msgspec.Struct, eq=False):
     #: When the planner saw that its capacity is not provided, or not kept any more; None: it has
     #: not.
     lost_ms: int | None = None
+    #: Since when the gang has waited for something else than capacity; None: it has not.
+    idle_ms: int | None = None
+    #: It waited so for too long: its requests are to be deleted.
+    lapsed: bool = False
 
 
 def class_of(queue: "QueueEntry") -> str:

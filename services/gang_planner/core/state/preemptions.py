@@ -17,6 +17,7 @@ import msgspec
 from services.gang_planner.core.state import preempted_claims
 from services.gang_planner.core.state.gang_history import Evicted, History
 from services.gang_planner.core.state.gangs import Gang, Member
+from services.gang_planner.core.state.member_states import PLACED, RUNNING
 from services.gang_planner.core.state.reservations import Reservation
 from shared.contracts.decisions import Binding, EvictionDecision, Victim
 from shared.contracts.outcomes import Outcome
@@ -94,6 +95,19 @@ class Preemptions:
     def of(self, gang: Gang) -> Preemption | None:
         """The gang's open preemption; None: it has none."""
         return self._of.get(gang.key)
+
+    def evict_whole(self, gang: Gang) -> bool:
+        """Whether evictions in flight leave the gang less than its quorum.
+
+        Replacements for its evicted members are then placed together with its other members, after
+        all victims have left.
+        """
+        leaving = going = 0
+        for uid in self.victims.keys() & gang.members.keys():
+            member = gang.members[uid]
+            leaving += member.slot is not None
+            going += member.state in {PLACED, RUNNING}
+        return leaving > 0 and gang.have() - going < max(gang.min_member, 1)
 
     @property
     def opened(self) -> list[Preemption]:
@@ -340,6 +354,7 @@ def record_evicted(tables: "Tables", one: Preemption) -> None:
         gang.evicted = Evicted(
             reason=one.act.reason,
             preemptor=None if gang is one.gang else one.act.gang,
+            preemptor_id=one.act.gang_id,
             members=count,
             attempt=gang.history.attempt,
             pods=tuple(islice(pods, _PODS_MAX)),

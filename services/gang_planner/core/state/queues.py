@@ -47,7 +47,7 @@ class Shortage(NamedTuple):
     queue: str
     #: Excess by resource row.
     over: dict[int, int]
-    #: Whether guarantees of other queues, not only the capability, cause the excess.
+    #: Whether guarantees of other queues, not the capability, cause the excess.
     reserved: bool
 
 
@@ -109,12 +109,17 @@ class QueueEntry:
     @property
     def open(self) -> bool:
         """Whether the queue exists, and it and its ancestors admit new gangs."""
-        if self.queue is None:
-            return False
+        return self.queue is not None and self.closed is None
+
+    @property
+    def closed(self) -> "QueueEntry | None":
+        """The nearest of the queue and its ancestors that admits no new gangs; None: there is
+        none.
+        """
         for one in self.chain:
             if one.queue is not None and one.queue.state not in _OPEN:
-                return False
-        return True
+                return one
+        return None
 
     @property
     def unused(self) -> bool:
@@ -224,11 +229,14 @@ class QueueEntry:
         return over
 
     def shortages(self, wanted: dict[int, int], *, promised: bool) -> list[Shortage]:
-        """Like `excess`, per queue: its own first, then its ancestors'."""
+        """Like `excess`, per queue: its own first, then its ancestors'. For each queue first what
+        exceeds its capability, then what only guarantees of other queues leave out.
+        """
         found: list[Shortage] = []
         for entry in self.chain:
             limits = entry.capability if promised else entry.ceiling
-            over: dict[int, int] = {}
+            of_own: dict[int, int] = {}
+            of_others: dict[int, int] = {}
             for row, limit in limits.items():
                 amount = wanted.get(row, 0)
                 if amount <= 0:
@@ -237,10 +245,12 @@ class QueueEntry:
                 if promised:
                     held += entry.promised.get(row, 0)
                 if held + amount > limit:
+                    over = of_own if limit == entry.capability.get(row) else of_others
                     over[row] = held + amount - limit
-            if over:
-                reserved = any(limits[row] != entry.capability.get(row) for row in over)
-                found.append(Shortage(entry.name, over, reserved))
+            if of_own:
+                found.append(Shortage(entry.name, of_own, reserved=False))
+            if of_others:
+                found.append(Shortage(entry.name, of_others, reserved=True))
         return found
 
     def filled_above(self, wanted: dict[int, int]) -> "list[QueueEntry] | None":

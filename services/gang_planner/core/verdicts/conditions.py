@@ -68,7 +68,7 @@ def conditions(
         claims += [
             _partly_bound(gang),
             _releasing(gang, known.get("Releasing")),
-            _evicted(gang, known.get("Evicted")),
+            _evicted(state, gang, known.get("Evicted")),
             _room_held(gang, holds, names),
             _degraded(gang, holds, names),
             _other_scheduler(gang),
@@ -146,9 +146,9 @@ def _releasing(gang: Gang, last: Condition | None) -> _Claim:
     return _Claim("Releasing", True, note.reason, f"{note.reason}: {note.message}")
 
 
-def _evicted(gang: Gang, last: Condition | None) -> _Claim:
+def _evicted(state: State, gang: Gang, last: Condition | None) -> _Claim:
     if gang.evicted is not None:
-        words = evicted_words(gang, gang.evicted)
+        words = evicted_words(state, gang, gang.evicted)
         return _Claim("Evicted", True, gang.evicted.reason, words)
     if last is not None and last.status == "True" and gang.counts[WAITING] and not gang.bound:
         # An earlier planner published it, and no member has been placed since.

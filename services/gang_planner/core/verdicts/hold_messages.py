@@ -10,6 +10,7 @@ from services.gang_planner.core.state.holds import Hold
 from services.gang_planner.core.state.member_states import LEAVING
 from services.gang_planner.core.state.planner_state import State
 from services.gang_planner.core.state.pod_shapes import PODS
+from services.gang_planner.core.state.titles import title_of
 from shared.model.bounded_text import joined
 
 #: Maximum number of lost members named in one message; the rest are counted.
@@ -61,14 +62,14 @@ def degraded_in_words(gang: Gang, holds: Sequence[Hold], names: Sequence[str]) -
 
 
 def owners_of_reservations(state: State) -> list[tuple[str, str, int]]:
-    """(namespace, "namespace/name", end in ms) of the gangs with long reservations, the latest end
-    of each; sorted. Reservations as long as a hold by default pass while their gang is looked up.
+    """(namespace, title, end in ms) of the gangs with long reservations, the latest end of each;
+    sorted. Reservations as long as a hold by default pass while their gang is looked up.
     """
     ends: dict[tuple[str, str], int] = {}
     for hold in state.holds.by_uid.values():
         gang = hold.gang if hold.reservation is not None else None
         if gang is not None and hold.until_ms - hold.at_ms > _NAMED_FROM_MS:
-            key = gang.namespace, gang.full_name
+            key = gang.namespace, title_of(state, gang)
             ends[key] = max(ends.get(key, 0), hold.until_ms)
     return sorted((namespace, name, until_ms) for (namespace, name), until_ms in ends.items())
 

@@ -34,7 +34,8 @@ def gated_words(gang: Gang) -> str:
     """The message for scheduling gates of its members, with the names of the gates."""
     gated = [member.pod for member in gang.members.values() if member.state == GATED]
     names = sorted({name for pod in gated for name in pod.gates})
-    return f"{len(gated)} members have scheduling gates: {_listed(names)}"
+    members = "1 member has" if len(gated) == 1 else f"{len(gated)} members have"
+    return f"{members} scheduling gates: {_listed(names)}"
 
 
 def disagreement_words(gang: Gang) -> str:

@@ -78,7 +78,7 @@ class Explainer:
         #: Explanations shared by gangs of a bucket and a namespace that wait for the same reason
         #: since the same time.
         self._said: dict[tuple[Bucket, PendingReason, int, str, bool], Why] = {}
-        #: (namespace, "namespace/name", end) of gangs with reservations; None: not read yet.
+        #: (namespace, title, end) of gangs with reservations; None: not read yet.
         self._reservations: list[tuple[str, str, int]] | None = None
         #: Gangs that count for admission and cannot start; None: not read yet.
         self._unready: list[Gang] | None = None
@@ -134,7 +134,8 @@ class Explainer:
         """The owners of reservations: gangs of its own namespace by name, further ones counted."""
         if self._reservations is None:
             self._reservations = owners_of_reservations(self._state)
-        others = [one for one in self._reservations if one[1] != gang.full_name]
+        own = title_of(self._state, gang)
+        others = [one for one in self._reservations if one[1] != own]
         return owners_in_words(others, gang.namespace)
 
     def helped(self, gang: Gang, why: Why) -> Collection[str]:

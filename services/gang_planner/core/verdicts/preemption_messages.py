@@ -8,6 +8,8 @@ from typing import Final
 from services.gang_planner.core.state.gang_history import Evicted
 from services.gang_planner.core.state.gangs import Gang
 from services.gang_planner.core.state.planner_state import State
+from services.gang_planner.core.state.titles import title_of
+from shared.model.gang_titles import title_of_place
 
 _VERBS: Final = {"Preempted": "preempted", "Reclaimed": "reclaimed"}
 
@@ -29,7 +31,7 @@ def ended_words(gang: Gang) -> str:
     return f"the last eviction for it failed ({found})" if found is not None else ""
 
 
-def evicted_words(gang: Gang, evicted: Evicted) -> str:
+def evicted_words(state: State, gang: Gang, evicted: Evicted) -> str:
     """A message with the number of the gang's evicted pods and their preemptor."""
     count = evicted.members
     pods = "1 of its pods was" if count == 1 else f"{count} of its pods were"
@@ -37,5 +39,7 @@ def evicted_words(gang: Gang, evicted: Evicted) -> str:
     if evicted.preemptor is None:
         return f"{pods} {verb} for more important members of the same gang"
     same = evicted.preemptor.startswith(f"{gang.namespace}/")
-    by = f"gang {evicted.preemptor}" if same else "a gang of another namespace"
+    preemptor = state.gangs.by_id.get(evicted.preemptor_id)
+    title = title_of_place(evicted.preemptor) if preemptor is None else title_of(state, preemptor)
+    by = f"gang {title}" if same else "a gang of another namespace"
     return f"{pods} {verb} for {by}; pods that its controller creates again wait for capacity"

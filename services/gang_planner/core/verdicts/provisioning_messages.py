@@ -104,6 +104,8 @@ def requests(state: State, gang: Gang) -> Provisioning | None:
     if request is None:
         # A planner that took over may not have assessed the gang's request yet.
         return None if class_of(gang.queue) else _deletion(existing)
+    if request.lapsed:
+        return _deletion(existing)
     others = [one for one in existing if one.name != str(request.name)]
     found = request_of(state, gang)
     if not request.open or (found is None and not _waits_for_request(gang)):

@@ -107,10 +107,8 @@ def shortage_in_words(queue: QueueEntry, shortage: Shortage, names: list[str]) -
             f"queue {shortage.queue} may not use the guarantees of other queues: "
             f"job needs {short} more than they leave"
         )
-    whose = f"queue {queue.name} is at its capability"
-    if shortage.queue != queue.name:
-        whose = f"queue {shortage.queue}, above queue {queue.name}, is at its capability"
-    return f"{whose}: job needs {short} more than it leaves"
+    whose = _seen_from(queue, shortage.queue)
+    return f"{whose} is at its capability: job needs {short} more than it leaves"
 
 
 def shortage_reasons(shortage: Shortage, names: list[str]) -> tuple[Reason, ...]:
@@ -122,26 +120,34 @@ def shortage_reasons(shortage: Shortage, names: list[str]) -> tuple[Reason, ...]
 
 def claims_in_words(state: State, bucket: Bucket) -> tuple[str, tuple[Reason, ...]]:
     """A message with the queues that wait for the capacity that a bucket leaves to them, because
-    its own queue has its fair share; and the same as reasons.
+    its own queue, or one above it, has its fair share; and the same as reasons.
     """
     names = state.resources.names
     queue = state.queues.entry(bucket.need.queue)
-    rows = sorted({names[row]: row for _, row, _ in bucket.claimants}.items())
-    claimants = sorted({name for name, _, _ in bucket.claimants})
-    used, share = queue.used, queue.fair_share
+    # Queues claim against their siblings: the nearest queue that has claimants beside it.
+    parents = {state.queues.entry(name).parent for name, _, _ in bucket.claimants}
+    holder = next((one for one in queue.chain if one.parent in parents), queue)
+    beside = [
+        (name, row)
+        for name, row, _ in bucket.claimants
+        if state.queues.entry(name).parent is holder.parent
+    ]
+    rows = sorted({names[row]: row for _, row in beside}.items())
+    claimants = sorted({name for name, _ in beside})
+    used, share = holder.used, holder.fair_share
     has = [
         f"{in_words(name, used.get(row, 0))} of {in_words(name, share.get(row, 0))}"
         for name, row in rows
     ]
     # Less is usable than all queues deserve together.
-    short = any(share.get(row, 0) < queue.deserved.get(row, 0) for _, row in rows)
+    short = any(share.get(row, 0) < holder.deserved.get(row, 0) for _, row in rows)
     part = "its share of what gangs can use" if short else "its deserved amount"
     waiting = f"queues {listed(claimants)} wait"
     if len(claimants) == 1:
         waiting = f"queue {claimants[0]} waits"
     sentence = (
-        f"queue {queue.name} holds {part} ({listed(has)}), and {waiting} for the rest "
-        "of the free capacity"
+        f"{_seen_from(queue, holder.name)} holds {part} ({listed(has)}), and {waiting} for the "
+        "rest of the free capacity"
     )
     return sentence, tuple(
         Reason(
@@ -151,6 +157,11 @@ def claims_in_words(state: State, bucket: Bucket) -> tuple[str, tuple[Reason, ..
         )
         for name, row in rows
     )
+
+
+def _seen_from(queue: QueueEntry, name: str) -> str:
+    """`queue a`, or of one above the queue of a gang `queue a, above queue b,`."""
+    return f"queue {name}" if name == queue.name else f"queue {name}, above queue {queue.name},"
 
 
 def unattainable_in_words(found: Unattainable) -> str:
@@ -178,6 +189,14 @@ def requirements_in_words(found: Sequence[Requirement]) -> str:
         f"not enough free capacity for its minResources: {needed} needed; as much "
         "is free, but not in parts that are large enough"
     )
+
+
+def closed_in_words(queue: QueueEntry) -> str:
+    """A message about a queue that is not open: `queue b, above queue a, is Closed`."""
+    closed = queue.closed
+    if closed is None or closed.queue is None:
+        return f"queue {queue.name} does not exist"
+    return f"{_seen_from(queue, closed.name)} is {closed.queue.state}"
 
 
 def fault_in_words(fault: Fault) -> str:

@@ -18,7 +18,7 @@ from services.gang_planner.core.verdicts.provisioning_messages import (
     failed_words,
     unavailable_words,
 )
-from services.gang_planner.core.verdicts.quota_messages import fault_in_words
+from services.gang_planner.core.verdicts.quota_messages import closed_in_words, fault_in_words
 from shared.contracts.decisions import NoteOpened
 from shared.contracts.pending_reasons import PendingReason
 from shared.model.bounded_text import joined
@@ -117,9 +117,7 @@ SENTENCES: Final[Mapping[PendingReason, Callable[[State, Gang], str]]] = {
     ),
     PendingReason.MEMBERS_DIFFER: lambda _, gang: difference(gang),
     PendingReason.QUEUE_MISSING: lambda _, gang: f"queue {gang.queue.name} does not exist",
-    PendingReason.QUEUE_NOT_OPEN: lambda _, gang: (
-        f"queue {gang.queue.name} is {gang.queue.queue.state if gang.queue.queue else 'missing'}"
-    ),
+    PendingReason.QUEUE_NOT_OPEN: lambda _, gang: closed_in_words(gang.queue),
     PendingReason.QUEUE_PARENT_MISSING: _queue_fault_words,
     PendingReason.QUEUE_CYCLE: _queue_fault_words,
     PendingReason.QUEUE_NOT_LEAF: _queue_fault_words,

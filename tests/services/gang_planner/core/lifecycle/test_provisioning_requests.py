@@ -5,9 +5,10 @@ from collections import Counter
 import msgspec
 import pytest
 
+from services.gang_planner.core.lifecycle.promises import PROMISED_MS
 from shared.contracts.pending_reasons import PendingReason
 from shared.contracts.verdicts import PodSet, Provisioning
-from shared.model.reference_objects import ProvisioningRequest
+from shared.model.reference_objects import ProvisioningRequest, ProvisioningState
 from tests.services.gang_planner.core.lifecycle.test_provisioning import (
     CLASS,
     MINUTE_MS,
@@ -174,3 +175,62 @@ def test_min_resources_of_more_resources_than_a_pod_may_have_are_not_requested()
     why = scene.verdicts["group-job"].why
     assert why is not None
     assert "divide into pods of 4" in why.sentence
+
+
+@pytest.mark.parametrize("state", ["Accepted", "Provisioned"])
+def test_a_gang_whose_pods_are_gone_keeps_no_request_and_no_quota(state: ProvisioningState) -> None:
+    """Its Job was suspended: nodes would be bought for nothing, and the next gang would wait."""
+    scene = Provisioned(capability=amounts(gpu=2))
+    scene.gang("suspended")
+    scene.settle()
+    first = scene.answer(scene.wanted("suspended").request, state)
+    scene.gang("next")
+    scene.remove_together(*scene.pods_of("suspended"))
+    scene.settle()
+    scene.step(after_ms=PROMISED_MS - 1_000)
+    scene.settle()
+    assert scene.verdicts["group-suspended"].provisioning is None
+    assert scene.verdicts["group-next"].provisioning is None
+    scene.step(after_ms=2_000)
+    scene.settle()
+    assert scene.wanted("suspended") == deletion(first.name)
+    assert scene.wanted("next").request
+    # It is resumed.
+    scene.remove(first)
+    scene.put(*make_pods("suspended", 2, WORKER, role="again"))
+    scene.settle()
+    assert scene.reason("suspended") == PendingReason.NOT_ENOUGH_QUOTA
+    scene.ask(resource_version=3)
+    scene.settle()
+    assert scene.wanted("suspended").request.endswith("-2")
+
+
+def test_a_planner_that_takes_over_ends_the_request_of_a_gang_in_a_closed_queue() -> None:
+    before = Provisioned()
+    before.gang()
+    before.settle()
+    request = before.wanted().request
+    other = Provisioned(leading=False)
+    other.gang()
+    other.answer(request, "Accepted")
+    other.ask(resource_version=2, state="Closed")
+    other.planner.lead(1)
+    other.settle()
+    assert other.reason() == PendingReason.QUEUE_NOT_OPEN
+    other.step(after_ms=PROMISED_MS + 1_000)
+    other.settle()
+    assert other.wanted() == deletion(request)
+
+
+def test_a_gang_that_gets_its_pods_again_in_time_keeps_its_request() -> None:
+    scene = Provisioned()
+    scene.gang()
+    scene.settle()
+    request = scene.wanted().request
+    scene.answer(request, "Accepted")
+    for number in range(3):
+        scene.remove_together(*scene.pods_of("job"))
+        scene.step(after_ms=PROMISED_MS - 2_000)
+        scene.put(*make_pods("job", 2, WORKER, role=f"again-{number}"))
+        scene.step(after_ms=4_000)
+        assert scene.wanted().request == request

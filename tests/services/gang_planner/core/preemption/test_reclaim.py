@@ -194,3 +194,16 @@ def test_members_above_a_minimum_reclaim_no_pod_that_is_a_gang_of_its_own() -> N
     scene.put(*make_pods("late", 2, WHOLE_NODE)[1:])
     scene.until_quiet()
     assert evictions(scene) == []
+
+
+def test_nothing_is_reclaimed_for_a_gang_that_is_evicted_whole_in_the_same_cycle() -> None:
+    """Its members are placed together again after that, wherever there is room then."""
+    scene = cluster(6, BOTH)
+    queues(scene, "rich")
+    queues(scene, "poor", weight=5)
+    running(scene, "all", 4, minimum=1, group={"queue": "rich"})
+    running(scene, "low", 2, group={"queue": "poor"})
+    scene.put(*make_pods("low", 3, WHOLE_NODE)[2:])
+    submit(scene, "high", 2, priority=10, group={"queue": "poor"})
+    scene.until_quiet()
+    assert [one.reason for one in evictions(scene)] == ["Preempted"]

@@ -503,7 +503,7 @@ def test_verdicts_of_a_preemptor_and_of_its_victims_report_the_eviction() -> Non
     published = scene.condition("low", "Evicted")
     assert published is not None
     assert published.reason == "Preempted"
-    assert published.message.startswith("2 of its pods were preempted for gang team/high")
+    assert published.message.startswith("2 of its pods were preempted for gang team/tfjob/high")
     gone = {one.name for one in scene.verdict("low").evicted}
     assert gone == {one.name for one in evictions(scene)[0].victims}
     leave(scene)

@@ -97,7 +97,7 @@ def test_limits_and_promises_are_reported() -> None:
     (cpu,) = found.amounts
     assert (cpu.promised, cpu.ceiling, cpu.guarantee) == (2000, 4000, 1000)
     assert found.state == "Closed"
-    assert found.why == "it admits no gang: it, or a queue above it, is not open"
+    assert found.why == "it admits no gang: queue q is Closed"
 
 
 def test_holds_for_lost_members_are_reported() -> None:
@@ -185,7 +185,7 @@ def test_a_gang_that_waits_because_of_a_reservation_names_owners_of_its_namespac
         if one.name == "waits" and one.why is not None
     }
     fits = "it would fit without the reservations for other gangs: "
-    assert said["team"].endswith(f"{fits}team/spark until 00:10:10 UTC")
+    assert said["team"].endswith(f"{fits}team/tfjob/spark until 00:10:10 UTC")
     assert said["other"].endswith(f"{fits}1 gang of another namespace")
 
 
@@ -256,3 +256,38 @@ def test_a_deleted_queue_is_listed_as_long_as_a_gang_that_has_not_ended_names_it
     scene.remove(msgspec.structs.replace(pod, resource_version=3))
     scene.put(make_group("runs", 1, queue="a", phase="Completed", resource_version=4))
     assert "a" not in lines(scene)
+
+
+@pytest.mark.parametrize("leading", [True, False])
+def test_what_queues_declare_to_deserve_is_reported_also_while_one_of_them_is_active(
+    leading: bool,
+) -> None:
+    scene = Scene([make_node("n0", {"cpu": 4_000, "pods": 110})], conf=HIERARCHY, leading=leading)
+    for name in ("a", "b"):
+        fields = {"dialect": "volcano", "resource_version": 1, "deserved": amounts(cpu=2_000)}
+        scene.put(Queue(uid=name, name=name, **fields))  # type: ignore[arg-type]  # fields of a Queue, by name
+    scene.put(make_group("job", 1, queue="a"), *make_pods("job", 1, CPU, node="n0"))
+    if leading:
+        scene.settle()
+    deserved = {
+        name: [one.deserved for one in line.amounts if one.resource == "cpu"]
+        for name, line in lines(scene).items()
+    }
+    assert deserved == {"a": [2_000], "b": [2_000], "default": []}
+
+
+@pytest.mark.parametrize("leading", [True, False])
+def test_a_gang_that_has_lost_all_its_pods_does_not_run(leading: bool) -> None:
+    """A standby runs no cycle, in which the gang's run would end."""
+    scene = Scene([make_node("n0", {"cpu": 4_000, "pods": 110})], leading=True)
+    scene.put(Queue(uid="a", dialect="volcano", name="a", resource_version=1))
+    scene.put(make_group("job", 4, queue="a"), *make_pods("job", 4, CPU))
+    (decision,) = scene.settle()
+    scene.run(decision)
+    scene.settle()
+    assert (lines(scene)["a"].running, lines(scene)["a"].waiting) == (1, 0)
+    scene.replace_together(gone=scene.pods_of("job"), made=make_pods("job", 4, CPU, role="again"))
+    if leading:
+        scene.put(make_node("n0", {"cpu": 3_000, "pods": 110}, resource_version=2))
+        scene.settle()
+    assert (lines(scene)["a"].running, lines(scene)["a"].waiting) == (0, 1)
