@@ -74,7 +74,7 @@ async def test_a_racks_hypernode_is_made_counted_and_deleted_with_its_last_node(
         await becomes(seen, [(None, 0)])
 
 
-@pytest.mark.parametrize("text", ["networkTopologyDiscovery: {", "day: 2026-13-45"])
+@pytest.mark.parametrize("text", ["networkTopologyDiscovery: {", "day: !!timestamp 2026-13-45"])
 async def test_a_configuration_that_cannot_be_read_leaves_everything_as_it_is(
     either: KubeClient,
     place: str,

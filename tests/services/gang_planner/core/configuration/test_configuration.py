@@ -155,7 +155,8 @@ def test_a_flag_switches_off_a_part_of_a_policy() -> None:
     ("text", "where", "rule"),
     [
         ("actions: [", "file", "YAML"),
-        ("actions: 2026-13-45", "file", "YAML"),
+        ("actions: !!timestamp 2026-13-45", "file", "YAML"),
+        ("actions: 2026-13-45", "actions", "unknown action"),
         ("- a", "file", "mapping, not list"),
         ("action: allocate", "action", "unknown key"),
         ("actions: allocate, dance", "actions", "unknown action 'dance'"),
