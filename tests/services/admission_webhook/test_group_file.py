@@ -27,7 +27,9 @@ def test_without_a_file_there_are_no_groups() -> None:
     assert GroupFile("").groups == ()
 
 
-@pytest.mark.parametrize("content", ["resourceGroups: 7", "a: [", "[]", "a: !!timestamp 2026-13-45"])
+@pytest.mark.parametrize(
+    "content", ["resourceGroups: 7", "a: [", "[]", "a: !!timestamp 2026-13-45"]
+)
 def test_a_broken_file_is_refused_at_start(tmp_path: Path, content: str) -> None:
     path = tmp_path / "conf.yaml"
     path.write_text(content)

@@ -167,12 +167,13 @@ def _apply_pods(state: State, record: PodChanges, *, from_snapshot: bool) -> Non
     for gone in record.removed:
         if gone.succeeded:
             accounting.note_success(state, gone.uid, record.at_ms)
+    versions = {gone.uid: gone.resource_version for gone in record.removed}
     for uid in _removed_first(state, record) if record.removed else ():
-        accounting.remove_pod(state, uid)
+        accounting.remove_pod(state, uid, versions[uid])
     for pod in record.changed:
         accounting.put_pod(state, pod, record.at_ms, from_snapshot=from_snapshot)
     for gone in record.removed:
-        accounting.remove_pod(state, gone.uid)
+        accounting.remove_pod(state, gone.uid, gone.resource_version)
 
 
 def _removed_first(state: State, record: PodChanges) -> list[str]:

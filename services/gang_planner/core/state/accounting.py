@@ -106,8 +106,8 @@ def note_success(state: State, uid: str, at_ms: int) -> None:
         put_pod(state, msgspec.structs.replace(member.pod, phase="Succeeded"), at_ms)
 
 
-def remove_pod(state: State, uid: str) -> None:
-    """Remove a pod."""
+def remove_pod(state: State, uid: str, version: int = 0) -> None:
+    """Remove a pod. `version`: the resourceVersion of its deletion; 0: not known."""
     state.extended_resources.forget(uid)
     member = state.members.pop(uid, None)
     if member is None:
@@ -121,6 +121,10 @@ def remove_pod(state: State, uid: str) -> None:
         _lose(state, member, member.gang, with_node=with_node, removed=True)
     state.holds.forget(uid)
     for reservation in state.reservations.rows(uid):
+        if reservation.shape.shape.device_claims:
+            # A binder may have allocated its devices before the pod was deleted.
+            known = max(version, member.pod.resource_version)
+            state.node_capacity.devices.keep(reservation.shape, known)
         end_reservation(state, reservation)
     member.reservation = None
     _account(state, member, None)

@@ -18,6 +18,7 @@ from shared.contracts.cluster import Gone, PodChanges, Synced
 from shared.contracts.decisions import Act, GangDecision, Note
 from shared.contracts.outcomes import Member, MemberResult, Outcome
 from shared.contracts.verdicts import Verdict
+from shared.kube.resources import RESOURCE_CLAIMS
 from shared.model.objects import (
     Node,
     Owner,
@@ -96,6 +97,8 @@ class Scene:
 
     def __init__(self, nodes: Iterable[Node] = (), *, conf: str = "", leading: bool = True) -> None:
         self.planner = Planner(parse_configuration(conf))
+        #: The resourceVersion up to which the watcher has read claims; None: it reads none.
+        self.claims_known_up_to: int | None = None
         self.now_ms = 10_000
         #: How far the watcher's clock is ahead of the planner's.
         self.watcher_ahead_ms = 0
@@ -201,8 +204,15 @@ class Scene:
 
     def heartbeat(self) -> None:
         """The watcher renews its record."""
+        known = self.claims_known_up_to
         self._apply(
-            Synced(epoch=self.epoch, at_ms=self.watcher_ms, watcher="scene", dialects=self.dialects)
+            Synced(
+                epoch=self.epoch,
+                at_ms=self.watcher_ms,
+                watcher="scene",
+                dialects=self.dialects,
+                resource_versions=() if known is None else ((RESOURCE_CLAIMS.title, known),),
+            )
         )
         self.synced_ms = self.now_ms
 

@@ -31,10 +31,7 @@ from services.gang_planner.core.state.devices.demand import (
     claim_key,
 )
 from services.gang_planner.core.state.devices.demands import Demands
-from services.gang_planner.core.state.devices.extended import (
-    ClassesOfResources,
-    pod_uid_of,
-)
+from services.gang_planner.core.state.devices.extended import ClassesOfResources
 from services.gang_planner.core.state.devices.free_numbers import FreeNumbers
 from services.gang_planner.core.state.devices.grants import (
     Grant,
@@ -358,8 +355,8 @@ class Devices:
                 self._grants[key] = grant._replace(decided=False)
 
     def keep(self, shape: ShapeEntry, version: int) -> None:
-        """Keep the devices of a bound pod that leaves its node, until CLUSTER shows that its claim
-        has them or is gone. `version`: the newest resourceVersion of the pod.
+        """Keep the devices of a pod that leaves its node or its reservation, until CLUSTER shows
+        that its claim has them or is gone. `version`: the newest resourceVersion of the pod.
 
         The binder allocates devices before it binds the pod. If CLUSTER shows the end of the pod
         first, the devices look free although the claim still has them.
@@ -367,12 +364,12 @@ class Devices:
         self._kept |= {key: version for key in shape.device_keys if self.grant(key) is not None}
 
     def claims_known_up_to(self, version: int) -> list[int]:
-        """Release kept devices for extended resources whose claim CLUSTER would show by now: it may
-        have come and gone unseen. Returns the slots of their nodes.
+        """Release kept devices that CLUSTER would show by now: the claim has not got them, or has
+        had them unseen. Returns the slots of their nodes.
         """
         slots: list[int] = []
         for key, since in list(self._kept.items()):
-            if since > version or pod_uid_of(key[1]) is None:
+            if since > version:
                 continue
             del self._kept[key]
             grant = self._grants.get(key)
