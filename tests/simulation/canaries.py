@@ -235,7 +235,7 @@ CANARIES: Final[dict[str, Canary]] = {
         _fencing_off,
         20,
         ("is in force", "stale epoch", "no outcome", "stored as", "opened at sequence"),
-        first=141,
+        first=181,
     ),
     "cluster_fencing_off": Canary(_cluster_fencing_off, 12, ("is of epoch",)),
     "second_outcome": Canary(_second_outcome, 12, ("second outcome",)),
