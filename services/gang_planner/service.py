@@ -160,6 +160,8 @@ class GangPlanner:
             self._standby.record(arrivals, self._context.now_ms())
             if not self._lease.held:
                 self._catching_up = False
+                # It may have lost the lease while it waited.
+                self._context.ready.set("cold start")
                 self._set_pause(0.0 if self._standby.awaits_base else STANDBY_PAUSE_S)
                 return None
             if not self._catching_up and not await self._catch_up():

@@ -83,5 +83,10 @@ async def test_two_planners_renew_in_turn_and_gangs_are_decided_all_the_while(
             return len(await hall.epochs()) > 1
 
         await eventually(decided_by_another, because="the active planner has handed over")
-        assert {one.instance: one.pid for one in await hall.statuses()} == pids
+
+        async def same_processes() -> bool:
+            # A planner on a busy machine may answer late.
+            return {one.instance: one.pid for one in await hall.statuses()} == pids
+
+        await eventually(same_processes, because="both planners live in the same processes")
         assert len(await hall.decisions()) == 2, "nothing is decided twice"

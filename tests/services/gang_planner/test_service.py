@@ -405,6 +405,32 @@ async def test_when_storage_is_lost_planners_start_cold_and_wait_for_requests_in
         assert opened.replaces == lost
 
 
+async def test_a_planner_that_loses_the_lease_during_a_cold_start_is_ready_as_a_standby(
+    nats_server: NatsServer, tmp_path: Path
+) -> None:
+    async with a_hall(nats_server.url, tmp_path) as hall:
+        await hall.start(0, "--cold-start-wait-s=120")
+        await hall.wait_active()
+        await nats_server.kill()
+        (folder,) = (nats_server.data_dir / "store").rglob("jetstream")
+        await asyncio.to_thread(shutil.rmtree, folder)
+        await nats_server.start()
+        await hall.start_again()
+
+        async def waits() -> bool:
+            reasons = [why for one in await hall.statuses() for why in one.not_ready]
+            return any(why.startswith("cold start") for why in reasons)
+
+        async def stands_by() -> bool:
+            # Another planner has the lease, and renews it.
+            lease = subjects.lease(subjects.PLANNER_LEASE_KEY)
+            await hall.bus.publish(lease, b"gang-planner-1 another writer")
+            return bool(await hall.statuses()) and not await waits()
+
+        await eventually(waits, timeout_s=30.0)
+        await eventually(stands_by, timeout_s=60.0)
+
+
 @pytest.mark.parametrize("stream", [subjects.CLUSTER, subjects.VERDICTS])
 async def test_decisions_and_verdicts_continue_after_the_loss_of_one_other_stream(
     nats_server: NatsServer, tmp_path: Path, stream: str
