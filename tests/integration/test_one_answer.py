@@ -88,8 +88,8 @@ TABLE = {
     "unknown field": Row([job(minAvailableX=2)], refused='unknown field "spec.minAvailableX"'),
     "words for a number": Row([job(replicas="three")], refused="spec.tasks[0].replicas"),
     "a misspelt field of the metadata": Row(
-        [{**job(), "metadata": {"name": "train", "lables": {"a": "b"}}}],
-        refused='unknown field "metadata.lables"',
+        [{**job(), "metadata": {"name": "train", "label": {"a": "b"}}}],
+        refused='unknown field "metadata.label"',
     ),
     "no name": Row([{**job(), "metadata": {}}], refused="metadata.name: Required value"),
     "a name that is none": Row([job("Train_1")], refused='metadata.name: Invalid value: "Train_1"'),

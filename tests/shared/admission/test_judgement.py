@@ -79,7 +79,7 @@ def test_a_job_that_admission_takes_is_one_question() -> None:
         ("name: train", "generateName: Train-", 'metadata.generateName: Invalid value: "Train-"'),
         ("{name: train}", "{}", "metadata.name: Required value"),
         ("metadata: {name: train}", "", "metadata.name: Required value"),
-        ("{name: train}", "{name: train, lables: {a: b}}", 'unknown field "metadata.lables"'),
+        ("{name: train}", "{name: train, label: {a: b}}", 'unknown field "metadata.label"'),
         ("v1alpha1", "v1beta1", 'supported values: "batch.volcano.sh/v1alpha1"'),
         ("tasks:", "plugins: {nonsense: []}\n  tasks:", "unable to find job plugin"),
     ],
