@@ -43,6 +43,7 @@ from services.gang_planner.core.preemption.greedy_selection import GreedySelecti
 from services.gang_planner.core.preemption.trial import Trial
 from services.gang_planner.core.preemption.units import Unit, members_of, work_s
 from services.gang_planner.core.preemption.upper_bounds import PoolBound, ShapeRequest, UpperBound
+from services.gang_planner.core.state.columns import Bools
 from services.gang_planner.core.state.gangs import Member
 from services.gang_planner.core.state.needs import Need
 from services.gang_planner.core.state.pod_shapes import ShapeEntry
@@ -168,7 +169,7 @@ class VictimSearch:
         """The resources of which the gang lacks an amount on all its nodes together, or in the
         limits of its queues. All that it wants if it lacks none: what is free is in small parts.
         """
-        usable = np.logical_or.reduce([request.usable for request in self._requests])
+        usable = self._usable()
         free = self._session.node_capacity.free.cells[:, : len(usable)]
         lacking = {
             row
@@ -177,6 +178,11 @@ class VictimSearch:
         }
         lacking |= self._preemptor.gang.queue.excess(amounts, promised=False).keys()
         return lacking or set(amounts)
+
+    def _usable(self) -> Bools:
+        """One flag per slot: whether any shape of the gang may use the node."""
+        found: Bools = np.logical_or.reduce([request.usable for request in self._requests])
+        return found
 
     def _requests_now(self) -> list[ShapeRequest]:
         """How many of each shape must fit, whichever members are placed."""
@@ -200,7 +206,7 @@ class VictimSearch:
         """Units on nodes that any shape of the gang may use."""
         if self._anywhere:
             return units
-        usable = np.logical_or.reduce([request.usable for request in self._requests])
+        usable = self._usable()
         if usable.all():
             return units
         flags: list[bool] = usable.tolist()

@@ -158,6 +158,7 @@ class Evicted(NamedTuple):
     reason: str
     #: "namespace/name" of the preemptor; None: their own gang.
     preemptor: str | None
+    #: Its gang id, by which its title is found while it exists.
     preemptor_id: str
     members: int
     #: The gang's attempt at that time.

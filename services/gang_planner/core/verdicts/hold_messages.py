@@ -1,7 +1,7 @@
 """Messages about holds (member, node, deadline) and about degraded gangs."""
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from services.gang_planner.core.state.amounts import in_words as amount_in_words
 from services.gang_planner.core.state.amounts import listed
@@ -12,6 +12,7 @@ from services.gang_planner.core.state.planner_state import State
 from services.gang_planner.core.state.pod_shapes import PODS
 from services.gang_planner.core.state.titles import title_of
 from shared.model.bounded_text import joined
+from shared.model.gang_keys import GangKey
 
 #: Maximum number of lost members named in one message; the rest are counted.
 _NAMED_MAX: Final = 5
@@ -20,6 +21,15 @@ _NODES_MAX: Final = 5
 _DAY_S: Final = 86_400
 #: Reservations that last longer are named to the gangs that wait because of them.
 _NAMED_FROM_MS: Final = 60_000
+
+
+class ReservationOwner(NamedTuple):
+    """A gang with a long reservation. Gangs of one owner have the same title."""
+
+    namespace: str
+    title: str
+    until_ms: int
+    key: GangKey
 
 
 def meaning(holds: Sequence[Hold]) -> tuple[object, ...]:
@@ -61,25 +71,28 @@ def degraded_in_words(gang: Gang, holds: Sequence[Hold], names: Sequence[str]) -
     return f"{left}, and no capacity is reserved for the other members"
 
 
-def owners_of_reservations(state: State) -> list[tuple[str, str, int]]:
-    """(namespace, title, end in ms) of the gangs with long reservations, the latest end of each;
-    sorted. Reservations as long as a hold by default pass while their gang is looked up.
+def owners_of_reservations(state: State) -> list[ReservationOwner]:
+    """The gangs with long reservations, the latest end of each; sorted. Reservations as long as a
+    hold by default pass while their gang is looked up.
     """
-    ends: dict[tuple[str, str], int] = {}
+    ends: dict[GangKey, tuple[Gang, int]] = {}
     for hold in state.holds.by_uid.values():
         gang = hold.gang if hold.reservation is not None else None
         if gang is not None and hold.until_ms - hold.at_ms > _NAMED_FROM_MS:
-            key = gang.namespace, title_of(state, gang)
-            ends[key] = max(ends.get(key, 0), hold.until_ms)
-    return sorted((namespace, name, until_ms) for (namespace, name), until_ms in ends.items())
+            _, until_ms = ends.get(gang.key, (gang, 0))
+            ends[gang.key] = gang, max(until_ms, hold.until_ms)
+    return sorted(
+        ReservationOwner(gang.namespace, title_of(state, gang), until_ms, key)
+        for key, (gang, until_ms) in ends.items()
+    )
 
 
-def owners_in_words(owners: Sequence[tuple[str, str, int]], namespace: str) -> str:
+def owners_in_words(owners: Sequence[ReservationOwner], namespace: str) -> str:
     """`team/a until 12:00:05 UTC, and 2 gangs of other namespaces`; only gangs of `namespace` are
     named.
     """
-    own = [one for one in owners if one[0] == namespace]
-    said = [f"{name} until {_clock(until_ms)} UTC" for _, name, until_ms in own[:_NAMED_MAX]]
+    own = [one for one in owners if one.namespace == namespace]
+    said = [f"{one.title} until {_clock(one.until_ms)} UTC" for one in own[:_NAMED_MAX]]
     if len(own) > _NAMED_MAX:
         said.append(f"{len(own) - _NAMED_MAX} more gangs of this namespace")
     if hidden := len(owners) - len(own):

@@ -25,11 +25,12 @@ from services.gang_planner.core.state.pod_shapes import PODS
 from services.gang_planner.core.state.queues import QueueEntry
 from services.gang_planner.core.state.titles import title_of
 from services.gang_planner.core.verdicts import topology_messages
-from services.gang_planner.core.verdicts.hold_messages import in_words as holds_in_words
 from services.gang_planner.core.verdicts.hold_messages import (
+    ReservationOwner,
     owners_in_words,
     owners_of_reservations,
 )
+from services.gang_planner.core.verdicts.hold_messages import in_words as holds_in_words
 from services.gang_planner.core.verdicts.member_messages import disagreement_words
 from services.gang_planner.core.verdicts.new_nodes import Forecast, is_out_of_reach, of_gang
 from services.gang_planner.core.verdicts.new_nodes import in_words as outlook_in_words
@@ -78,8 +79,8 @@ class Explainer:
         #: Explanations shared by gangs of a bucket and a namespace that wait for the same reason
         #: since the same time.
         self._said: dict[tuple[Bucket, PendingReason, int, str, bool], Why] = {}
-        #: (namespace, title, end) of gangs with reservations; None: not read yet.
-        self._reservations: list[tuple[str, str, int]] | None = None
+        #: None: not read yet.
+        self._reservations: list[ReservationOwner] | None = None
         #: Gangs that count for admission and cannot start; None: not read yet.
         self._unready: list[Gang] | None = None
         #: The queues of each queue's subtree, including itself, by name.
@@ -134,8 +135,7 @@ class Explainer:
         """The owners of reservations: gangs of its own namespace by name, further ones counted."""
         if self._reservations is None:
             self._reservations = owners_of_reservations(self._state)
-        own = title_of(self._state, gang)
-        others = [one for one in self._reservations if one[1] != own]
+        others = [one for one in self._reservations if one.key != gang.key]
         return owners_in_words(others, gang.namespace)
 
     def helped(self, gang: Gang, why: Why) -> Collection[str]:
