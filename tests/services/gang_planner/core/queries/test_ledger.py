@@ -189,6 +189,17 @@ def test_a_gang_that_waits_because_of_a_reservation_names_owners_of_its_namespac
     assert said["other"].endswith(f"{fits}1 gang of another namespace")
 
 
+def test_a_gang_that_waits_because_of_a_reservation_of_its_owners_other_gang_is_told_so() -> None:
+    scene = reserving_scene()
+    owner = scene.pods_of("spark")[0].owner
+    scene.put(make_group("waits", 2), *make_pods("waits", 2, CPU, owner=owner))
+    scene.settle()
+    scene.step(after_ms=3_000)
+    why = scene.verdicts["group-waits"].why
+    assert why is not None
+    assert why.sentence.endswith("for other gangs: team/tfjob/spark until 00:10:10 UTC")
+
+
 def test_a_standby_that_read_the_decision_before_the_gang_reports_the_same_reservation() -> None:
     scene = LoggedScene([make_node("n0", {"cpu": 4_000, "pods": 110})])
     scene.put(make_group("spark", 1, min_resources=amounts(cpu=4_000)))
