@@ -378,6 +378,15 @@ async def test_a_refused_verdict_is_published_again_although_nothing_else_happen
         await hall.wait_ready(1)
 
 
+async def lose_storage(hall: Hall, nats_server: NatsServer, folder_name: str) -> None:
+    """NATS is killed, and starts again without this folder of its storage."""
+    await nats_server.kill()
+    (folder,) = (nats_server.data_dir / "store").rglob(folder_name)
+    await asyncio.to_thread(shutil.rmtree, folder)
+    await nats_server.start()
+    await hall.start_again()
+
+
 @pytest.mark.parametrize("lost_folder", ["jetstream", subjects.OUTCOMES])
 async def test_when_storage_is_lost_planners_start_cold_and_wait_for_requests_in_flight(
     nats_server: NatsServer, tmp_path: Path, lost_folder: str
@@ -389,11 +398,7 @@ async def test_when_storage_is_lost_planners_start_cold_and_wait_for_requests_in
         await hall.watcher.submit("first", 3)
         await hall.wait_decided("first")
         lost = (await hall.bus.stream_info(subjects.DECISIONS)).generation
-        await nats_server.kill()
-        (folder,) = (nats_server.data_dir / "store").rglob(lost_folder)
-        await asyncio.to_thread(shutil.rmtree, folder)
-        await nats_server.start()
-        await hall.start_again()
+        await lose_storage(hall, nats_server, lost_folder)
         made_s = time.monotonic()
         await hall.wait_logged(0, "superseded: ")
         decision = await hall.wait_decided("first", timeout_s=20.0)
@@ -411,11 +416,7 @@ async def test_a_planner_that_loses_the_lease_during_a_cold_start_is_ready_as_a_
     async with a_hall(nats_server.url, tmp_path) as hall:
         await hall.start(0, "--cold-start-wait-s=120")
         await hall.wait_active()
-        await nats_server.kill()
-        (folder,) = (nats_server.data_dir / "store").rglob("jetstream")
-        await asyncio.to_thread(shutil.rmtree, folder)
-        await nats_server.start()
-        await hall.start_again()
+        await lose_storage(hall, nats_server, "jetstream")
 
         async def waits() -> bool:
             reasons = [why for one in await hall.statuses() for why in one.not_ready]
@@ -442,11 +443,7 @@ async def test_decisions_and_verdicts_continue_after_the_loss_of_one_other_strea
         await hall.wait_decided("first")
         await hall.watcher.submit("waits", 9)
         await eventually(lambda: hall.verdict("waits"))
-        await nats_server.kill()
-        (folder,) = (nats_server.data_dir / "store").rglob(stream)
-        await asyncio.to_thread(shutil.rmtree, folder)
-        await nats_server.start()
-        await hall.start_again()
+        await lose_storage(hall, nats_server, stream)
         await hall.watcher.submit("single", 1)
         await hall.wait_decided("single", timeout_s=20.0)
         verdict = await eventually(lambda: hall.verdict("waits"))

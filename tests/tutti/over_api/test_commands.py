@@ -175,26 +175,27 @@ async def test_status_has_the_processes_and_the_gangs_that_the_user_may_see(
     }
 
 
+def eviction(gang: str, gang_id: str, why: str, at_ms: int = FIRST_SEEN_MS) -> EvictionDecision:
+    """A decision to evict the gang's one pod."""
+    return EvictionDecision(
+        epoch=1,
+        gang=gang,
+        gang_id=gang_id,
+        attempt=1,
+        via="eviction",
+        reason="Preempted",
+        why=why,
+        victims=(Victim(namespace=gang.partition("/")[0], name="pod-0", uid=gang_id),),
+        trace_id="",
+        cycle=Cycle(cluster_seq=1, outcomes_seq=1, now_ms=at_ms, configuration=""),
+    )
+
+
 async def test_trace_has_decisions_conditions_and_why_a_gang_waits(
     typed: Typed, serving: Serving
 ) -> None:
-    serving.state.decisions.take(
-        7,
-        EvictionDecision(
-            epoch=1,
-            gang="b/second",
-            gang_id="b-second",
-            attempt=1,
-            via="eviction",
-            reason="Preempted",
-            why="for b/first",
-            victims=(Victim(namespace="b", name="second-0", uid="u0"),),
-            trace_id="",
-            cycle=Cycle(
-                cluster_seq=1, outcomes_seq=1, now_ms=FIRST_SEEN_MS + 5_000, configuration=""
-            ),
-        ),
-    )
+    decision = eviction("b/second", "b-second", "for b/first", FIRST_SEEN_MS + 5_000)
+    serving.state.decisions.take(7, decision)
     text = await typed("trace", "second", "-n", "b")
     assert text.exit_code == 0, text.output
     lines = [" ".join(line.split()) for line in text.stdout.splitlines()]
@@ -217,20 +218,7 @@ async def test_trace_has_nothing_of_a_former_gang_of_the_same_name(
 ) -> None:
     """Its decisions have another id, and were made before the gang of today was seen."""
     for seq, gang_id, at_ms in ((7, "former", -60_000), (8, "b-second", 5_000)):
-        decision = EvictionDecision(
-            epoch=1,
-            gang="b/second",
-            gang_id=gang_id,
-            attempt=1,
-            via="eviction",
-            reason="Preempted",
-            why=f"by {gang_id}",
-            victims=(Victim(namespace="b", name="second-0", uid=gang_id),),
-            trace_id="",
-            cycle=Cycle(
-                cluster_seq=1, outcomes_seq=1, now_ms=FIRST_SEEN_MS + at_ms, configuration=""
-            ),
-        )
+        decision = eviction("b/second", gang_id, f"by {gang_id}", FIRST_SEEN_MS + at_ms)
         serving.state.take_decision(seq, decision)
     text = await typed("trace", "second", "-n", "b")
     assert "by b-second" in text.stdout
@@ -240,18 +228,7 @@ async def test_trace_has_nothing_of_a_former_gang_of_the_same_name(
 async def test_trace_finds_a_gang_that_is_gone_by_the_title_that_lists_of_gangs_had(
     typed: Typed, serving: Serving
 ) -> None:
-    decision = EvictionDecision(
-        epoch=1,
-        gang="b/third-edcb668a-d7cd-405c-b0e5-d6bba136e70a",
-        gang_id="third",
-        attempt=1,
-        via="eviction",
-        reason="Preempted",
-        why="for b/first",
-        victims=(Victim(namespace="b", name="third-0", uid="u0"),),
-        trace_id="",
-        cycle=Cycle(cluster_seq=1, outcomes_seq=1, now_ms=FIRST_SEEN_MS, configuration=""),
-    )
+    decision = eviction("b/third-edcb668a-d7cd-405c-b0e5-d6bba136e70a", "third", "for b/first")
     serving.state.decisions.take(7, decision, "job/third")
     for reference in ("third", "job/third"):
         text = await typed("trace", reference, "-n", "b")
