@@ -189,7 +189,7 @@ def test_a_gang_that_waits_because_of_a_reservation_names_owners_of_its_namespac
     assert said["other"].endswith(f"{fits}1 gang of another namespace")
 
 
-def test_a_gang_that_waits_because_of_a_reservation_of_its_owners_other_gang_is_told_so() -> None:
+def test_a_gang_that_waits_because_of_a_reservation_of_its_owners_other_gang_names_it() -> None:
     scene = reserving_scene()
     owner = scene.pods_of("spark")[0].owner
     scene.put(make_group("waits", 2), *make_pods("waits", 2, CPU, owner=owner))
