@@ -93,7 +93,6 @@ BANNED_IN_NAMES: Final = {
 }
 #: Files in which a word stays, each with the reason.
 ALLOWED: Final = {
-    ("CHANGELOG.md", "the others"): "a verdict's wording",
     ("services/gang_planner/core/verdicts/pending_reason.py", "the others"): "a verdict's wording",
     ("tutti/migrate/findings.py", "tells"): "a value of `level`",
     ("tutti/observe/view.py", "rival"): "a column of the table",
