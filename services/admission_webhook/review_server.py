@@ -67,7 +67,7 @@ KEEPALIVE_S: Final = 120.0
 #: Time for requests in flight when the server stops.
 SHUTDOWN_S: Final = 2.0
 #: A queue or a PriorityClass that was created just before its first job is known here within some
-#: tenths of a second, since CLUSTER is read in batches (ADR 0014). The API server waits three
+#: tenths of a second, since CLUSTER is read in batches (docs/pacing.md). The API server waits three
 #: seconds.
 QUEUE_WAIT_S: Final = 1.0
 #: An object may have been created right after its queue and its PriorityClass.

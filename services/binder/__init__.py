@@ -21,5 +21,5 @@ Invariants:
 * No request that writes is sent for a delivery that another binder may have by now.
 * No pod is bound before its claims have their volumes and devices.
 * How a decision is carried out is `core.machine` and `core.removal`, pure; what is checked, and
-  why, is docs/adr/0002-what-the-binder-checks.md.
+  why, is ADR 0002.
 """

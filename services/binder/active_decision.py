@@ -3,7 +3,7 @@ what its requests write into pods.
 
 JetStream delivers the message to another binder when it receives no acknowledgement or sign of life
 for the consumer's ack wait. This binder's own clock shows, after a pause of any kind, that this may
-have happened: from then on no request may be sent for it (docs/adr/0002-what-the-binder-checks.md).
+have happened: from then on no request may be sent for it (ADR 0002).
 """
 
 import datetime as dt

@@ -1,8 +1,8 @@
 """Storing outcomes: one per decision, and the acknowledgement only after it.
 
 A binder that receives a decision in a second or later delivery claims it first, on the outcome's
-subject (docs/adr/0002-what-the-binder-checks.md): from then on an earlier delivery, whose binder
-may live and be cut off from NATS, stores no outcome.
+subject (ADR 0002): from then on an earlier delivery, whose binder may live and be cut off from
+NATS, stores no outcome.
 
 A foreign message on an outcome's subject does not count: the next record is written behind it, and
 outcomes and claims stay valid.

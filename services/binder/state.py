@@ -1,5 +1,5 @@
-"""What a binder remembers of DECISIONS between two decisions: the check of epochs
-(docs/adr/0002-what-the-binder-checks.md). Losing it loses nothing but this check.
+"""What a binder remembers of DECISIONS between two decisions: the check of epochs (ADR
+0002). Losing it loses nothing but this check.
 
 The epoch of a planner *is* the sequence of its `EpochOpened` record in DECISIONS. So a decision at
 sequence s with epoch e was written by the planner in force exactly when e < s and no other epoch

@@ -328,7 +328,7 @@ class StatusController:
             return None
         verdict = decode(last.payload)
         if verdict is None:
-            # A foreign message replaced the verdict; the planner publishes it again (ADR 0047).
+            # A foreign message replaced the verdict; the planner publishes it again (ADR 0044).
             self._on_foreign(subjects.VERDICTS, last.seq, last.subject, last.payload)
             return None
         return verdict, last.seq

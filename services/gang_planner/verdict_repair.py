@@ -1,4 +1,4 @@
-"""Finds verdicts that foreign messages have overwritten (ADR 0047), so that they are published
+"""Finds verdicts that foreign messages have overwritten (ADR 0044), so that they are published
 again, and detects that the stream was lost.
 
 VERDICTS keeps one message per subject, so a foreign message replaces the planner's verdict, and no

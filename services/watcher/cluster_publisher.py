@@ -3,7 +3,7 @@
 Group commit: while one append waits for its acknowledgement, changes collect in the cluster state;
 the next flush takes them all. A change after a quiet time is appended at once; a lasting stream is
 packed into at most a hundred flushes a second while it brings new objects, and into ten while only
-known pods and groups change (ADR 0013, docs/pacing.md). A snapshot is frozen between two flushes,
+known pods and groups change (docs/pacing.md). A snapshot is frozen between two flushes,
 and corresponds to the last sequence of the first one.
 """
 
@@ -83,7 +83,7 @@ class ClusterPublisher:
         """Fence every other watcher behind the last record of CLUSTER. Call it before the lists.
 
         A consistent list made after it contains at least what any predecessor has published; made
-        before, the new epoch could show pods unbound that readers have seen bound (ADR 0020). The
+        before, the new epoch could show pods unbound that readers have seen bound (ADR 0003). The
         record opens an epoch; readers request its snapshot until that of `open` exists.
 
         Raises:

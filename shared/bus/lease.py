@@ -406,7 +406,7 @@ def holder_of(renewal: Message) -> str:
 
 
 def _names_holder(value: bytes) -> bool:
-    """Whether a holder wrote a value. Foreign messages (ADR 0047) are empty, JSON, or a record in
+    """Whether a holder wrote a value. Foreign messages (ADR 0044) are empty, JSON, or a record in
     msgpack.
     """
     return value.isascii() and value[:1] not in {b"", b"{"}

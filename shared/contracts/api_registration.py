@@ -1,4 +1,4 @@
-"""Names and marks of the registration of `visibility.tutti.dev` with the API server (ADR 0093).
+"""Names and marks of the registration of `visibility.tutti.dev` with the API server (ADR 0092).
 
 services/api writes it. `tutti up` deletes one that an API service of a `tutti up` left behind.
 """

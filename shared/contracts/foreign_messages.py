@@ -3,7 +3,7 @@
 A client of a NATS server names the subject for the answer, and the client's permissions do not
 apply to the server's answer. So a client with any service's key can have an answer stored in any
 stream: JSON of JetStream's API, an empty message, or a copy of another stream's record. It cannot
-choose the content. Readers step over such messages (ADRs 0044 and 0047).
+choose the content. Readers step over such messages (ADR 0044).
 
 A tagged record with an unknown tag is no foreign message: a newer version may have written it.
 """

@@ -253,7 +253,7 @@ class LedgerAnswer(Struct, frozen=True, kw_only=True, tag="ledger.answer"):
 
 
 class RequestRefused(Struct, frozen=True, kw_only=True, tag="request.refused"):
-    """The API server does not create a ProvisioningRequest, or one of its PodTemplates (ADR 0097).
+    """The API server does not create a ProvisioningRequest, or one of its PodTemplates (ADR 0087).
     Sent by the controller unless the verdict has this refusal already.
     """
 

@@ -9,7 +9,7 @@ from shared.dialects.workload_sizes import ALL
 
 #: The label that a namespace opts in with.
 NAMESPACE_LABELS: Final = {SCHEDULE: "true"}
-#: Labels of a namespace that opts in also for pods of operators' objects (ADR 0080).
+#: Labels of a namespace that opts in also for pods of operators' objects (ADR 0067).
 NAMESPACE_LABELS_FOR_OWNED: Final = {**NAMESPACE_LABELS, GANG: ALL}
 #: Namespaces whose pods are never taken, whatever their labels.
 EXCLUDED_NAMESPACES: Final = ("kube-system",)

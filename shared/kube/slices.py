@@ -1,5 +1,4 @@
-"""Reads a busy watch in slices of time: all that arrives within some milliseconds together (ADR
-0013).
+"""Reads a busy watch in slices of time: all that arrives within some milliseconds together.
 
 An API server sends every watch event as a packet of its own. Read one by one, each costs a wakeup,
 a read, a pass through TLS, HTTP and the line splitter, and the reader's work per batch: together

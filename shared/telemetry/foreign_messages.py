@@ -1,5 +1,6 @@
-"""Counts and logs foreign messages: messages in a stream that none of its writers wrote (ADR
-0047).
+"""Counts and logs foreign messages: messages in a stream that none of its writers wrote.
+
+ADR 0044 says why they are skipped.
 """
 
 import logging

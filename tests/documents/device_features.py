@@ -41,8 +41,8 @@ FEATURES: Final = (
         "`exactly.count`, `selectors`",
         "DynamicResourceAllocation",
         "GA 1.34",
-        "yes; [functions of CEL](adr/0082-optional-values-are-read-by-hiding-their-marks-from-the-"
-        "parser.md#consequences)",
+        "yes; [functions of CEL](adr/0077-device-selectors-are-evaluated-in-the-planner.md"
+        "#consequences)",
         (
             f"{_SELECTORS}::test_members_get_devices_that_class_and_request_select",
             f"{_WORLDS}::_exactly",
@@ -179,8 +179,7 @@ FEATURES: Final = (
         "`resourceClaims` of a PodGroup",
         "DRAWorkloadResourceClaims",
         "alpha 1.36",
-        "yes, reserved for "
-        "[the pods](adr/0075-devices-of-a-groups-claim-are-reserved-for-its-pods.md)",
+        "yes, reserved for [the pods](adr/0081-one-bounded-search-chooses-devices.md)",
         (
             "tests/integration/test_kubernetes_groups.py"
             "::test_the_pods_of_a_group_share_the_devices_of_its_claim",

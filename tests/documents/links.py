@@ -15,12 +15,20 @@ INDEX: Final = DECISIONS / "README.md"
 _LINK: Final = re.compile(r"\]\((?!https?://)([^)\s#]*)(?:#([^)\s]*))?\)")
 _HEAD: Final = """# Decisions
 
-What was open when it was decided, with what was rejected and why. Made from the files' first lines
-(`python -m tests.documents.links`).
+Decisions that still bind, with what was rejected and why. A decision that no longer binds is
+deleted, or becomes a sentence of the guide to its subject; git has its text. Made from the files'
+first lines (`python -m tests.documents.links`).
 
+| decision | status | date | in one sentence |
+| --- | --- | --- | --- |
 """
 #: The site's menu wants them, too.
 _FOOT: Final = """
+Former decisions are now in the guides: 0001, 0004, 0006, 0029, 0030, 0035 and 0038 in
+[architecture](../architecture.md), 0010, 0013, 0014, 0027 and 0048 in [pacing](../pacing.md), 0036
+in [security](../security.md), 0041 in `CONTRIBUTING.md`, 0103 in [queues](../queues.md#closing).
+The status of a decision names those that it replaces.
+
 ```{toctree}
 :hidden:
 :glob:
@@ -28,6 +36,10 @@ _FOOT: Final = """
 0*
 ```
 """
+#: How a decision begins: title, status, date, other decisions that it concerns, one sentence.
+FIRST_LINES: Final = re.compile(
+    r"# (.+)\n\nStatus: (accepted|superseded), (20\d\d-\d\d-\d\d)\.(.*)\n\n(.+\.)\n\n"
+)
 #: Paths of our own that a page names, as `shared/bus/fence.py`.
 _PATH: Final = re.compile(
     r"`((?:services|shared|tutti|tests|bench|deploy|docs|requirements)/[\w./-]+)`"
@@ -85,9 +97,15 @@ def decisions() -> list[Path]:
 
 def index() -> str:
     """The index as it should be."""
-    titles = [path.read_text().partition("\n")[0].removeprefix("# ") for path in decisions()]
-    lines = (f"* [{title}]({path.name})\n" for path, title in zip(decisions(), titles, strict=True))
-    return _HEAD + "".join(lines) + _FOOT
+    return _HEAD + "".join(map(_row, decisions())) + _FOOT
+
+
+def _row(path: Path) -> str:
+    match = FIRST_LINES.match(path.read_text())
+    if match is None:
+        raise ValueError(f"{path.name} does not begin with title, status and one sentence")
+    title, status, date, _, sentence = match.groups()
+    return f"| [{title}]({path.name}) | {status} | {date} | {sentence} |\n"
 
 
 def _anchors(text: str) -> set[str]:

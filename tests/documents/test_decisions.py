@@ -1,16 +1,15 @@
-"""Every decision has a status, a date, and links to decisions that it amends or that amend it."""
+"""Every decision has a status, a date, a sentence, and links to decisions that it concerns."""
 
 import re
 from typing import Final
 
 import pytest
 
-from tests.documents.links import DECISIONS
+from tests.documents.links import DECISIONS, FIRST_LINES
 
 PAGES: Final = {page.name: page.read_text() for page in sorted(DECISIONS.glob("0*.md"))}
-_STATUS: Final = re.compile(
-    r"^# .+\n\nStatus: (?:accepted|superseded), 20\d\d-\d\d-\d\d\.(.*)$", re.MULTILINE
-)
+#: More than a reader can know: fold a former decision into the guide to its subject first.
+_MOST: Final = 40
 _AMENDS: Final = re.compile(r"\bAmends ((?:\[ADR \d{4}\]\([\w.-]+\)(?:, )?)+)")
 _AMENDED: Final = re.compile(r"\bAmended by ((?:\[ADR \d{4}\]\([\w.-]+\)(?:, )?)+)")
 _LINK: Final = re.compile(r"\[ADR (\d{4})\]\(([\w.-]+)\)")
@@ -18,14 +17,20 @@ _LINK: Final = re.compile(r"\[ADR (\d{4})\]\(([\w.-]+)\)")
 
 def linked(pattern: re.Pattern[str], page: str) -> set[str]:
     """Pages behind the links that follow the pattern's words in a page's status line."""
-    status = _STATUS.match(PAGES[page])
-    found = pattern.search(status[1]) if status is not None else None
+    first_lines = FIRST_LINES.match(PAGES[page])
+    found = pattern.search(first_lines[4]) if first_lines is not None else None
     return set() if found is None else {target for _, target in _LINK.findall(found[1])}
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_a_decision_has_status_and_date(page: str) -> None:
-    assert _STATUS.match(PAGES[page]), f"{page}: the third line is `Status: accepted, YYYY-MM-DD.`"
+def test_a_decision_begins_with_title_status_date_and_one_sentence(page: str) -> None:
+    assert FIRST_LINES.match(PAGES[page]), (
+        f"{page}: title, `Status: accepted, YYYY-MM-DD.`, then the decision in one sentence"
+    )
+
+
+def test_there_are_few_decisions() -> None:
+    assert len(PAGES) <= _MOST
 
 
 @pytest.mark.parametrize("page", PAGES)

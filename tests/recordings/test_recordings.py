@@ -4,7 +4,7 @@ The tapes go when that issue ends. `python -m tests.recordings` took them at com
 1, 13 and 21 again when gangs whose eviction was refused began to be assessed again; seeds 4 and 18
 again when gangs that wait for an outcome began to count as demand of their queues; seeds 2, 6, 7,
 10, 13, 16, 18, 19 and 21 to 24 again when nodes that are not ready began to announce losses
-(ADR 0098): the holds of their members reserve capacity that counts for their queues, so some gangs
+(ADR 0015): the holds of their members reserve capacity that counts for their queues, so some gangs
 are placed later or elsewhere; seeds 1, 13, 17 and 21 again when capacity that victims have not
 left yet began to count once, which lowers what their queues deserve; seeds 7 and 17 again when a
 gang with claims that found no room began to be tried with those members first that fit on the

@@ -184,7 +184,7 @@ class Checkers:
 
     def _is_in_doubt(self, life: Life) -> bool:
         """Whether its decisions are lost and its pods do not show that it never was complete: what
-        is gone since the first binding may have been bound, so it may count as started (ADR 0064).
+        is gone since the first binding may have been bound, so it may count as started (ADR 0018).
         """
         pods = [pod for pod in self.etcd.all(PODS) if self.world.lives.life_of(pod) is life]
         bound = [pod for pod in pods if pod["spec"].get("nodeName")]

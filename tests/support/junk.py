@@ -1,5 +1,5 @@
 """Has a nats-server store what no service wrote: its own answers, as a holder of a service's key
-can (ADR 0047).
+can (ADR 0044).
 """
 
 from typing import Final

@@ -10,5 +10,5 @@ From the inside out: `objects`, `errors`, `selectors`, `patches` (values) < `res
 `kubelet` (simulated nodes), `aggregation` (APIs of other servers), `watches`, `tables`, `faults`,
 `server` (HTTP) < `embedded` (all of it, started and stopped).
 
-What is left out, and why: docs/adr/0007-how-large-the-embedded-cluster-is.md.
+What is left out, and why: ADR 0007.
 """

@@ -3,7 +3,7 @@ that outlived it.
 
 While an APIService exists that no process serves, Kubernetes finishes deleting no namespace. The
 API service deletes its registration when it stops; after a kill, the next `tutti up` does, with
-`--api` or without (ADR 0093). Only objects with the label of `tutti up` are deleted, and only one
+`--api` or without (ADR 0092). Only objects with the label of `tutti up` are deleted, and only one
 `tutti up` runs on a cluster, unless it was started with `--take-over`: then the other one's API
 service registers again within seconds.
 """

@@ -107,9 +107,8 @@ def volume_step(
 def volume_undo(claim: Object | None, volume: Object | None, choice: VolumeChoice) -> Write | None:
     """The write that undoes a preparation; None: none is needed, or a controller completed it.
 
-    The node selected for a provisioner stays
-    (docs/adr/0046-what-is-written-to-claims-may-come-late.md): it may be creating the volume
-    already, which would be bound to the claim after another node was selected.
+    The node selected for a provisioner stays (ADR 0022): it may be creating the volume already,
+    which would be bound to the claim after another node was selected.
     """
     if claim is None or _uid(claim) != choice.claim_uid or _volume_of(claim) or not choice.volume:
         return None

@@ -2,7 +2,7 @@
 
 The answer depends on the requests that the cluster state shows. What a planner remembers beside
 them only decides when the next attempt is made, and what a verdict says of a request without an
-answer (ADR 0097). So a planner that takes over continues with the existing requests.
+answer (ADR 0087). So a planner that takes over continues with the existing requests.
 """
 
 from typing import Final

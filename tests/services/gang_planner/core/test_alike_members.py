@@ -1,4 +1,4 @@
-"""Members that differ only in the names of their claims are placed as one group (ADR 0090)."""
+"""Members that differ only in the names of their claims are placed as one group (ADR 0081)."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Preemptors get the devices of their victims' claims (ADR 0091)."""
+"""Preemptors get the devices of their victims' claims (ADR 0024)."""
 
 from fractions import Fraction
 
