@@ -4,10 +4,11 @@ Jobs, and for the objects of operators.
 `podgroup_controller` creates a group when a workload's first pods want one. From then on this
 controller updates it by the workload's annotations, size and template, by the annotations of the
 objects above it, and by what its members declare on themselves, as the planner's verdict on the
-group reports it, and deletes it when the workload was scaled to zero or suspended, so that old
-revisions of Deployments leave no groups, and a resumed JobSet starts as a whole again. A group is
-never deleted while a pod that can still run names it, unless the pod is a member of another gang:
-it names that one itself, and the CRD of that API was installed after the group was made.
+group reports it, and deletes it when the workload was scaled to zero, or suspended before a pod of
+its Jobs has succeeded, so that old revisions of Deployments leave no groups, and a resumed JobSet
+starts as a whole again. A group is never deleted while a pod that can still run names it, unless
+the pod is a member of another gang: it names that one itself, and the CRD of that API was installed
+after the group was made.
 """
 
 from collections.abc import Iterable, Mapping
@@ -135,7 +136,9 @@ class WorkloadReconciler:
         if found is None or found.metadata.uid != reference.uid:
             return None
         above = await self._above(found.metadata.controller, found.metadata.namespace)
-        write = owner_groups.upkeep(group, Owned(kind, found), above)
+        metadata = found.metadata
+        jobs = self._workloads["Job"].owned_by(metadata.uid, namespace=metadata.namespace)
+        write = owner_groups.upkeep(group, Owned(kind, found), above, jobs)
         return await self._write(group, write, _Pods(labels={kind.name_label: reference.name}))
 
     async def _follow_members(self, group: PodGroup) -> None:

@@ -2,8 +2,8 @@
 
 `shared.dialects.owned_gangs` reads the objects. A group belongs to the object at the top, so it
 outlives the Jobs, StatefulSets and pods between the object and its pods, which are created again
-with every restart. It follows the object, and is deleted once the object is suspended or no longer
-has this gang, and no pod names the group.
+with every restart. It follows the object, and is deleted once the object is suspended before a pod
+of its Jobs has succeeded, or no longer has this gang, and no pod names the group.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ from services.controller.core.workloads import (
 from shared.contracts import annotations
 from shared.dialects.owned_gangs import PREFIX, Owned, group_sizes, is_wanted
 from shared.dialects.settings import OF_GANGS, of_gang
-from shared.dialects.workload_sizes import ALL
+from shared.dialects.workload_sizes import ALL, Workload
 from shared.kinds.metadata import OwnerReference
 from shared.kinds.podgroup import PodGroup
 from shared.kube.objects import Pod
@@ -70,13 +70,22 @@ def owner_of(group: PodGroup) -> OwnerReference | None:
 
 
 def upkeep(
-    group: PodGroup, owned: Owned, above: Sequence[Annotations] = ()
+    group: PodGroup,
+    owned: Owned,
+    above: Sequence[Annotations] = (),
+    jobs: Sequence[Workload] = (),
 ) -> JsonObject | Literal["remove"] | None:
-    """The write to a group, given its owner: a merge patch; "remove", if no pod names the group;
-    or None. `above`: annotations of the objects above the owner, from the nearest one up.
+    """The write to a group: a merge patch; "remove", if no pod names the group; or None.
+
+    Args:
+        group: The group.
+        owned: Its owner.
+        above: Annotations of the objects above the owner, from the nearest one up.
+        jobs: The Jobs between the owner and its pods.
     """
     if not is_wanted(owned, group.metadata.name):
-        return "remove"
+        # The planner remembers which members have succeeded: Jobs make no pods in their place.
+        return None if any(job.status.succeeded for job in jobs) else "remove"
     spec = group.spec
     present: JsonObject = {
         "minMember": spec.min_member,

@@ -358,6 +358,38 @@ async def test_the_group_of_a_jobset_follows_it_and_goes_with_its_suspension(
             assert await names_of(client, PODS, namespace) == ["ended"]
 
 
+async def test_the_group_of_a_suspended_jobset_of_which_pods_have_succeeded_stays(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    """The pods are cleaned up, so only the child Jobs and the planner's memory know it."""
+    async with KubeClient(await load(str(control_plane.admin_kubeconfig))) as client:
+        names: dict[str, str] = {}
+        for set_name, succeeded in (("ended", 1), ("fresh", 0)):
+            metadata: Object = {"name": set_name, "annotations": ALL}
+            top = {"metadata": metadata, "spec": {**JOBS["spec"], "suspend": True}}
+            made = await make(client, JOB_SETS, top, namespace)
+            metadata = {"name": f"{set_name}-workers", "ownerReferences": [reference(made)]}
+            body = {"metadata": metadata, "spec": {**job_spec(2), "suspend": True}}
+            job = await make(client, JOBS_BATCH, body, namespace)
+            if succeeded:
+                counts = {"status": {"succeeded": succeeded}}
+                name = job["metadata"]["name"]
+                await client.patch(
+                    JOBS_BATCH, name, counts, namespace=namespace, subresource="status"
+                )
+            names[set_name] = f"podgroup-{made['metadata']['uid']}"
+            owners = [reference(made)]
+            metadata = {"name": names[set_name], "annotations": ALL, "ownerReferences": owners}
+            group = {"metadata": metadata, "spec": {"minMember": 3}}
+            await make(client, PODGROUPS_VOLCANO, group, namespace)
+
+        async def groups() -> list[str]:
+            return await names_of(client, PODGROUPS_VOLCANO, namespace)
+
+        async with running(client, WorkloadReconciler):
+            await becomes(groups, [names["ended"]])
+
+
 async def test_the_group_of_a_job_goes_when_its_pods_are_members_of_other_gangs(
     control_plane: ControlPlane, namespace: str
 ) -> None:

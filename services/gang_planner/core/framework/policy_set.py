@@ -130,7 +130,7 @@ class PolicySet:
 
         A gang that holds capacity below its quorum wastes it while it waits, so no key outranks it.
         """
-        half_placed = not gang.history.started and gang.have() and not gang.quorum_held
+        half_placed = not gang.history.has_started and gang.have() and not gang.quorum_held
         key: OrderKey = (0 if half_placed else 1,)
         for one in self._group_keys:
             key += one(gang)

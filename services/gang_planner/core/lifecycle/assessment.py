@@ -14,7 +14,7 @@ from services.gang_planner.core.lifecycle import promises, provisioning, uniform
 from services.gang_planner.core.lifecycle.effects import report
 from services.gang_planner.core.lifecycle.transitions import AFTER_START, BEFORE_START, apply_event
 from services.gang_planner.core.queueing.need import is_too_large, need_of
-from services.gang_planner.core.state import sub_gangs
+from services.gang_planner.core.state import gang_runs, sub_gangs
 from services.gang_planner.core.state.gang_history import noted_reason
 from services.gang_planner.core.state.gang_requests import class_of
 from services.gang_planner.core.state.gang_settings import placement_deadline_ms
@@ -206,11 +206,12 @@ def _report_findings(work: CycleContext, gang: Gang) -> None:
     # Succeeded members whose pods are gone count, but they are not there.
     placed = gang.placed() - gang.run.succeeded
     completed = gang.completed
-    if not history.started:
-        if placed and history.dormant:
+    if history.dormant:
+        if placed and not gang_runs.is_interrupted(gang):
             # The log already has its start.
             report(work, gang, GangEvent.MEMBERS_RETURNED)
-        elif placed:
+    elif not history.started:
+        if placed:
             found = history.attempt == 0 and not gang.counts[ASSUMED]
             if found and not starts(gang) and was_never_complete(gang):
                 # The attempt that bound it is lost; the next round opens its repair.
@@ -218,7 +219,7 @@ def _report_findings(work: CycleContext, gang: Gang) -> None:
                 work.state.gangs.touch(gang)
             elif found or starts(gang):
                 report(work, gang, GangEvent.QUORUM_PLACED)
-    elif not (placed or gang.counts[ASSUMED] or completed):
+    elif gang_runs.is_interrupted(gang) or not (placed or gang.counts[ASSUMED] or completed):
         report(work, gang, GangEvent.ALL_LOST)
     finding = _finding(gang, completed=completed)
     if finding is not None:

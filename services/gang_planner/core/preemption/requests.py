@@ -244,7 +244,7 @@ def _is_excluded(work: CycleContext, gang: Gang) -> bool:
     """Whether no pod is evicted for the gang while it waits like this."""
     if work.state.preemptions.evict_whole(gang):
         return True
-    if gang.have() and not gang.history.started:
+    if gang.have() and not gang.history.has_started:
         # Its bound members are completed to a quorum, or released: repair has its own deadline.
         return True
     # No eviction can be proven to help pods whose shapes are not known.

@@ -266,7 +266,7 @@ def _put_in(state: State, member: Member, at_ms: int, *, is_new: bool) -> None:
     elif pod.owner is not None:
         name = pod.owner.name
     gang = state.gangs.gang(key, pod.namespace, name, at_ms)
-    gang_runs.join(gang, member, is_new=is_new)
+    gang_runs.join(gang, member, state.view.cluster_seq, is_new=is_new)
     declares = gang.join(member)
     if (gang.group is None or is_of_pods(gang.group)) and (
         not gang.created_ms or pod.created_ms < gang.created_ms

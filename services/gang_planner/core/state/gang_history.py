@@ -74,7 +74,7 @@ class History(msgspec.Struct, eq=False):
 
     @property
     def dormant(self) -> bool:
-        """Whether its quorum was placed once, and no member is left."""
+        """Whether its quorum was placed once, and no member is left, or only too few of a Job."""
         return self.state is GangState.DORMANT
 
     @property
@@ -103,7 +103,8 @@ class Run(msgspec.Struct, eq=False):
     ended: bool = False
     #: UIDs of the Kubernetes Jobs that had members.
     jobs: dict[str, None] = {}
-    #: Sequence of the record of CLUSTER that removed the gang's last pod; None: none has.
+    #: Sequence of the record of CLUSTER that removed the gang's last pod, or added the first one to
+    #: an interrupted run; None: none has.
     emptied_seq: int | None = None
     #: Whether this planner has seen it from its beginning, and needs no verdict on it.
     is_seen_whole: bool = False

@@ -23,10 +23,10 @@ that is lost, from the group object (`PodGroup.last_run`); see ADR 0109.
 from typing import TYPE_CHECKING, Final
 
 from services.gang_planner.core.state.gang_history import Run
-from services.gang_planner.core.state.member_states import FAILED, SUCCEEDED
+from services.gang_planner.core.state.member_states import ASSUMED, FAILED, SUCCEEDED
 from services.gang_planner.core.state.needs import NO_SUB_GANG
 from shared.contracts.decisions import GangDecision
-from shared.model.objects import LastRun
+from shared.model.objects import LastRun, Pod
 
 if TYPE_CHECKING:
     from services.gang_planner.core.state.gangs import Gang, Member
@@ -38,6 +38,28 @@ _DISTINGUISHED_MAX: Final = 1_000
 _JOBS: Final = frozenset({("batch/v1", "Job"), ("batch.volcano.sh/v1alpha1", "Job")})
 
 
+def is_of_job(pod: Pod) -> bool:
+    """Whether a controller made the pod that makes no successors of pods that have succeeded."""
+    return pod.owner is not None and (pod.owner.api_version, pod.owner.kind) in _JOBS
+
+
+def is_interrupted(gang: "Gang") -> bool:
+    """Whether only succeeded members are left of a Job's run, and more than one other is missing,
+    as while the Job is suspended: it makes those again, and they are placed together.
+
+    It depends only on the present members, because a replay leaves out cycles that write nothing. A
+    failed member may be one that the Job does not make again: the others do not wait for it.
+    """
+    counts = gang.counts
+    if not counts[SUCCEEDED] or gang.bound or counts[ASSUMED] or counts[FAILED]:
+        return False
+    if gang.completed:
+        return False
+    members = gang.members.values()
+    of_job = any(one.state == SUCCEEDED and is_of_job(one.pod) for one in members)
+    return of_job and gang.min_member - gang.have() > 1
+
+
 def note_end(gang: "Gang") -> None:
     """Note that the gang has ended, if it has, before its pods or its group change. Pods of an
     earlier run do not end this one.
@@ -46,8 +68,15 @@ def note_end(gang: "Gang") -> None:
         gang.run.ended |= any(not member.past for member in gang.members.values())
 
 
-def join(gang: "Gang", member: "Member", *, is_new: bool) -> None:
-    """Follow the run, before the member is added to its gang; `is_new`: its pod was not known."""
+def join(gang: "Gang", member: "Member", cluster_seq: int, *, is_new: bool) -> None:
+    """Follow the run, before the member is added to its gang.
+
+    Args:
+        gang: The gang.
+        member: The member.
+        cluster_seq: Sequence of the record of CLUSTER.
+        is_new: Its pod was not known.
+    """
     run = gang.run
     has_ended = member.state in {SUCCEEDED, FAILED}
     if not has_ended and is_new and not gang.members and (run.ended or run.succeeded):
@@ -58,6 +87,9 @@ def join(gang: "Gang", member: "Member", *, is_new: bool) -> None:
         _replace(run, member.pod.name)
     if not has_ended:
         run.ended, run.failed = False, 0
+        is_first = (run.emptied_seq or 0) <= gang.history.decided_cluster_seq
+        if is_new and is_first and is_interrupted(gang):
+            run.emptied_seq = cluster_seq
 
 
 def leave(gang: "Gang", member: "Member", part: str, cluster_seq: int) -> None:
@@ -80,20 +112,19 @@ def leave(gang: "Gang", member: "Member", part: str, cluster_seq: int) -> None:
             run.names[pod.name] = pod.role, part
     elif member.state == FAILED and run.ended:
         run.failed += 1
-    is_of_job = pod.owner is not None and (pod.owner.api_version, pod.owner.kind) in _JOBS
-    if pod.owner is not None and is_of_job and len(run.jobs) < _DISTINGUISHED_MAX:
+    if pod.owner is not None and is_of_job(pod) and len(run.jobs) < _DISTINGUISHED_MAX:
         run.jobs[pod.owner.uid] = None
     if len(gang.members) > 1:
         return
     has_ended = run.ended or run.succeeded >= max(gang.min_member, 1)
-    if not (has_ended or is_of_job):
+    if not (has_ended or is_of_job(pod)):
         gang.run = run = Run(is_seen_whole=True)
     run.emptied_seq = cluster_seq
 
 
 def begins_with(gang: "Gang", decision: GangDecision) -> bool:
-    """Whether a decision of another planner is the first one since the gang had no pod left. Then
-    it is a new start, although the log says that the gang had started.
+    """Whether a decision of another planner is the first one since the gang had no pod left, or its
+    run was interrupted. Then it is a new start, although the log says that the gang had started.
     """
     emptied_seq = gang.run.emptied_seq
     if emptied_seq is None:

@@ -39,7 +39,8 @@ class GangState(enum.StrEnum):
     COMPLETED = "Completed"
     #: Its quorum was placed, and its bound members are being deleted.
     RELEASING_STARTED = "ReleasingStarted"
-    #: Its quorum was placed, and no member is left. New members are placed together, but members
+    #: Its quorum was placed, and no member is left, or only succeeded ones of a Job and too few
+    #: (`gang_runs.is_interrupted`). New members are placed together, but members
     #: that return with their nodes do not count as a partial start.
     DORMANT = "Dormant"
 
@@ -58,7 +59,7 @@ class GangEvent(enum.StrEnum):
     QUORUM_PLACED = "quorum placed"
     #: Members of a dormant gang are placed again without a decision: their nodes returned.
     MEMBERS_RETURNED = "members returned"
-    #: No member of a started gang is still decided or placed.
+    #: No member of a started gang is still decided or placed, or its run is interrupted.
     ALL_LOST = "all members lost"
     #: Every minimum of a started gang holds.
     QUORUM_HELD = "quorum held"

@@ -10,6 +10,7 @@ import pytest
 from services.controller.core.owner_groups import owner_group_for, owner_of, upkeep
 from shared.dialects.owned_gangs import Owned, queue_for
 from shared.dialects.owner_kinds import owner_kind
+from shared.dialects.workload_sizes import Workload, WorkloadSpec, WorkloadStatus
 from shared.kinds.podgroup import PodGroup
 from shared.kube.objects import Pod
 
@@ -143,3 +144,42 @@ def test_a_group_inherits_settings_of_all_objects_above_its_pods() -> None:
 def test_the_group_of_a_suspended_object_goes(suspend: bool) -> None:
     write = upkeep(stored(a_job_set()), a_job_set(suspend=suspend))
     assert write == ("remove" if suspend else None)
+
+
+SUSPENDED: Object = {"runPolicy": {"suspend": True}, "suspend": True}
+
+
+@pytest.mark.parametrize(
+    ("kind", "api_version"),
+    [
+        ("JobSet", "jobset.x-k8s.io/v1alpha2"),
+        ("MPIJob", "kubeflow.org/v2beta1"),
+        ("RayCluster", "ray.io/v1"),
+        ("SparkApplication", "sparkoperator.k8s.io/v1beta2"),
+    ],
+)
+def test_a_suspended_object_keeps_its_group_only_if_pods_of_its_jobs_have_succeeded(
+    kind: str, api_version: str
+) -> None:
+    """Resumed, these Jobs make no pods in their place, and a new group would wait for these for
+    ever. All pods that another controller makes are made again.
+    """
+    found = owner_kind(api_version, kind)
+    assert found is not None
+    raw = {"metadata": {"name": "train", "uid": "u"}, "spec": SUSPENDED}
+    owned = Owned(found, msgspec.convert(raw, found.decoded))
+    none = Workload(spec=WorkloadSpec(suspend=True))
+    some = msgspec.structs.replace(none, status=WorkloadStatus(succeeded=1))
+    assert upkeep(stored(a_job_set()), owned, jobs=[none]) == "remove"
+    assert upkeep(stored(a_job_set()), owned, jobs=[none, some]) is None
+
+
+def test_the_group_of_a_replica_that_was_scaled_away_goes() -> None:
+    """A StatefulSet makes pods in place of those that have succeeded."""
+    kind = owner_kind("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet")
+    assert kind is not None
+    raw = {"metadata": {"name": "serve", "uid": "u"}, "spec": {"replicas": 1}}
+    owned = Owned(kind, msgspec.convert(raw, kind.decoded))
+    metadata = msgspec.structs.replace(stored(a_job_set()).metadata, name="podgroup-u-1")
+    group = msgspec.structs.replace(stored(a_job_set()), metadata=metadata)
+    assert upkeep(group, owned) == "remove"

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from shared.contracts.decisions import GangDecision, NoteOpened
-from shared.model.objects import PriorityClass
+from shared.model.objects import Owner, PriorityClass
 from tests.services.gang_planner.core.replayed import NODES, Recorded, prove_replay
 from tests.services.gang_planner.core.scene import GPU, make_group, make_pods, make_shape
 
@@ -14,8 +14,8 @@ SHAPES = (make_shape({GPU: 1}), make_shape({GPU: 1, "cpu": 500}), make_shape({"c
 STEPS = 120
 
 
-def live(seed: int, bounds: tuple[int, ...] = (0,)) -> Recorded:
-    """Gangs come and lose members and get them back."""
+def live(seed: int, bounds: tuple[int, ...] = (0,), *, of_jobs: bool = False) -> Recorded:
+    """Gangs, which Jobs make or not, come and lose members and get them back."""
     chance = random.Random(seed)
     scene = Recorded(NODES)
     bound = random.Random(seed)
@@ -23,7 +23,7 @@ def live(seed: int, bounds: tuple[int, ...] = (0,)) -> Recorded:
     for serial in range(STEPS):
         scene.in_flight_max = bound.choice(bounds)
         scene.now_ms += chance.choice([1, 200, 2_000, 20_000])
-        _something_happens(scene, chance, serial)
+        _something_happens(scene, chance, serial, of_jobs=of_jobs)
         if chance.random() < 0.7:
             scene.until_quiet()
             scene.carry_out(phase="Running")
@@ -31,14 +31,20 @@ def live(seed: int, bounds: tuple[int, ...] = (0,)) -> Recorded:
     return scene
 
 
-def _something_happens(scene: Recorded, chance: random.Random, serial: int) -> None:
+def _something_happens(
+    scene: Recorded, chance: random.Random, serial: int, *, of_jobs: bool
+) -> None:
     pods = sorted(scene.pods.values(), key=lambda pod: pod.uid)
     match chance.randrange(7):
         case 0 | 1 if len(pods) < 12:
             size = chance.randint(1, 4)
             important = "high" if chance.random() < 0.3 else ""
             scene.put(make_group(f"g{serial}", size, priority_class=important))
-            scene.put(*make_pods(f"g{serial}", size, chance.choice(SHAPES)))
+            owner = Owner(api_version="batch/v1", kind="Job", name="j", uid=f"job-{serial}")
+            made = make_pods(f"g{serial}", size, chance.choice(SHAPES))
+            if of_jobs:
+                made = [msgspec.structs.replace(pod, owner=owner) for pod in made]
+            scene.put(*made)
         case 2 | 3 if pods:
             pod = chance.choice(pods)
             scene.change(pod.uid, phase=chance.choice(["Failed", "Failed", "Succeeded"]))
@@ -71,6 +77,12 @@ def test_cycles_that_wait_for_binders_are_left_out_as_well(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(25))
 def test_the_cycles_that_wrote_something_write_it_again(seed: int) -> None:
     prove_replay(live(seed))
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_cycles_in_which_a_run_is_interrupted_write_nothing_that_counts(seed: int) -> None:
+    """Members of Jobs succeed, and the others are lost and made again."""
+    prove_replay(live(seed, of_jobs=True))
 
 
 def test_the_stories_are_about_holds() -> None:

@@ -384,6 +384,65 @@ def test_members_that_are_lost_later_are_placed_again_beside_one_that_has_succee
     assert (scene.verdict("a").phase, scene.verdict("a").succeeded) == ("Completed", 3)
 
 
+@DEATHS
+@pytest.mark.parametrize("cleaned", [True, False], ids=["cleaned up", "kept"])
+@pytest.mark.parametrize("owner", [JOB, VOLCANO_JOB], ids=["Kubernetes", "Volcano"])
+def test_the_remaining_pods_of_a_resumed_job_start_together(
+    owner: Owner, *, cleaned: bool, death: Any
+) -> None:
+    """Its pods were deleted while it was suspended, apart from one that had succeeded."""
+    scene = cluster(3)
+    pods = running(scene, make_group("a", 3), make_pods("a", 3, FULL, owner=owner))
+    end(scene, pods[0])
+    clean(scene, *(pods if cleaned else pods[1:]))
+    scene.until_quiet(within_ms=61_000)
+    death(scene)
+    scene.put(*make_pods("busy", 2, FULL, group_name="", role="x"))
+    scene.until_quiet()
+    scene.carry_out(phase="Running")
+    again = scene.make_again(pods[1:])
+    scene.until_quiet(within_ms=61_000)
+    scene.carry_out()
+    # One node is free: none of the two is placed.
+    assert scene.bound("a") == (0 if cleaned else 1)
+    if death is nothing:
+        assert scene.verdict("a").phase == "Inqueue"
+    scene.put(make_node("n3"))
+    scene.until_quiet()
+    scene.carry_out(phase="Running")
+    scene.until_quiet()
+    assert {scene.pods[pod.uid].phase for pod in again} == {"Running"}
+    assert scene.verdict("a").phase == "Running"
+    end(scene, *again)
+    assert (scene.verdict("a").phase, scene.verdict("a").succeeded) == ("Completed", 3)
+
+
+def test_a_gang_that_has_ended_with_failures_stays_so_when_only_a_succeeded_pod_is_left() -> None:
+    scene = cluster()
+    pods = three_of_a_job(scene)
+    end(scene, pods[0])
+    end(scene, *pods[1:], phase="Failed")
+    clean(scene, *pods[1:])
+    assert scene.verdict("a").phase == "Completed"
+
+
+@pytest.mark.parametrize("first", [0, 1], ids=["all at once", "one by one"])
+def test_a_member_of_which_another_has_failed_for_good_does_not_wait_for_it(first: int) -> None:
+    """A Job makes no pod in place of an index that has failed too often."""
+    scene = cluster()
+    pods = three_of_a_job(scene)
+    end(scene, pods[0])
+    end(scene, pods[1], phase="Failed")
+    if first:
+        scene.until_quiet(within_ms=61_000)
+    clean(scene, pods[2])
+    again = scene.make_again(pods[2:])
+    scene.until_quiet(within_ms=61_000)
+    scene.carry_out(phase="Running")
+    scene.until_quiet()
+    assert scene.pods[again[0].uid].node
+
+
 @pytest.mark.parametrize("owner", [OTHER_JOB, None, make_pods("a", 1, FULL)[0].owner])
 def test_other_pods_of_a_gang_that_has_lost_all_are_placed_whole(owner: Owner | None) -> None:
     """Only the same Job leaves out what has succeeded; all else makes every pod again."""
@@ -488,6 +547,26 @@ def test_a_standby_that_takes_over_while_a_new_run_starts_repairs_it() -> None:
     clean(scene, *pods)
     again = scene.make_again(pods)
     scene.until_quiet()
+    decision = scene.decisions[-1][1]
+    assert isinstance(decision, GangDecision)
+    assert {one.uid for one in decision.bindings} == {pod.uid for pod in again}
+    first = decision.bindings[0]
+    scene.change(first.uid, node=first.node)
+    scene.let_standby_lead()
+    scene.until_quiet(within_ms=2_000)
+    assert ("opened", "QuorumNotPlaced") in scene.notes("repair")
+
+
+def test_a_standby_that_takes_over_while_a_resumed_job_starts_repairs_it() -> None:
+    """The log says that the gang had started, but then its pods were deleted but for one that had
+    succeeded.
+    """
+    scene = Followed([make_node(f"n{i}") for i in range(3)])
+    pods = running(scene, make_group("a", 3), make_pods("a", 3, FULL, owner=JOB))
+    end(scene, pods[0])
+    clean(scene, *pods[1:])
+    again = scene.make_again(pods[1:])
+    scene.until_quiet(within_ms=61_000)
     decision = scene.decisions[-1][1]
     assert isinstance(decision, GangDecision)
     assert {one.uid for one in decision.bindings} == {pod.uid for pod in again}
