@@ -3,8 +3,9 @@
 Every decision and note names its cycle: the applied sequences of CLUSTER and OUTCOMES, and the
 instant. The replay applies exactly these records, steps, and compares the records with those in the
 log. Cycles that wrote no record are not run again; they change nothing that a decision depends on,
-but from when the deadline of a late reservation counts (one cycle earlier or later), and the waits
-of ProvisioningRequests, whose end gives their quota to the next gang.
+but from when three waits count: the deadline of a late reservation, the minute in which a node is
+avoided on which a pod has failed, and the waits of ProvisioningRequests, whose end gives their
+quota to the next gang.
 """
 
 from collections import deque
