@@ -26,11 +26,12 @@ from services.gang_planner.core.state.member_states import UNSUPPORTED, WAITING
 from services.gang_planner.core.state.needs import RESERVED, Need
 from services.gang_planner.core.state.planner_state import State
 from services.gang_planner.core.state.pod_shapes import ShapeEntry
-from services.gang_planner.core.state.queues import DEFAULT, QueueEntry
+from services.gang_planner.core.state.queues import DEFAULT, QueueEntry, Shortage
 from services.gang_planner.core.state.sub_gangs import without_missing
 from services.gang_planner.core.state.titles import title_of
 from services.gang_planner.core.verdicts.member_messages import unsupported_words
 from services.gang_planner.core.verdicts.pending_reason import Explainer
+from services.gang_planner.core.verdicts.quota_messages import shortage_in_words
 from shared.contracts.fit_rules import FIT_SHAPES_MAX, broken_rule, too_many_shapes
 from shared.contracts.questions import AskedQueue, EarlierGang, FitAnswer, FitRequest
 from shared.model.bounded_text import shortened
@@ -251,7 +252,7 @@ class _Trial:
         self._queues: dict[str, QueueEntry] = {}
         #: Of the last gang.
         self._placed: tuple[Allocation, ...] = ()
-        self._over: dict[int, int] = {}
+        self._over: list[Shortage] = []
 
     def holds(self, need: Need, gang: Gang) -> bool:
         """Whether the gang fits; it is placed if it does."""
@@ -263,7 +264,7 @@ class _Trial:
             for allocation in self._placed:
                 queue.charge(allocation.shape, allocation.total)
         else:
-            self._over = queue.excess(need.amounts(self.session.shapes), promised=False)
+            self._over = queue.shortages(need.amounts(self.session.shapes), promised=False)
         return placed
 
     def _queue(self, gang: Gang) -> QueueEntry:
@@ -295,10 +296,8 @@ class _Trial:
     def sentence(self, need: Need, gang: Gang) -> str:
         queue = self._queue(gang)
         if self._over:
-            names = self.state.resources.names
-            short = [in_words(names[row], by) for row, by in sorted(self._over.items())]
-            more = f"needs {listed(short)} more than it leaves"
-            return f"queue {queue.name} is at its capability: {more}"
+            names, alone = self.state.resources.names, not self._keep_used
+            return shortage_in_words(queue, self._over[0], names, alone=alone)
         return Explainer(self.state, self.session).resources(need, queue).sentence
 
 

@@ -399,9 +399,8 @@ class Explainer:
             if alone
             else self._holding(shortage.queue, {names[row]: 0 for row in shortage.over})
         )
-        sentence = shortage_in_words(entry, shortage, names)
         return Explanation(
-            sentence=f"{sentence}, even when empty" if alone else sentence,
+            sentence=shortage_in_words(entry, shortage, names, alone=bool(alone)),
             quota=shortage_reasons(shortage, names),
             holders=holders,
             holders_count=holders_count,

@@ -75,7 +75,9 @@ def test_a_gang_above_its_queues_capability_never_fits() -> None:
     )
     answer = ask(scene, 2, FULL, queue="small")
     assert (answer.fits, answer.ever) == (False, False)
-    assert "queue small is at its capability: needs 3 cpu more" in answer.sentence
+    assert answer.sentence == (
+        "queue small can never hold it: job needs 3 cpu more than its capability"
+    )
 
 
 @pytest.mark.parametrize(

@@ -91,7 +91,7 @@ def test_a_gang_above_the_capability_of_its_queue_waits_for_no_gang() -> None:
     (condition,) = scene.verdict("job").conditions
     assert condition.reason == found.reason
     assert found.sentence == (
-        "queue small is at its capability: job needs 1 cpu more than it leaves, even when empty"
+        "queue small can never hold it: job needs 1 cpu more than its capability"
     )
 
 
