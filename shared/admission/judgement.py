@@ -227,7 +227,9 @@ def _asked_together(expanded: Expanded, queues: Iterable[Queue]) -> list[FitRequ
     earlier: list[EarlierGang] = []
     found: list[FitRequest] = []
     for one in asked:
-        question = msgspec.structs.replace(one, earlier=tuple(earlier), queues=declared)
+        question = msgspec.structs.replace(
+            one, earlier=tuple(earlier), queues=declared, complete=True
+        )
         broken = broken_rule(question)
         if broken:
             raise Refused([f"{one.group.namespace}/{one.group.name}: {broken}"])

@@ -92,6 +92,9 @@ class FitRequest(Struct, frozen=True, kw_only=True, tag="fit.ask"):
     earlier: tuple[EarlierGang, ...] = ()
     #: Queues of the same manifests, for gangs that name them.
     queues: tuple[AskedQueue, ...] = ()
+    #: No other pods would be created: a gang that lacks members of its minimum would wait. Planners
+    #: that do not know this field judge the given pods.
+    complete: bool = False
 
 
 def impossible_words(*, needs_nodes: bool) -> str:

@@ -18,6 +18,7 @@ from services.gang_planner.core.policies.resourcequota import (
     matches,
 )
 from services.gang_planner.core.queries.displacement import displaced
+from services.gang_planner.core.queries.missing_members import missing_in_words
 from services.gang_planner.core.queueing.need import need_of
 from services.gang_planner.core.state.amounts import in_words, listed
 from services.gang_planner.core.state.gangs import Gang, Member
@@ -72,13 +73,23 @@ class Asker:
             [*question.pods, *(one.pod for each in question.earlier for one in each.pods)]
         )
         with self._state.resources.provisional():
-            return _bounded(self._answer(question))
+            answer = self._answer(question)
+        if answer.fits and question.complete:
+            missing = missing_in_words(self._state, question.group, question.pods)
+            if missing:
+                answer = FitAnswer(fits=False, ever=True, sentence=missing)
+        return _bounded(answer)
 
     def _answer(self, question: FitRequest) -> FitAnswer:
         state = self._state
         if not question.pods:
             return _by_minimum(state, question.group)
-        asked = [*map(self._of_earlier, question.earlier), (question.group, question.pods)]
+        before = [
+            (group, pods)
+            for group, pods in map(self._of_earlier, question.earlier)
+            if not (question.complete and missing_in_words(state, group, pods))
+        ]
+        asked = [*before, (question.group, question.pods)]
         gangs = [self._joined(group, self._shaped(pods)) for group, pods in asked if pods]
         # The query's shapes are interned in a copy, so that the planner's table does not grow.
         shown = copy.copy(state)
@@ -97,12 +108,12 @@ class Asker:
             return _invalid(too_many_shapes(shapes))
         queues = _asked_queues(state, question.queues)
         trial = _Trial(shown, _session(shown, self._policies), keep_used=True)
-        before: list[str] = []
+        placed: list[str] = []
         for group, pods in gangs[:-1]:
             own, entries = entries[: len(pods)], entries[len(pods) :]
             earlier = _gang(shown, group, pods, own, queues)
             if self._refused(earlier, ()) is None and trial.holds(need_of(shown, earlier), earlier):
-                before.append(earlier.full_name)
+                placed.append(earlier.full_name)
         group, pods = gangs[-1]
         gang = _gang(shown, group, pods, entries, queues)
         refused = self._refused(gang, question.limits)
@@ -117,7 +128,7 @@ class Asker:
         ever = _Trial(empty, session, keep_used=False)
         if not ever.holds(need, gang):
             return ever.refusal(need, gang)
-        sentence = f"{_placed_before(before)}{trial.sentence(need, gang)}"
+        sentence = f"{_placed_before(placed)}{trial.sentence(need, gang)}"
         answer = FitAnswer(fits=False, ever=True, sentence=sentence)
         return self._displacing(answer, trial, gang, need)
 
