@@ -17,6 +17,10 @@ from services.gang_planner.core.policies.resourcequota import (
     counted_as,
     matches,
 )
+from services.gang_planner.core.queries.asked_namespaces import (
+    in_queue_of_namespace,
+    lacks_namespace,
+)
 from services.gang_planner.core.queries.displacement import displaced
 from services.gang_planner.core.queries.missing_members import missing_in_words
 from services.gang_planner.core.queueing.need import need_of
@@ -82,14 +86,11 @@ class Asker:
 
     def _answer(self, question: FitRequest) -> FitAnswer:
         state = self._state
+        if question.complete and lacks_namespace(state, question):
+            return _refusal(f"namespace {question.group.namespace} does not exist")
         if not question.pods:
             return _by_minimum(state, question.group)
-        before = [
-            (group, pods)
-            for group, pods in map(self._of_earlier, question.earlier)
-            if not (question.complete and missing_in_words(state, group, pods))
-        ]
-        asked = [*before, (question.group, question.pods)]
+        asked = self._asked(question)
         gangs = [self._joined(group, self._shaped(pods)) for group, pods in asked if pods]
         # The query's shapes are interned in a copy, so that the planner's table does not grow.
         shown = copy.copy(state)
@@ -132,6 +133,20 @@ class Asker:
         answer = FitAnswer(fits=False, ever=True, sentence=sentence)
         return self._displacing(answer, trial, gang, need)
 
+    def _asked(self, question: FitRequest) -> list[tuple[PodGroup, tuple[Pod, ...]]]:
+        """The gangs of the question that would be placed, with their pods, the last one at the
+        end.
+        """
+        state = self._state
+        asked = [*map(self._of_earlier, question.earlier)]
+        if not question.complete:
+            return [*asked, (question.group, question.pods)]
+        whole = [one for one in asked if not missing_in_words(state, *one)]
+        return [
+            (in_queue_of_namespace(state, question, group), pods)
+            for group, pods in (*whole, (question.group, question.pods))
+        ]
+
     def _of_earlier(self, earlier: EarlierGang) -> tuple[PodGroup, tuple[Pod, ...]]:
         pods = [
             msgspec.structs.replace(one.pod, uid=f"{one.pod.uid}/{number}")
@@ -153,8 +168,7 @@ class Asker:
         queue = gang.queue
         if not queue.open and not (queue.queue is None and queue.name == DEFAULT):
             words = "does not exist" if queue.queue is None else "is not open"
-            sentence = f"queue {queue.name} {words}"
-            return FitAnswer(fits=False, ever=True, sentence=sentence, refused=True)
+            return _refusal(f"queue {queue.name} {words}")
         return None
 
     def _joined(self, group: PodGroup, pods: tuple[Pod, ...]) -> tuple[PodGroup, tuple[Pod, ...]]:
@@ -328,6 +342,11 @@ def _placed_before(names: Sequence[str]) -> str:
 def _invalid(broken: str) -> FitAnswer:
     """The answer to a question that breaks this rule."""
     return FitAnswer(fits=False, ever=True, sentence=broken, failure="invalid")
+
+
+def _refusal(sentence: str) -> FitAnswer:
+    """The answer about a gang that admission would refuse."""
+    return FitAnswer(fits=False, ever=True, sentence=sentence, refused=True)
 
 
 def _bounded(answer: FitAnswer) -> FitAnswer:
