@@ -2,7 +2,7 @@
 
 import copy
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -122,7 +122,7 @@ class Asker:
             return refused
         need = need_of(shown, gang)
         if trial.holds(need, gang):
-            return FitAnswer(fits=True, ever=True, where=trial.where())
+            return _fitting(state, gang, question, trial.where())
         session = trial.session.on_empty_nodes()
         empty = copy.copy(shown)
         empty.node_capacity = session.node_capacity
@@ -344,6 +344,16 @@ def _invalid(broken: str) -> FitAnswer:
     return FitAnswer(fits=False, ever=True, sentence=broken, failure="invalid")
 
 
+def _fitting(
+    state: State, gang: Gang, question: FitRequest, where: tuple[tuple[str, int], ...]
+) -> FitAnswer:
+    """The answer about a gang that fits on nodes, and waits if its namespace's quota is in use."""
+    used = _used_up(state, gang, question)
+    if used:
+        return FitAnswer(fits=False, ever=True, sentence=used)
+    return FitAnswer(fits=True, ever=True, where=where)
+
+
 def _refusal(sentence: str) -> FitAnswer:
     """The answer about a gang that admission would refuse."""
     return FitAnswer(fits=False, ever=True, sentence=sentence, refused=True)
@@ -401,7 +411,22 @@ def _too_small(state: State, gang: Gang, size: int, limits: Resources) -> str:
     The need of a gang is a lower bound (the members with the smallest requests of each resource
     form the quorum), so that no possible gang is reported as impossible.
     """
-    asked = [dict(member.shape.shape.requests) for member in gang.members.values()]
+    return _exceeded(state, gang.group, _least(gang.members.values(), size, limits))
+
+
+def _used_up(state: State, gang: Gang, question: FitRequest) -> str:
+    """A message with a quota of the gang's namespace that has too little left for the least that
+    the gang's new pods need; "": there is none. Its pods that exist are in use already.
+    """
+    new = [gang.members[pod.uid] for pod in question.pods]
+    size = gang.min_member - (len(gang.members) - len(new))
+    least = _least(new, max(size, 0), question.limits)
+    return _exceeded(state, gang.group, least, beside_used=True)
+
+
+def _least(members: Collection[Member], size: int, limits: Resources) -> Callable[[str], int]:
+    """The least that `size` of the members need, by the keys of quotas."""
+    asked = [dict(member.shape.shape.requests) for member in members]
     limited = dict(limits)
 
     def least(name: str) -> int:
@@ -412,7 +437,7 @@ def _too_small(state: State, gang: Gang, size: int, limits: Resources) -> str:
         resource = name.removeprefix(REQUESTS)
         return sum(sorted(one.get(resource, 0) for one in asked)[:size])
 
-    return _exceeded(state, gang.group, least)
+    return least
 
 
 def _too_small_for(state: State, group: PodGroup) -> str:
@@ -420,7 +445,13 @@ def _too_small_for(state: State, group: PodGroup) -> str:
     return _exceeded(state, group, lambda name: counted_as(name, group, group.min_member))
 
 
-def _exceeded(state: State, group: PodGroup | None, least: Callable[[str], int]) -> str:
+def _exceeded(
+    state: State,
+    group: PodGroup | None,
+    least: Callable[[str], int],
+    *,
+    beside_used: bool = False,
+) -> str:
     if group is None:
         return ""
     for quota in sorted(state.reference_objects.quotas.values(), key=lambda one: one.name):
@@ -429,16 +460,22 @@ def _exceeded(state: State, group: PodGroup | None, least: Callable[[str], int])
         if quota.too_large is not None:
             return f"ResourceQuota {quota.name}: {quota.too_large.text}"
         if matches(quota, group):
+            used = dict(quota.used) if beside_used else {}
             for name, hard in quota.hard:
-                if (needs := least(name)) > hard:
-                    return f"ResourceQuota {quota.name} {_over(name, hard, needs)}"
+                needs, in_use = least(name), used.get(name, 0)
+                if needs and needs > hard - in_use:
+                    return f"ResourceQuota {quota.name} {_over(name, hard, needs, in_use)}"
     return ""
 
 
-def _over(name: str, hard: int, needs: int) -> str:
+def _over(name: str, hard: int, needs: int, in_use: int) -> str:
     if name in POD_COUNTS:
-        return f"allows {hard} pods, the gang needs {needs}"
+        allows = f"has {in_use} of {hard} pods used" if in_use else f"allows {hard} pods"
+        return f"{allows}, the gang needs {needs}"
     resource = name.removeprefix(REQUESTS).removeprefix(_LIMITS)
     what = "limits of " if name.startswith(_LIMITS) else ""
     allowed, needed = in_words(resource, hard), in_words(resource, needs)
+    if in_use:
+        allowed = f"{in_words(resource, in_use)} of {allowed}"
+        return f"has {what}{allowed} used, the gang needs {needed} at least"
     return f"allows {what}{allowed}, the gang needs {needed} at least"
