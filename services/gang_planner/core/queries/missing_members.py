@@ -22,7 +22,7 @@ def missing_in_words(state: State, group: PodGroup, pods: Iterable[Pod]) -> str:
         if known.group is not None and not group.dialect:
             group = known.group
     roles = Counter(members.values())
-    needed = max(group.min_member, 1)
+    needed = group.min_member
     minima = group.min_task_member
     lacking = 0
     if sum(count for _, count in minima) <= needed:

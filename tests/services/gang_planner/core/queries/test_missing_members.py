@@ -39,6 +39,8 @@ def test_members_that_are_not_asked_for_are_missing() -> None:
     assert ask(scene, 0, 3, min_resources=amounts(cpu=1)).sentence == f"3 of 3 {words}"
     assert ask(scene, 3, 3, min_task_member=(("a", 2), ("b", 1))).sentence == f"3 of 3 {words}"
     assert ask(scene, 1, 1).sentence == ""
+    # A Deployment of no replicas.
+    assert ask(scene, 0, 0).fits
 
 
 def test_what_can_never_run_is_said_first() -> None:
