@@ -4,7 +4,6 @@
 embedded cluster. A new subcommand is one module and one line of the table.
 """
 
-import sys
 from collections.abc import Mapping
 from importlib import import_module
 from typing import Any, Final, TypeAlias
@@ -12,14 +11,13 @@ from typing import Any, Final, TypeAlias
 import click
 from typing_extensions import override
 
-#: Exit status of a command whose output cannot be written: 1 may be an answer.
-_NO_OUTPUT: Final = 2
+from tutti.standard_streams import StreamCommand
 
 Table: TypeAlias = Mapping[str, tuple[str, str]]
 """By name of a subcommand: its definition as "module:attribute", and its line in the help."""
 
 
-class LazyCommands(click.Group):
+class LazyCommands(StreamCommand, click.Group):
     """A group that imports each subcommand on its first use."""
 
     def __init__(self, *args: Any, table: Table, **kwargs: Any) -> None:
@@ -37,17 +35,6 @@ class LazyCommands(click.Group):
         module, _, attribute = self._table[cmd_name][0].partition(":")
         found: click.Command = getattr(import_module(module), attribute)
         return found
-
-    @override
-    def invoke(self, ctx: click.Context) -> Any:
-        try:
-            return super().invoke(ctx)
-        except BrokenPipeError:
-            raise  # click ends the program quietly
-        except OSError as error:
-            # Commands report their own; this is of the output, on a full disk for example.
-            click.echo(f"tutti: {error}", err=True)
-            sys.exit(_NO_OUTPUT)
 
     @override
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

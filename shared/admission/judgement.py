@@ -21,8 +21,16 @@ from shared.admission.queue_tree import QueueTree
 from shared.admission.review import AdmissionRequest, GroupVersionResource
 from shared.admission.rules import ReferenceObjects
 from shared.admission.scheduler_names import job_scheduler
+from shared.contracts.annotations import QUEUE_NAME
 from shared.contracts.fit_rules import broken_rule
-from shared.contracts.questions import AskedQueue, EarlierGang, EqualPods, FitRequest, LedgerAnswer
+from shared.contracts.questions import (
+    AskedNamespace,
+    AskedQueue,
+    EarlierGang,
+    EqualPods,
+    FitRequest,
+    LedgerAnswer,
+)
 from shared.dialects.kubebatch_fields import read_queue
 from shared.dialects.manifests import Expanded, InvalidManifest, expand, flattened
 from shared.dialects.protocol import JsonObject
@@ -143,7 +151,7 @@ def questions(
         expanded = expand(admitted, namespace=namespace, scheduler_names=names)
     except (InvalidManifest, RecursionError) as error:
         raise Refused([str(error)]) from None
-    return _asked_together(expanded, declared_queues(objects))
+    return _asked_together(expanded, declared_queues(objects), _declared_namespaces(objects))
 
 
 def admit(
@@ -215,7 +223,16 @@ def _scheduler_names_in(value: object) -> Iterator[str]:
                 yield from _scheduler_names_in(item)
 
 
-def _asked_together(expanded: Expanded, queues: Iterable[Queue]) -> list[FitRequest]:
+def _declared_namespaces(documents: Iterable[JsonObject]) -> Iterator[AskedNamespace]:
+    for one in documents:
+        if one.get("apiVersion") == "v1" and one.get("kind") == "Namespace":
+            queue = text_at(one, "metadata", "annotations", QUEUE_NAME)
+            yield AskedNamespace(name=text_at(one, "metadata", "name"), queue=queue)
+
+
+def _asked_together(
+    expanded: Expanded, queues: Iterable[Queue], namespaces: Iterable[AskedNamespace]
+) -> list[FitRequest]:
     asked = expanded.questions
     if not asked:
         raise Refused([f"{_named(expanded.passed_over)}{_NO_GANG}"])
@@ -224,10 +241,13 @@ def _asked_together(expanded: Expanded, queues: Iterable[Queue]) -> list[FitRequ
     declared = tuple(
         AskedQueue(name=one.name, parent=one.parent, capability=one.capability) for one in queues
     )
+    made = tuple(namespaces)
     earlier: list[EarlierGang] = []
     found: list[FitRequest] = []
     for one in asked:
-        question = msgspec.structs.replace(one, earlier=tuple(earlier), queues=declared)
+        question = msgspec.structs.replace(
+            one, earlier=tuple(earlier), queues=declared, complete=True, namespaces=made
+        )
         broken = broken_rule(question)
         if broken:
             raise Refused([f"{one.group.namespace}/{one.group.name}: {broken}"])

@@ -16,6 +16,7 @@ from shared.contracts import codec
 from shared.contracts.questions import (
     FIT_EARLIER_PODS_MAX,
     FIT_PODS_MAX,
+    AskedNamespace,
     AskedQueue,
     FitRequest,
 )
@@ -44,7 +45,8 @@ _RULES_MAX: Final = 200
 _CLAIMS_MAX: Final = 500
 #: Gangs before the one that is asked about: each is placed again.
 _EARLIER_MAX: Final = 49
-#: Queues that would be created with them: the name of one for each gang, and their parents.
+#: Queues, or namespaces, that would be created with them: the name of one for each gang, and their
+#: parents.
 _QUEUES_MAX: Final = 200
 #: Values of one requirement.
 _VALUES_MAX: Final = 1_000
@@ -68,9 +70,19 @@ def broken_rule(question: FitRequest) -> str:
             _amounts("limits", question.limits),
             *(_of_group(one.group) for one in question.earlier),
             _of_queues(question.queues),
+            _of_namespaces(question.namespaces),
         ),
         "",
     )
+
+
+def _of_namespaces(namespaces: tuple[AskedNamespace, ...]) -> _Problems:
+    if len(namespaces) > _QUEUES_MAX:
+        yield f"namespaces: must be at most {_QUEUES_MAX}, there are {len(namespaces)}"
+        return
+    for one in namespaces:
+        yield from _name("namespaces: name", one.name)
+        yield from _name("namespaces: queue", one.queue)
 
 
 def _earlier_pods(question: FitRequest) -> Iterator[Pod]:

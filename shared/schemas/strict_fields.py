@@ -20,6 +20,7 @@ _BUILT_IN: Final = {
     ("apps", "ReplicaSet"): "ReplicaSetSpec",
     ("apps", "StatefulSet"): "StatefulSetSpec",
 }
+_UNKNOWN: Final = "unknown field "
 _TEXT: Final = {"type": "string"}
 _TEXTS: Final = {"type": "object", "additionalProperties": _TEXT}
 _ANYTHING: Final[Schema] = {"x-kubernetes-preserve-unknown-fields": True}
@@ -65,6 +66,11 @@ def field_errors(one: dict[str, Any]) -> Iterator[str]:
     if schema is not None:
         fields = {field: value for field, value in one.items() if field not in _ROOT_FIELDS}
         yield from _of_object(schema, fields, "", is_built_in=own is None)
+
+
+def unknown_fields(one: dict[str, Any]) -> list[str]:
+    """Those errors of `field_errors` that name an unknown field."""
+    return [error for error in field_errors(one) if error.startswith(_UNKNOWN)]
 
 
 @cache
@@ -133,7 +139,7 @@ def _of_object(
         if known is not None:
             yield from _of_value(known, inner, f"{prefix}{key}", is_built_in=is_built_in)
         elif not keeps_all:
-            yield f'unknown field "{prefix}{key}"'
+            yield f'{_UNKNOWN}"{prefix}{key}"'
 
 
 def _shown(value: object) -> str:

@@ -348,3 +348,44 @@ async def test_the_server_says_what_it_serves(api: Client) -> None:
     assert by_name["nodes"]["namespaced"] is False
     groups = {group["name"] for group in (await api.get("/apis")).body["groups"]}
     assert {"policy", "apps", "batch", "scheduling.k8s.io", "apiextensions.k8s.io"} <= groups
+
+
+@pytest.mark.parametrize(
+    ("wrong", "field"),
+    [
+        ({"nodeSelectr": {"a": "b"}}, "spec.nodeSelectr"),
+        (
+            {"containers": [{"name": "main", "image": "i", "imagePullPolicyX": "x"}]},
+            "spec.containers[0].imagePullPolicyX",
+        ),
+    ],
+    ids=["of the pod", "of a container"],
+)
+async def test_unknown_fields_of_pods_are_refused_or_warned_of_as_asked(
+    api: Client, ns: str, wrong: Obj, field: str
+) -> None:
+    pods = f"/api/v1/namespaces/{ns}/pods"
+    refused = await api.call("POST", pods, pod(spec=wrong), fieldValidation="Strict")
+    assert (refused.status, refused.reason) == (400, "BadRequest")
+    assert f'strict decoding error: unknown field "{field}"' in refused.message
+    warned = await api.call("POST", pods, pod(spec=wrong), fieldValidation="Warn")
+    assert (warned.status, warned.warnings) == (201, [f'unknown field "{field}"'])
+    silent = await api.call("POST", pods, pod("two", spec=wrong), fieldValidation="Ignore")
+    assert (silent.status, silent.warnings) == (201, [])
+    right = await api.call("POST", pods, pod("three"), fieldValidation="Strict")
+    assert right.status == 201, right.message
+
+
+async def test_unknown_fields_of_jobs_and_of_metadata_are_refused(api: Client, ns: str) -> None:
+    template = {"spec": {**pod()["spec"], "restartPolicy": "Never"}}
+    job = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "one", "label": {"a": "b"}},
+        "spec": {"paralelism": 2, "template": template},
+    }
+    jobs = f"/apis/batch/v1/namespaces/{ns}/jobs"
+    refused = await api.call("POST", jobs, job, fieldValidation="Strict")
+    assert refused.status == 400
+    for field in ("metadata.label", "spec.paralelism"):
+        assert f'unknown field "{field}"' in refused.message

@@ -63,6 +63,18 @@ def batch_job(**spec: Any) -> Object:
     return {**kind, "spec": {"parallelism": 2, "template": template, **spec}}
 
 
+def pod_group(*, minimum: int, pods: int) -> list[Object]:
+    kind = {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup"}
+    group = {**kind, "metadata": {"name": "few"}, "spec": {"minMember": minimum}}
+    marks = {"annotations": {"scheduling.k8s.io/group-name": "few"}}
+    spec = {"schedulerName": "tutti", "containers": [{"name": "c", "image": "i"}]}
+    of_it = [
+        {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": f"few-{n}", **marks}, "spec": spec}
+        for n in range(pods)
+    ]
+    return [group, *of_it]
+
+
 CONFIG_MAP: Object = {
     "apiVersion": "v1",
     "kind": "ConfigMap",
@@ -75,12 +87,39 @@ QUEUE: Object = {
     "metadata": {"name": "of-the-file"},
     "spec": {"weight": 1},
 }
+SMALL_QUEUE: Object = {
+    **QUEUE,
+    "metadata": {"name": "small-of-the-file"},
+    "spec": {"weight": 1, "capability": {"cpu": "1"}},
+}
 
 #: On two nodes of four CPUs.
 TABLE = {
     "fits": Row([job()], fits=(True,)),
     "waits for ever": Row([job(cpu="400")], fits=(False,)),
     "two that fit alone": Row([job("a", cpu="3"), job("b", cpu="3")], fits=(True, False)),
+    "a group alone": Row(pod_group(minimum=2, pods=0), fits=(False,)),
+    "a group of too few pods": Row(pod_group(minimum=2, pods=1), fits=(False,)),
+    "a group of enough pods": Row(pod_group(minimum=2, pods=2), fits=(True,)),
+    "in a namespace that does not exist": Row(
+        [{**job(), "metadata": {"name": "train", "namespace": "nowhere"}}],
+        refused="namespace nowhere does not exist",
+    ),
+    "in the queue of a namespace of the file": Row(
+        [
+            SMALL_QUEUE,
+            {
+                "apiVersion": "v1",
+                "kind": "Namespace",
+                "metadata": {
+                    "name": "made",
+                    "annotations": {"scheduling.volcano.sh/queue-name": "small-of-the-file"},
+                },
+            },
+            {**job(), "metadata": {"name": "train", "namespace": "made"}},
+        ],
+        fits=(False,),
+    ),
     "beside a ConfigMap": Row([CONFIG_MAP, job()], fits=(True,)),
     "in a queue of the file": Row([QUEUE, job(queue="of-the-file")], fits=(True,)),
     "above its replicas": Row([job(minAvailable=5)], refused="minAvailable"),
@@ -256,6 +295,6 @@ async def test_the_webhook_and_the_explanation_refuse_the_same_manifests(
         return True
 
     await eventually(as_expected, timeout_s=SEEN_S, because="the webhook is registered")
-    if title != "unknown queue":
+    if title not in {"unknown queue", "in a namespace that does not exist"}:
         # It knows no cluster.
         assert await interfaces.by_explanation(row.manifests) == refuses

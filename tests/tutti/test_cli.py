@@ -1,4 +1,5 @@
 import json
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -70,10 +71,24 @@ def test_wrong_flags_of_up_are_refused_by_name(arguments: list[str], words: str)
     assert arguments[0] in done.output
 
 
-def test_an_output_that_cannot_be_written_is_reported_in_a_line() -> None:
+@pytest.mark.parametrize(
+    ("program", "arguments"),
+    [
+        ("tutti.cli import main", ["completion", "bash"]),
+        ("tutti.cli import main", ["--help"]),
+        ("tutti.cli import main", ["--version"]),
+        ("tutti.cli import main", ["fits", "--help"]),
+        ("tutti.vcctl.command import main", ["--help"]),
+        ("tutti.vcctl.command import main", ["job", "--help"]),
+        ("tutti.vcctl.slurm import vsub as main", ["--help"]),
+    ],
+)
+def test_an_output_that_cannot_be_written_is_reported_in_a_line(
+    program: str, arguments: list[str]
+) -> None:
     with Path("/dev/full").open("wb") as full:
         done = subprocess.run(
-            [sys.executable, "-m", "tutti.cli", "completion", "bash"],
+            [sys.executable, "-c", f"from {program}; main()", *arguments],
             stdout=full,
             stderr=subprocess.PIPE,
             text=True,
@@ -81,3 +96,24 @@ def test_an_output_that_cannot_be_written_is_reported_in_a_line() -> None:
         )
     assert done.returncode == 2
     assert done.stderr.splitlines() == ["tutti: [Errno 28] No space left on device"]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["fits", "-f", "-"],
+        ["explain-dialect", "-f", "-"],
+        ["job", "run", "-f", "-"],
+        ["podgroup", "create", "-f", "-"],
+        ["convert", "queues", "-f", "-"],
+    ],
+    ids=" ".join,
+)
+def test_an_input_that_is_closed_is_reported_in_a_line(arguments: list[str]) -> None:
+    command = shlex.join([sys.executable, "-c", "from tutti.cli import main; main()", *arguments])
+    done = subprocess.run(
+        ["/bin/sh", "-c", f"{command} <&-"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode in {1, 2}
+    (line,) = done.stderr.splitlines()
+    assert "the standard input is closed" in line

@@ -35,7 +35,7 @@ class Call(msgspec.Struct):
     name: str = ""
     subresource: str = ""
     dry_run: bool = False
-    strict: bool = False  # refuse unknown fields, instead of dropping them
+    field_validation: str = ""  # "Strict": refuse unknown fields; "Warn": warn of them
     user: str = ADMIN
     warnings: list[str] = msgspec.field(default_factory=list)  # warnings for the client
 

@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
+from shared.schemas.strict_fields import unknown_fields
 from tutti.cluster import crds, kinds, patches, pods
 from tutti.cluster.admission import Admission, Call, Review
 from tutti.cluster.errors import (
@@ -225,9 +226,15 @@ class Api:
 
     def _decoded(self, call: Call, body: Obj) -> Obj:
         obj, unknown = kinds.decoded(call.resource, call.version, body)
-        if unknown and call.strict:
-            texts = ", ".join(f'unknown field "{path}"' for path in unknown)
-            raise cannot_be_handled(call.resource, f"strict decoding error: {texts}")
+        if call.field_validation not in ("Strict", "Warn"):
+            return obj
+        texts = [f'unknown field "{path}"' for path in unknown]
+        if not call.resource.custom:  # built-in kinds keep them
+            texts = unknown_fields(body)
+        if texts and call.field_validation == "Strict":
+            error = f"strict decoding error: {', '.join(texts)}"
+            raise cannot_be_handled(call.resource, error)
+        call.warnings += [text for text in texts if text not in call.warnings]
         return obj
 
     def _check(self, call: Call, obj: Obj, old: Obj | None) -> None:

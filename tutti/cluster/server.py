@@ -360,8 +360,8 @@ def _call_of(request: web.Request, registry: Registry) -> tuple[str, Call]:
     if dry_run not in ([], ["All"]):
         error = not_supported("dryRun", dry_run[0], ["All"])
         raise invalid(f"{verb.capitalize()}Options", "meta.k8s.io", "", [error])
-    strict = request.query.get("fieldValidation") == "Strict"
-    return verb, Call(resource, version, namespace, name, sub, bool(dry_run), strict)
+    validation = request.query.get("fieldValidation", "")
+    return verb, Call(resource, version, namespace, name, sub, bool(dry_run), validation)
 
 
 def _verb(request: web.Request, resource: Resource, name: str, sub: str) -> str:

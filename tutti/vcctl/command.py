@@ -13,6 +13,7 @@ from shared.runtime.program_version import program_version
 from tutti.api.conventions import VOLCANO
 from tutti.api.flags import PflagCommand, remember_verbosity
 from tutti.cli import COMMANDS, LazyCommands, Table
+from tutti.standard_streams import StreamCommand
 from tutti.vcctl.help import volcano_help
 
 #: The commands of `tutti` that `vcctl` has: Volcano's own, and those for its other kinds.
@@ -25,7 +26,7 @@ class NotUnderstood(click.UsageError):
     exit_code = 1
 
 
-class LikeCobra(PflagCommand):
+class LikeCobra(PflagCommand, StreamCommand):
     """A command that ends with status 1 after a usage error."""
 
     @override

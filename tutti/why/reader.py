@@ -67,6 +67,8 @@ _TOPS_MAX: Final = 16
 _GANG: Final = "gang"
 #: Kinds between an object and its pods; their Events report why pods are not created.
 _MAKERS: Final = (REPLICA_SETS, STATEFUL_SETS, JOBS_BATCH, JOBS_VOLCANO)
+#: Of Warnings on a Volcano Job: repeats the conditions of its group.
+_OF_THE_GROUP: Final = "PodGroupPending"
 _GROUPS: Final = (*group_resources(), DISRUPTION_BUDGETS)
 #: An object in question is of a served version, so their titles are compared.
 _GROUP_TITLES: Final = frozenset(resource.title for resource in _GROUPS)
@@ -429,7 +431,8 @@ class NamespaceReader:
         found: list[_Event] = []
         for maker in list(makers)[:_EVENTS_MAX]:
             found += await self._list(CORE_EVENTS, _Event, fields=f"involvedObject.uid={maker}")
-        warnings = sorted((one for one in found if one.type == "Warning"), key=_event_time)
+        of_makers = [one for one in found if one.type == "Warning" and one.reason != _OF_THE_GROUP]
+        warnings = sorted(of_makers, key=_event_time)
         texts = [f"{one.reason}: {one.message}" for one in reversed(warnings)]
         return tuple(dict.fromkeys(texts))[:_TROUBLES_MAX]
 

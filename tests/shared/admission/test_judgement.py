@@ -8,7 +8,7 @@ import yaml
 
 from shared.admission.judgement import KnownQueue, Refused, questions
 from shared.contracts import codec
-from shared.contracts.questions import FitRequest
+from shared.contracts.questions import AskedNamespace, FitRequest
 
 NAMES = ("tutti", "volcano")
 QUEUES = (
@@ -56,6 +56,19 @@ def test_a_job_that_admission_takes_is_one_question() -> None:
     (one,) = asked(JOB)
     assert (one.group.namespace, one.group.name, len(one.pods)) == ("team", "train", 3)
     assert (one.earlier, one.queues) == ((), ())
+
+
+def test_namespaces_of_the_manifests_are_part_of_each_question() -> None:
+    named = "{scheduling.volcano.sh/queue-name: lane}"
+    made = f"{{apiVersion: v1, kind: Namespace, metadata: {{name: made, annotations: {named}}}}}"
+    broken = "{apiVersion: v1, kind: Namespace, metadata: {name: odd, annotations: [a]}}"
+    (one,) = asked(made, "{apiVersion: v1, kind: Namespace, metadata: {name: plain}}", JOB)
+    assert one.namespaces == (
+        AskedNamespace(name="made", queue="lane"),
+        AskedNamespace(name="plain"),
+    )
+    assert (one.complete, asked(JOB)[0].namespaces) == (True, ())
+    assert "odd" in refused(broken, JOB)
 
 
 @pytest.mark.parametrize(

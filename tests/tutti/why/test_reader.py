@@ -190,26 +190,38 @@ async def test_what_keeps_pods_from_being_made_is_found_below_the_object(
     assert (await reader.read("deployment", "web")).troubles == ()
 
 
-async def test_a_warning_about_the_group_itself_is_not_repeated(
-    api: RawClient, namespace: str, reader: NamespaceReader
+@pytest.mark.parametrize(
+    ("about", "reason"), [("PodGroup", "Unschedulable"), ("Job", "PodGroupPending")]
+)
+async def test_a_warning_that_the_group_waits_is_not_repeated(
+    api: RawClient, namespace: str, reader: NamespaceReader, about: str, reason: str
 ) -> None:
-    group = await make_group(api, namespace, "train")
+    """The Job controller reports on a Volcano Job that its group waits."""
+    jobs = f"/apis/batch.volcano.sh/v1alpha1/namespaces/{namespace}/jobs"
+    job = await api.create(
+        jobs,
+        {
+            "apiVersion": "batch.volcano.sh/v1alpha1",
+            "kind": "Job",
+            "metadata": {"name": "train"},
+            "spec": {"minAvailable": 2, "schedulerName": "volcano", "tasks": TASKS},
+        },
+    )
+    group = await make_group(api, namespace, "train", ownerReferences=[owner_of(job)])
+    uids = {one["kind"]: one["metadata"]["uid"] for one in (job, group)}
     await api.create(
         f"/api/v1/namespaces/{namespace}/events",
         {
             "metadata": {"name": "a"},
-            "involvedObject": {
-                "kind": "PodGroup",
-                "namespace": namespace,
-                "uid": group["metadata"]["uid"],
-            },
+            "involvedObject": {"kind": about, "namespace": namespace, "uid": uids[about]},
             "type": "Warning",
-            "reason": "Unschedulable",
+            "reason": reason,
             "message": "1/1 tasks in gang unschedulable",
             "lastTimestamp": "2026-01-01T00:00:01Z",
         },
     )
     assert (await reader.read("podgroup", "train")).troubles == ()
+    assert (await reader.read("vcjob", "train")).troubles == ()
 
 
 async def test_a_budget_that_declares_a_gang_is_its_group_and_any_other_budget_is_not(

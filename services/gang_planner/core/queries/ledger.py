@@ -9,6 +9,7 @@ from heapq import nsmallest
 from typing import Final
 
 from services.gang_planner.core.placement.session import Session
+from services.gang_planner.core.queries.impossible_gangs import ImpossibleGangs
 from services.gang_planner.core.queueing import fair_share
 from services.gang_planner.core.state.amounts import in_words, listed
 from services.gang_planner.core.state.gangs import Gang
@@ -55,9 +56,20 @@ def ledger(state: State, session: Session, after: str = "") -> LedgerAnswer:
             line.count(state, gang, demand)
     fair_share.share_out(state, session, demand, alone=True)
     waits, promises = _waiting(state, demand), _promises(state)
+    gangs: dict[str, list[Gang]] = {}
+    for line in lines.values():
+        for entry in line.entry.chain:
+            gangs.setdefault(entry.name, []).extend(line.waiting)
+    impossible = ImpossibleGangs(state, session)
     names = sorted(name for name, line in lines.items() if name > after and line.is_listed)
     queues = _page(
-        lines[name].summary(state, session, waits.get(name, {}), promises.get(name, {}))
+        lines[name].summary(
+            state,
+            session,
+            waits.get(name, {}),
+            promises.get(name, {}),
+            impossible.in_words(gangs.get(name, ())),
+        )
         for name in names
     )
     return LedgerAnswer(
@@ -133,10 +145,11 @@ class _Line:
     """Counts the gangs of one queue."""
 
     def __init__(self, entry: QueueEntry) -> None:
-        self._entry = entry
+        self.entry = entry
+        #: Its admitted gangs with waiting members.
+        self.waiting: list[Gang] = []
         self._gangs = 0
         self._running = 0
-        self._waiting = 0
         self._outside = 0
         self._owed: dict[int, int] = {}
         self._holders: list[tuple[int, str, Gang]] = []
@@ -154,9 +167,9 @@ class _Line:
             (role, shape_id, len(members)) for (role, shape_id), members in gang.waiting.items()
         ]
         if waiting and gang.admitted:
-            self._waiting += 1
-            if self._entry.queue is not None and self._entry.fault is None:
-                demand.add(self._entry.name, waiting, 1)
+            self.waiting.append(gang)
+            if self.entry.queue is not None and self.entry.fault is None:
+                demand.add(self.entry.name, waiting, 1)
         if gang.held:
             self._holders.append((-sum(gang.held.values()), gang.full_name, gang))
         for hold in holds:
@@ -170,15 +183,20 @@ class _Line:
     @property
     def is_listed(self) -> bool:
         """Whether the queue exists, or a gang that has not ended names it."""
-        return self._entry.queue is not None or self._gangs > 0
+        return self.entry.queue is not None or self._gangs > 0
 
     def summary(
-        self, state: State, session: Session, waits: dict[int, int], promises: dict[int, int]
+        self,
+        state: State,
+        session: Session,
+        waits: dict[int, int],
+        promises: dict[int, int],
+        impossible: str,
     ) -> LedgerQueue:
         """The queue's entry in the ledger; `waits` is its demand by resource row, `promises` what
-        was promised to its gangs.
+        was promised to its gangs, `impossible` why none of its waiting gangs can be placed.
         """
-        entry = self._entry
+        entry = self.entry
         names = state.resources.names
         sums = (
             entry.used,
@@ -205,14 +223,14 @@ class _Line:
             strict=entry.strict,
             reclaimable=entry.reclaimable,
             running=self._running,
-            waiting=self._waiting,
+            waiting=len(self.waiting),
             outside=self._outside,
             amounts=amounts,
             holders=tuple(
                 title_of(state, gang)
                 for _, _, gang in nsmallest(_HOLDERS_MAX, self._holders, _order)
             ),
-            why=_why(entry, amounts, shares=session.policies.deserve is not None),
+            why=_why(entry, amounts, impossible, shares=session.policies.deserve is not None),
             reservations=tuple(sorted(self._reservations, key=_by_end)[:_RESERVATIONS_MAX]),
             reservations_count=len(self._reservations),
         )
@@ -220,7 +238,7 @@ class _Line:
     def _amount(
         self, row: int, name: str, waits: dict[int, int], promises: dict[int, int]
     ) -> LedgerAmount:
-        entry = self._entry
+        entry = self.entry
         return LedgerAmount(
             resource=name,
             used=entry.used.get(row, 0),
@@ -264,14 +282,18 @@ def _by_end(one: LedgerReservation) -> tuple[int, str, str]:
     return -one.until_ms, one.gang, one.reason
 
 
-def _why(entry: QueueEntry, amounts: tuple[LedgerAmount, ...], *, shares: bool) -> str:
-    """What limits the queue now, in one sentence."""
+def _why(
+    entry: QueueEntry, amounts: tuple[LedgerAmount, ...], impossible: str, *, shares: bool
+) -> str:
+    """What limits the queue now, in one sentence; `impossible` as of `ImpossibleGangs`."""
     if entry.queue is None:
         return "it does not exist"
     if entry.fault is not None:
         return fault_in_words(entry.fault)
     if not entry.open:
         return f"it admits no gang: {closed_in_words(entry)}"
+    if impossible:
+        return impossible
     full = [one for one in amounts if one.ceiling is not None and one.used >= one.ceiling]
     if full and any(one.wanted for one in full):
         limits = [in_words(one.resource, one.ceiling or 0) for one in full]

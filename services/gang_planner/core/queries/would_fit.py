@@ -2,7 +2,7 @@
 
 import copy
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -17,7 +17,12 @@ from services.gang_planner.core.policies.resourcequota import (
     counted_as,
     matches,
 )
+from services.gang_planner.core.queries.asked_namespaces import (
+    in_queue_of_namespace,
+    lacks_namespace,
+)
 from services.gang_planner.core.queries.displacement import displaced
+from services.gang_planner.core.queries.missing_members import missing_in_words
 from services.gang_planner.core.queueing.need import need_of
 from services.gang_planner.core.state.amounts import in_words, listed
 from services.gang_planner.core.state.gangs import Gang, Member
@@ -26,11 +31,12 @@ from services.gang_planner.core.state.member_states import UNSUPPORTED, WAITING
 from services.gang_planner.core.state.needs import RESERVED, Need
 from services.gang_planner.core.state.planner_state import State
 from services.gang_planner.core.state.pod_shapes import ShapeEntry
-from services.gang_planner.core.state.queues import DEFAULT, QueueEntry
+from services.gang_planner.core.state.queues import DEFAULT, QueueEntry, Shortage
 from services.gang_planner.core.state.sub_gangs import without_missing
 from services.gang_planner.core.state.titles import title_of
 from services.gang_planner.core.verdicts.member_messages import unsupported_words
 from services.gang_planner.core.verdicts.pending_reason import Explainer
+from services.gang_planner.core.verdicts.quota_messages import shortage_in_words
 from shared.contracts.fit_rules import FIT_SHAPES_MAX, broken_rule, too_many_shapes
 from shared.contracts.questions import AskedQueue, EarlierGang, FitAnswer, FitRequest
 from shared.model.bounded_text import shortened
@@ -71,13 +77,20 @@ class Asker:
             [*question.pods, *(one.pod for each in question.earlier for one in each.pods)]
         )
         with self._state.resources.provisional():
-            return _bounded(self._answer(question))
+            answer = self._answer(question)
+        if answer.fits and question.complete:
+            missing = missing_in_words(self._state, question.group, question.pods)
+            if missing:
+                answer = FitAnswer(fits=False, ever=True, sentence=missing)
+        return _bounded(answer)
 
     def _answer(self, question: FitRequest) -> FitAnswer:
         state = self._state
+        if question.complete and lacks_namespace(state, question):
+            return _refusal(f"namespace {question.group.namespace} does not exist")
         if not question.pods:
             return _by_minimum(state, question.group)
-        asked = [*map(self._of_earlier, question.earlier), (question.group, question.pods)]
+        asked = self._asked(question)
         gangs = [self._joined(group, self._shaped(pods)) for group, pods in asked if pods]
         # The query's shapes are interned in a copy, so that the planner's table does not grow.
         shown = copy.copy(state)
@@ -96,12 +109,12 @@ class Asker:
             return _invalid(too_many_shapes(shapes))
         queues = _asked_queues(state, question.queues)
         trial = _Trial(shown, _session(shown, self._policies), keep_used=True)
-        before: list[str] = []
+        placed: list[str] = []
         for group, pods in gangs[:-1]:
             own, entries = entries[: len(pods)], entries[len(pods) :]
             earlier = _gang(shown, group, pods, own, queues)
             if self._refused(earlier, ()) is None and trial.holds(need_of(shown, earlier), earlier):
-                before.append(earlier.full_name)
+                placed.append(earlier.full_name)
         group, pods = gangs[-1]
         gang = _gang(shown, group, pods, entries, queues)
         refused = self._refused(gang, question.limits)
@@ -109,16 +122,30 @@ class Asker:
             return refused
         need = need_of(shown, gang)
         if trial.holds(need, gang):
-            return FitAnswer(fits=True, ever=True, where=trial.where())
+            return _fitting(state, gang, question, trial.where())
         session = trial.session.on_empty_nodes()
         empty = copy.copy(shown)
         empty.node_capacity = session.node_capacity
         ever = _Trial(empty, session, keep_used=False)
         if not ever.holds(need, gang):
             return ever.refusal(need, gang)
-        sentence = f"{_placed_before(before)}{trial.sentence(need, gang)}"
+        sentence = f"{_placed_before(placed)}{trial.sentence(need, gang)}"
         answer = FitAnswer(fits=False, ever=True, sentence=sentence)
         return self._displacing(answer, trial, gang, need)
+
+    def _asked(self, question: FitRequest) -> list[tuple[PodGroup, tuple[Pod, ...]]]:
+        """The gangs of the question that would be placed, with their pods, the last one at the
+        end.
+        """
+        state = self._state
+        asked = [*map(self._of_earlier, question.earlier)]
+        if not question.complete:
+            return [*asked, (question.group, question.pods)]
+        whole = [one for one in asked if not missing_in_words(state, *one)]
+        return [
+            (in_queue_of_namespace(state, question, group), pods)
+            for group, pods in (*whole, (question.group, question.pods))
+        ]
 
     def _of_earlier(self, earlier: EarlierGang) -> tuple[PodGroup, tuple[Pod, ...]]:
         pods = [
@@ -141,8 +168,7 @@ class Asker:
         queue = gang.queue
         if not queue.open and not (queue.queue is None and queue.name == DEFAULT):
             words = "does not exist" if queue.queue is None else "is not open"
-            sentence = f"queue {queue.name} {words}"
-            return FitAnswer(fits=False, ever=True, sentence=sentence, refused=True)
+            return _refusal(f"queue {queue.name} {words}")
         return None
 
     def _joined(self, group: PodGroup, pods: tuple[Pod, ...]) -> tuple[PodGroup, tuple[Pod, ...]]:
@@ -251,7 +277,7 @@ class _Trial:
         self._queues: dict[str, QueueEntry] = {}
         #: Of the last gang.
         self._placed: tuple[Allocation, ...] = ()
-        self._over: dict[int, int] = {}
+        self._over: list[Shortage] = []
 
     def holds(self, need: Need, gang: Gang) -> bool:
         """Whether the gang fits; it is placed if it does."""
@@ -263,7 +289,7 @@ class _Trial:
             for allocation in self._placed:
                 queue.charge(allocation.shape, allocation.total)
         else:
-            self._over = queue.excess(need.amounts(self.session.shapes), promised=False)
+            self._over = queue.shortages(need.amounts(self.session.shapes), promised=False)
         return placed
 
     def _queue(self, gang: Gang) -> QueueEntry:
@@ -295,10 +321,8 @@ class _Trial:
     def sentence(self, need: Need, gang: Gang) -> str:
         queue = self._queue(gang)
         if self._over:
-            names = self.state.resources.names
-            short = [in_words(names[row], by) for row, by in sorted(self._over.items())]
-            more = f"needs {listed(short)} more than it leaves"
-            return f"queue {queue.name} is at its capability: {more}"
+            names, alone = self.state.resources.names, not self._keep_used
+            return shortage_in_words(queue, self._over[0], names, alone=alone)
         return Explainer(self.state, self.session).resources(need, queue).sentence
 
 
@@ -318,6 +342,21 @@ def _placed_before(names: Sequence[str]) -> str:
 def _invalid(broken: str) -> FitAnswer:
     """The answer to a question that breaks this rule."""
     return FitAnswer(fits=False, ever=True, sentence=broken, failure="invalid")
+
+
+def _fitting(
+    state: State, gang: Gang, question: FitRequest, where: tuple[tuple[str, int], ...]
+) -> FitAnswer:
+    """The answer about a gang that fits on nodes, and waits if its namespace's quota is in use."""
+    used = _used_up(state, gang, question)
+    if used:
+        return FitAnswer(fits=False, ever=True, sentence=used)
+    return FitAnswer(fits=True, ever=True, where=where)
+
+
+def _refusal(sentence: str) -> FitAnswer:
+    """The answer about a gang that admission would refuse."""
+    return FitAnswer(fits=False, ever=True, sentence=sentence, refused=True)
 
 
 def _bounded(answer: FitAnswer) -> FitAnswer:
@@ -372,7 +411,22 @@ def _too_small(state: State, gang: Gang, size: int, limits: Resources) -> str:
     The need of a gang is a lower bound (the members with the smallest requests of each resource
     form the quorum), so that no possible gang is reported as impossible.
     """
-    asked = [dict(member.shape.shape.requests) for member in gang.members.values()]
+    return _exceeded(state, gang.group, _least(gang.members.values(), size, limits))
+
+
+def _used_up(state: State, gang: Gang, question: FitRequest) -> str:
+    """A message with a quota of the gang's namespace that has too little left for the least that
+    the gang's new pods need; "": there is none. Its pods that exist are in use already.
+    """
+    new = [gang.members[pod.uid] for pod in question.pods]
+    size = gang.min_member - (len(gang.members) - len(new))
+    least = _least(new, max(size, 0), question.limits)
+    return _exceeded(state, gang.group, least, beside_used=True)
+
+
+def _least(members: Collection[Member], size: int, limits: Resources) -> Callable[[str], int]:
+    """The least that `size` of the members need, by the keys of quotas."""
+    asked = [dict(member.shape.shape.requests) for member in members]
     limited = dict(limits)
 
     def least(name: str) -> int:
@@ -383,7 +437,7 @@ def _too_small(state: State, gang: Gang, size: int, limits: Resources) -> str:
         resource = name.removeprefix(REQUESTS)
         return sum(sorted(one.get(resource, 0) for one in asked)[:size])
 
-    return _exceeded(state, gang.group, least)
+    return least
 
 
 def _too_small_for(state: State, group: PodGroup) -> str:
@@ -391,7 +445,13 @@ def _too_small_for(state: State, group: PodGroup) -> str:
     return _exceeded(state, group, lambda name: counted_as(name, group, group.min_member))
 
 
-def _exceeded(state: State, group: PodGroup | None, least: Callable[[str], int]) -> str:
+def _exceeded(
+    state: State,
+    group: PodGroup | None,
+    least: Callable[[str], int],
+    *,
+    beside_used: bool = False,
+) -> str:
     if group is None:
         return ""
     for quota in sorted(state.reference_objects.quotas.values(), key=lambda one: one.name):
@@ -400,16 +460,22 @@ def _exceeded(state: State, group: PodGroup | None, least: Callable[[str], int])
         if quota.too_large is not None:
             return f"ResourceQuota {quota.name}: {quota.too_large.text}"
         if matches(quota, group):
+            used = dict(quota.used) if beside_used else {}
             for name, hard in quota.hard:
-                if (needs := least(name)) > hard:
-                    return f"ResourceQuota {quota.name} {_over(name, hard, needs)}"
+                needs, in_use = least(name), used.get(name, 0)
+                if needs and needs > hard - in_use:
+                    return f"ResourceQuota {quota.name} {_over(name, hard, needs, in_use)}"
     return ""
 
 
-def _over(name: str, hard: int, needs: int) -> str:
+def _over(name: str, hard: int, needs: int, in_use: int) -> str:
     if name in POD_COUNTS:
-        return f"allows {hard} pods, the gang needs {needs}"
+        allows = f"has {in_use} of {hard} pods used" if in_use else f"allows {hard} pods"
+        return f"{allows}, the gang needs {needs}"
     resource = name.removeprefix(REQUESTS).removeprefix(_LIMITS)
     what = "limits of " if name.startswith(_LIMITS) else ""
     allowed, needed = in_words(resource, hard), in_words(resource, needs)
+    if in_use:
+        allowed = f"{in_words(resource, in_use)} of {allowed}"
+        return f"has {what}{allowed} used, the gang needs {needed} at least"
     return f"allows {what}{allowed}, the gang needs {needed} at least"

@@ -8,6 +8,7 @@ import msgspec
 from services.gang_planner.core.state.pod_shapes import ShapeTable
 from shared.contracts.pod_reasons import NewNodes
 from shared.contracts.verdicts import Reason, ShapeReport
+from shared.model.gang_keys import GangKey
 from shared.model.objects import NetworkTopology, PodGroup, Requirement
 
 _TASK_TOPOLOGY: Final = "volcano.sh/task-topology-"
@@ -279,6 +280,20 @@ class Outlook(NamedTuple):
     too_large: frozenset[tuple[str, int]] = frozenset()
 
 
+class Holders(NamedTuple):
+    """Gangs that hold missing capacity. Gangs of one owner have the same title."""
+
+    #: Of the oldest ones: key and title.
+    oldest: tuple[tuple[GangKey, str], ...] = ()
+    #: Of all.
+    keys: frozenset[GangKey] = frozenset()
+
+    def others(self, gang: GangKey) -> tuple[tuple[str, ...], int]:
+        """The titles of the oldest ones, and the number of all, without this gang."""
+        titles = tuple(title for key, title in self.oldest if key != gang)
+        return titles, len(self.keys) - (gang in self.keys)
+
+
 class Explanation(NamedTuple):
     """Why the gangs of a bucket wait; it applies to each of them."""
 
@@ -287,7 +302,6 @@ class Explanation(NamedTuple):
     quota: tuple[Reason, ...] = ()
     #: Waiting gangs ahead of them.
     ahead: tuple[str, ...] = ()
-    #: Gangs that hold the missing capacity, and the number of all such gangs.
-    holders: tuple[str, ...] = ()
-    holders_count: int = 0
+    #: Of the missing capacity.
+    holders: Holders = Holders()
     outlook: Outlook = Outlook()

@@ -19,7 +19,13 @@ from services.gang_planner.core.queueing import min_resources
 from services.gang_planner.core.state.amounts import in_words, listed
 from services.gang_planner.core.state.claim_choices import unsupported_device
 from services.gang_planner.core.state.gangs import Bucket, Gang
-from services.gang_planner.core.state.needs import Explanation, Need, Outlook, ProvisioningStage
+from services.gang_planner.core.state.needs import (
+    Explanation,
+    Holders,
+    Need,
+    Outlook,
+    ProvisioningStage,
+)
 from services.gang_planner.core.state.planner_state import State
 from services.gang_planner.core.state.pod_shapes import PODS
 from services.gang_planner.core.state.queues import QueueEntry
@@ -75,7 +81,7 @@ class Explainer:
         self._state = state
         self._session = session
         self._forecast = Forecast(state, session)
-        self._holders: dict[tuple[str | None, int], tuple[tuple[str, ...], int]] = {}
+        self._holders: dict[tuple[str | None, int], Holders] = {}
         #: Explanations shared by gangs of a bucket and a namespace that wait for the same reason
         #: since the same time.
         self._said: dict[tuple[Bucket, PendingReason, int, str, bool], Why] = {}
@@ -114,6 +120,7 @@ class Explainer:
             sentence = f"{sentence}; {words}" if words else sentence
         of_pods = pod_reason(reason, outlook.new_nodes)
         of_pods = "" if of_pods in {reason.value, UNSCHEDULABLE} else of_pods
+        holders, holders_count = found.holders.others(gang.key)
         return Why(
             reason=reason.value,
             sentence=shortened(self._with_holds(gang, sentence), SENTENCE_BYTES_MAX),
@@ -124,10 +131,8 @@ class Explainer:
             quota_count=_count_if_more(found.quota, quota),
             ahead=found.ahead,
             ahead_count=len(found.ahead),
-            holders=_without(found.holders, title_of(self._state, gang))
-            if gang.held
-            else found.holders,
-            holders_count=max(found.holders_count - bool(gang.held), 0),
+            holders=holders,
+            holders_count=holders_count,
             pod_reason=of_pods,
         )
 
@@ -264,17 +269,16 @@ class Explainer:
         outlook = self._forecast.outlook(need, queue, attempt, fragments=fragments)
         if outlook.new_nodes is NewNodes.HELP and not self._reaches(whole, queue, attempt, missing):
             outlook = Outlook(NewNodes.MIN_RESOURCES_OUT_OF_REACH)
-        holders, holders_count = self._holding(None, short)
+        holders = self._holding(None, short)
         if self._exceeds_nodes(need, queue, bucket):
             # It does not wait for what others hold.
-            holders, holders_count = (), 0
+            holders = Holders()
             if outlook.new_nodes is NewNodes.HELP and state.nodes.count:
                 sentence = f"{sentence}; {_EXCEEDS}"
         return Explanation(
             sentence=sentence,
             shapes=tuple(reports),
             holders=holders,
-            holders_count=holders_count,
             outlook=outlook,
         )
 
@@ -308,7 +312,7 @@ class Explainer:
         short = {one.resource: one.short for one in found if one.short}
         unattainable = min_resources.unattainable(self._session, queue, need)
         entries = self._session.shapes.entries
-        holders, holders_count = self._holding(None, short) if unattainable is None else ((), 0)
+        holders = self._holding(None, short) if unattainable is None else Holders()
         return Explanation(
             sentence=requirements_in_words(found)
             if unattainable is None
@@ -324,7 +328,6 @@ class Explainer:
                 for role, shape_id, count in plain.wanted
             ),
             holders=holders,
-            holders_count=holders_count,
             outlook=Outlook(NewNodes.MIN_RESOURCES),
         )
 
@@ -394,17 +397,12 @@ class Explainer:
         # One that is larger than a queue's whole capability does not wait for what others hold.
         alone = entry.scratch({}, keep_used=False).shortages(amounts, promised=promised)
         shortage = (alone or shortages)[0]
-        holders, holders_count = (
-            ((), 0)
-            if alone
-            else self._holding(shortage.queue, {names[row]: 0 for row in shortage.over})
-        )
-        sentence = shortage_in_words(entry, shortage, names)
+        short = {names[row]: 0 for row in shortage.over}
+        holders = Holders() if alone else self._holding(shortage.queue, short)
         return Explanation(
-            sentence=f"{sentence}, even when empty" if alone else sentence,
+            sentence=shortage_in_words(entry, shortage, names, alone=bool(alone)),
             quota=shortage_reasons(shortage, names),
             holders=holders,
-            holders_count=holders_count,
         )
 
     def _holders_of(self, queue: str | None) -> list[Gang]:
@@ -426,15 +424,15 @@ class Explainer:
             if (gang := gangs.get(holder.key)) is holder and gang is not None
         ]
 
-    def _holding(self, queue: str | None, short: dict[str, int]) -> tuple[tuple[str, ...], int]:
-        """The oldest gangs that hold the first missing resource, and the number of all such gangs:
-        of the queue whose quota it is, or of all queues where nodes lack it (None).
+    def _holding(self, queue: str | None, short: dict[str, int]) -> Holders:
+        """The gangs that hold the first missing resource: of the queue whose quota it is, or of all
+        queues where nodes lack it (None).
         """
         rows = [self._state.resources.row(name) for name in sorted(short) if name != PODS]
         if not rows:
-            return (), 0
-        key = (queue, rows[0])
-        found = self._holders.get(key)
+            return Holders()
+        of_row = (queue, rows[0])
+        found = self._holders.get(of_row)
         if found is None:
             shapes = self._state.shapes.entries
             holding = [
@@ -445,12 +443,13 @@ class Explainer:
             # A title takes a walk over owners, so only gangs that may be shown get one.
             times = nsmallest(_HOLDERS_MAX, (gang.created_ms for gang in holding))
             oldest = sorted(
-                (gang.created_ms, title_of(self._state, gang))
+                (gang.created_ms, title_of(self._state, gang), gang.key)
                 for gang in holding
                 if gang.created_ms <= times[-1]
             )
-            names = tuple(name for _, name in oldest[:_HOLDERS_MAX])
-            found = self._holders[key] = names, len(holding)
+            named = tuple((key, title) for _, title, key in oldest[:_HOLDERS_MAX])
+            found = Holders(named, frozenset(gang.key for gang in holding))
+            self._holders[of_row] = found
         return found
 
 
@@ -471,10 +470,6 @@ def _first_reports(reports: tuple[ShapeReport, ...]) -> tuple[ShapeReport, ...]:
 def _count_if_more(all_of_them: Sized, listed_ones: Sized) -> int:
     """The number of all, or 0 if all are listed."""
     return len(all_of_them) if len(listed_ones) < len(all_of_them) else 0
-
-
-def _without(names: tuple[str, ...], own: str) -> tuple[str, ...]:
-    return tuple(name for name in names if name != own)
 
 
 def _lacking(state: State, group: Group, counted: Counter[str], members: int) -> dict[str, int]:

@@ -99,15 +99,21 @@ def behind(first: str, gang: Gang) -> Explanation:
     )
 
 
-def shortage_in_words(queue: QueueEntry, shortage: Shortage, names: list[str]) -> str:
-    """`queue a is at its capability: job needs 2 cpu more than it leaves`."""
+def shortage_in_words(
+    queue: QueueEntry, shortage: Shortage, names: list[str], *, alone: bool
+) -> str:
+    """`queue a is at its capability: job needs 2 cpu more than it leaves`; `alone`: also when the
+    queues are empty.
+    """
     short = listed([in_words(name, by) for name, by in _named(shortage.over, names)])
     if shortage.reserved:
         return (
             f"queue {shortage.queue} may not use the guarantees of other queues: "
-            f"job needs {short} more than they leave"
+            f"job needs {short} more than they leave{', even when empty' if alone else ''}"
         )
     whose = _seen_from(queue, shortage.queue)
+    if alone:
+        return f"{whose} can never hold it: job needs {short} more than its capability"
     return f"{whose} is at its capability: job needs {short} more than it leaves"
 
 

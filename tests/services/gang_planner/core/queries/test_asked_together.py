@@ -64,7 +64,7 @@ def test_gangs_of_one_queue_share_its_capability() -> None:
     assert ask(scene, 1, queue="fresh", queues=small).fits
     answer = ask(scene, 1, earlier("first", 1, queue="fresh"), queue="fresh", queues=small)
     assert (answer.fits, answer.ever) == (False, True)
-    assert "queue fresh is at its capability: needs 3 cpu more" in answer.sentence
+    assert "queue fresh is at its capability: job needs 3 cpu more" in answer.sentence
 
 
 def test_queues_that_would_be_created_below_each_other_share_the_upper_ones_capability() -> None:

@@ -302,3 +302,51 @@ def test_a_gang_that_has_lost_all_its_pods_does_not_run(leading: bool) -> None:
         scene.put(make_node("n0", {"cpu": 3_000, "pods": 110}, resource_version=2))
         scene.settle()
     assert (lines(scene)["a"].running, lines(scene)["a"].waiting) == (0, 1)
+
+
+def queue_of_one_cpu(*, leading: bool) -> Scene:
+    """A node of 16 CPU, and a queue whose capability is one."""
+    scene = Scene([make_node("n0", {"cpu": 16_000, "pods": 110})], leading=leading)
+    fields = {"dialect": "volcano", "resource_version": 1, "capability": amounts(cpu=1_000)}
+    scene.put(Queue(uid="small", name="small", **fields))  # type: ignore[arg-type]  # fields of a Queue, by name
+    return scene
+
+
+@pytest.mark.parametrize("leading", [True, False])
+def test_a_queue_whose_only_gang_no_nodes_would_hold_does_not_wait_for_capacity(
+    leading: bool,
+) -> None:
+    scene = queue_of_one_cpu(leading=leading)
+    scene.put(make_group("large", 17), *make_pods("large", 17, CPU))
+    if leading:
+        scene.settle()
+    words = "needs more than what all nodes together hold when they are empty"
+    assert lines(scene)["default"].why == f"each of its waiting gangs {words}"
+    scene.put(make_group("job", 16), *make_pods("job", 16, CPU))
+    assert "needs more" not in lines(scene)["default"].why
+
+
+@pytest.mark.parametrize("leading", [True, False])
+def test_a_queue_whose_only_gang_needs_more_than_its_capability_does_not_wait_for_capacity(
+    leading: bool,
+) -> None:
+    scene = queue_of_one_cpu(leading=leading)
+    scene.put(make_group("large", 2, queue="small"), *make_pods("large", 2, CPU))
+    if leading:
+        scene.settle()
+    expected = "each of its waiting gangs needs more than its limit"
+    assert lines(scene)["small"].why == expected
+    scene.put(make_group("runs", 1, queue="small"))
+    scene.put(*make_pods("runs", 1, CPU, node="n0", phase="Running"))
+    assert lines(scene)["small"].why == expected
+    scene.put(make_group("job", 1, queue="small"), *make_pods("job", 1, CPU))
+    assert lines(scene)["small"].why == "it is at its limit of 1 cpu"
+
+
+def test_a_queue_of_gangs_without_enough_pods_or_without_nodes_may_wait_for_capacity() -> None:
+    scene = queue_of_one_cpu(leading=False)
+    scene.put(make_group("few", 17), *make_pods("few", 2, CPU))
+    assert "needs more" not in lines(scene)["default"].why
+    empty = Scene([], leading=False)
+    empty.put(make_group("job", 1), *make_pods("job", 1, CPU))
+    assert "needs more" not in lines(empty)["default"].why

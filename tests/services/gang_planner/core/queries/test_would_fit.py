@@ -75,7 +75,9 @@ def test_a_gang_above_its_queues_capability_never_fits() -> None:
     )
     answer = ask(scene, 2, FULL, queue="small")
     assert (answer.fits, answer.ever) == (False, False)
-    assert "queue small is at its capability: needs 3 cpu more" in answer.sentence
+    assert answer.sentence == (
+        "queue small can never hold it: job needs 3 cpu more than its capability"
+    )
 
 
 @pytest.mark.parametrize(
@@ -296,3 +298,58 @@ def test_only_what_no_node_could_cure_never_runs() -> None:
     assert not above_capability.needs_nodes
     assert not above_quota.ever
     assert not above_quota.needs_nodes
+
+
+@pytest.mark.parametrize(
+    ("name", "hard", "used", "published"),
+    [
+        ("pods", 3, 2, "ResourceQuota team has 2 of 3 pods used, the gang needs 2"),
+        ("pods", 3, 1, ""),
+        (
+            "requests.cpu",
+            10_000,
+            3_000,
+            "ResourceQuota team has 3 cpu of 10 cpu used, the gang needs 8 cpu at least",
+        ),
+        ("requests.cpu", 10_000, 2_000, ""),
+        (
+            "limits.cpu",
+            14_000,
+            3_000,
+            "ResourceQuota team has limits of 3 cpu of 14 cpu used, the gang needs 12 cpu at least",
+        ),
+        ("limits.memory", 1, 2, ""),
+    ],
+)
+def test_a_gang_waits_for_what_its_namespaces_quota_has_in_use(
+    name: str, hard: int, used: int, published: str
+) -> None:
+    scene = Scene([make_node("n0"), make_node("n1")])
+    quota = ResourceQuota(
+        uid="q",
+        namespace="team",
+        name="team",
+        resource_version=1,
+        hard=((name, hard),),
+        used=((name, used),),
+    )
+    scene.put(quota)
+    answer = ask(scene, 2, FULL, limits=(("limits.cpu", 12_000),))
+    assert (answer.fits, answer.ever, answer.sentence) == (not published, True, published)
+
+
+def test_pods_that_exist_are_in_use_already() -> None:
+    scene = Scene([make_node("n0"), make_node("n1")])
+    scene.put(make_group("q", 2), *make_pods("q", 1, FULL, role="first"))
+    quota = ResourceQuota(
+        uid="u",
+        namespace="team",
+        name="a",
+        resource_version=1,
+        hard=(("pods", 2),),
+        used=(("pods", 1),),
+    )
+    scene.put(quota)
+    (pod,) = make_pods("q", 1, FULL, role="second")
+    group = make_group("q", 2, dialect="")
+    assert scene.planner.would_fit(FitRequest(group=group, pods=(pod,))).fits

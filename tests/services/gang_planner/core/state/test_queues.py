@@ -177,4 +177,4 @@ def test_root_limits_all_queues_when_it_exists_and_limits_anything() -> None:
     assert not scene.settle()
     why = scene.verdict("g").why
     assert why is not None
-    assert why.sentence.startswith("queue root, above queue b, is at its capability")
+    assert why.sentence.startswith("queue root, above queue b, can never hold it")

@@ -91,7 +91,7 @@ def test_a_gang_above_the_capability_of_its_queue_waits_for_no_gang() -> None:
     (condition,) = scene.verdict("job").conditions
     assert condition.reason == found.reason
     assert found.sentence == (
-        "queue small is at its capability: job needs 1 cpu more than it leaves, even when empty"
+        "queue small can never hold it: job needs 1 cpu more than its capability"
     )
 
 
@@ -103,3 +103,30 @@ def test_never_more_pods_fit_than_are_needed() -> None:
     labels = msgspec.msgpack.encode((("stage", "a"),))
     scene.put(*make_pods("job", 2, CPU, role="stage-a", labels=labels))
     assert "apart from that 1 of 1 pods fit" in why(scene).sentence
+
+
+def test_a_gang_that_grows_waits_for_its_owners_other_gang_and_not_for_itself() -> None:
+    """Gangs of one owner have the same title."""
+    scene = Scene([make_node("n-0"), make_node("n-1")])
+    scene.put(make_group("first", 1), *make_pods("first", 1, ONE_GPU))
+    scene.settle()
+    owner = scene.pods_of("first")[0].owner
+    scene.put(make_group("job", 1), *make_pods("job", 2, ONE_GPU, owner=owner))
+    assert len(scene.settle()) == 1
+    scene.put(make_node("n-2", unschedulable=True))
+    scene.step(after_ms=3_000)
+    found = scene.verdict("job").why
+    assert found is not None
+    assert (found.holders, found.holders_count) == (("team/tfjob/first",), 1)
+
+
+def test_a_gang_that_holds_none_of_what_it_lacks_is_not_counted_among_the_holders() -> None:
+    scene = a_busy_node()
+    pods = [*make_pods("job", 1, CPU, role="a"), *make_pods("job", 1, ONE_GPU, role="b")]
+    scene.put(make_group("job", 1), *pods)
+    assert len(scene.settle()) == 1
+    scene.put(make_node("n-2", unschedulable=True))
+    scene.step(after_ms=3_000)
+    found = scene.verdict("job").why
+    assert found is not None
+    assert (found.holders, found.holders_count) == (("team/tfjob/first",), 1)
