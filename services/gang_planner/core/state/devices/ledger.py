@@ -96,8 +96,8 @@ class Devices:
         #: Grants of decisions in the log whose reservations are not made yet.
         self._pins: dict[Key, Grant] = {}
         #: Claims whose grants last without users, with the resourceVersion of the last one: see
-        #: `keep`.
-        self._kept: dict[Key, int] = {}
+        #: `keep`. None: it is not later than pods are known up to with the next heartbeat.
+        self._kept: dict[Key, int | None] = {}
         #: Claims whose devices no decision has written down, with their slots and needs.
         self._movable: dict[Key, tuple[int, ClaimNeed]] = {}
         #: Devices in the cluster that count as free during a trial.
@@ -282,7 +282,7 @@ class Devices:
             if before is None or before.claim_uid != claim.uid:
                 if before is not None:
                     self._drop_grant(key)
-                pinned = self._pinned(claim, slot)
+                pinned = self._pinned(key, claim.uid, slot)
                 if pinned is not None:
                     self._grant(key, pinned)
                 elif key not in self._pins:
@@ -293,6 +293,9 @@ class Devices:
         if missing and not self._choose(missing, slot):
             for one in missing if len(missing) > 1 else ():
                 self._choose([one], slot)
+        if demand.refusal:
+            # Whatever has become of its claims since the decision, a binder may allocate these.
+            self._take_pins(shape.device_keys, slot)
         for key in shape.device_keys:
             self.uses[key] = self.uses.get(key, 0) + count
         self._moved(*shape.device_keys)
@@ -363,12 +366,28 @@ class Devices:
         """
         self._kept |= {key: version for key in shape.device_keys if self.grant(key) is not None}
 
-    def claims_known_up_to(self, version: int) -> list[int]:
+    def keep_pinned(self, key: Key, picks: Sequence[Pick]) -> None:
+        """Keep the pinned devices of a pod that CLUSTER had lost before the planner knew of its
+        decision.
+        """
+        pin = self._pins.get(key)
+        if pin is None or pin.picks != picks or key in self.uses:
+            return
+        self.unpin(key)
+        if is_current(self._tables.resource_claims, key, pin):
+            self._grant(key, pin)
+            self._kept[key] = None
+            self._moved(key)
+
+    def claims_known_up_to(self, version: int, pods: int) -> list[int]:
         """Release kept devices that CLUSTER would show by now: the claim has not got them, or has
-        had them unseen. Returns the slots of their nodes.
+        had them unseen. `pods`: the resourceVersion up to which pods are known. Returns the slots
+        of their nodes.
         """
         slots: list[int] = []
         for key, since in list(self._kept.items()):
+            if since is None:
+                since = self._kept[key] = pods
             if since > version:
                 continue
             del self._kept[key]
@@ -496,14 +515,23 @@ class Devices:
                 self._grant(key, again)
                 self._moved(key)
 
-    def _pinned(self, claim: ResourceClaim, slot: int) -> Grant | None:
+    def _take_pins(self, keys: Iterable[Key], slot: int) -> None:
+        """Turn pins of these claims for this node into grants."""
+        claims = self._tables.resource_claims
+        for key in keys:
+            claim = claims.by_name.get(key)
+            pin = self._pinned(key, "" if claim is None else claim.uid, slot)
+            if pin is not None and is_current(claims, key, pin):
+                self._drop_grant(key)
+                self._grant(key, pin)
+
+    def _pinned(self, key: Key, claim_uid: str, slot: int) -> Grant | None:
         """The pin of the claim, if it is for this node; it is used up then."""
-        key = claim.namespace, claim.name
         pin = self._pins.get(key)
-        if pin is None or (pin.claim_uid == claim.uid and not usable_on(pin, self._nodes)[slot]):
+        if pin is None or (pin.claim_uid == claim_uid and not usable_on(pin, self._nodes)[slot]):
             return None
         self.unpin(key)
-        return pin if pin.claim_uid == claim.uid else None
+        return pin if pin.claim_uid == claim_uid else None
 
     def _log_devices(self, claims: Iterable[ResourceClaim]) -> list[int]:
         self._inventory.refresh()
