@@ -36,7 +36,7 @@ from shared.contracts.cluster import (
     WorkloadChanges,
 )
 from shared.kube.quantities import INT64_MAX
-from shared.kube.resources import RESOURCE_CLAIMS
+from shared.kube.resources import PODS, RESOURCE_CLAIMS
 from shared.model.gang_keys import GangKey, key_of
 from shared.model.invariants import InvariantViolation
 from shared.model.objects import LastRun, Node, Resources
@@ -112,8 +112,9 @@ def _release_devices(state: State, synced: Synced) -> None:
 
     A watcher that reads no ResourceClaims names no version: there are none.
     """
-    version = dict(synced.resource_versions).get(RESOURCE_CLAIMS.title, INT64_MAX)
-    state.node_capacity.claims_known_up_to(version)
+    known = dict(synced.resource_versions)
+    version = known.get(RESOURCE_CLAIMS.title, INT64_MAX)
+    state.node_capacity.claims_known_up_to(version, known.get(PODS.title, 0))
 
 
 def fresh(state: State, now_ms: int) -> bool:

@@ -152,6 +152,15 @@ def recall(state: State, decision: GangDecision) -> None:
             )
 
 
+def keep(state: State, decision: GangDecision, pod_uid: str) -> None:
+    """Keep the devices of a decision from the log for a pod that is gone: a binder may have
+    allocated them before it was deleted.
+    """
+    for grant in decision.devices:
+        if grant.pod_uid == pod_uid:
+            state.node_capacity.devices.keep_pinned(_key_of(grant), _picks(grant))
+
+
 def forget(state: State, decision: GangDecision) -> None:
     """Drop the unused choices of a decision from the log, after all its reservations are made."""
     for one in decision.volumes:

@@ -352,6 +352,8 @@ def _resolve(state: State, pending: Unresolved) -> bool:
     new_enough = state.view.epoch > 0 and state.view.cluster_seq >= pending.cluster_seq
     member = state.members.get(pending.binding.uid)
     if member is None:
+        if new_enough:
+            claim_choices.keep(state, pending.act.act, pending.binding.uid)
         return new_enough
     if member.pod.node or member.slot is not None or member.pod.phase in TERMINAL:
         return True

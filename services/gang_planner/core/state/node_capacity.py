@@ -110,9 +110,9 @@ class NodeCapacity:
             version += self.devices.version(shape)
         return version
 
-    def claims_known_up_to(self, version: int) -> None:
+    def claims_known_up_to(self, version: int, pods: int) -> None:
         """Release what was kept for claims that CLUSTER would show at this resourceVersion."""
-        slots = self.devices.claims_known_up_to(version)
+        slots = self.devices.claims_known_up_to(version, pods)
         self.changes.extend(slots)
         self.freed += bool(slots)
 

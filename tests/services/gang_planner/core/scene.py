@@ -18,7 +18,7 @@ from shared.contracts.cluster import Gone, PodChanges, Synced
 from shared.contracts.decisions import Act, GangDecision, Note
 from shared.contracts.outcomes import Member, MemberResult, Outcome
 from shared.contracts.verdicts import Verdict
-from shared.kube.resources import RESOURCE_CLAIMS
+from shared.kube.resources import PODS, RESOURCE_CLAIMS
 from shared.model.objects import (
     Node,
     Owner,
@@ -99,6 +99,8 @@ class Scene:
         self.planner = Planner(parse_configuration(conf))
         #: The resourceVersion up to which the watcher has read claims; None: it reads none.
         self.claims_known_up_to: int | None = None
+        #: The same for pods.
+        self.pods_known_up_to = 0
         self.now_ms = 10_000
         #: How far the watcher's clock is ahead of the planner's.
         self.watcher_ahead_ms = 0
@@ -211,7 +213,9 @@ class Scene:
                 at_ms=self.watcher_ms,
                 watcher="scene",
                 dialects=self.dialects,
-                resource_versions=() if known is None else ((RESOURCE_CLAIMS.title, known),),
+                resource_versions=()
+                if known is None
+                else ((PODS.title, self.pods_known_up_to), (RESOURCE_CLAIMS.title, known)),
             )
         )
         self.synced_ms = self.now_ms

@@ -9,9 +9,7 @@ from services.gang_planner.core.constraints.filters import dynamic_resources
 from services.gang_planner.core.state.devices.allocation_search import Pick
 from services.gang_planner.core.state.devices.grants import Grant
 from shared.contracts.decisions import DeviceChoice, GangDecision
-from shared.model.devices import (
-    ResourceClaim,
-)
+from shared.model.devices import DeviceRequest, ResourceClaim
 from shared.model.objects import Node, Pod
 from shared.model.terms import Requirement, SelectorTerm
 from tests.services.gang_planner.core.claims import make_device_claim, make_device_class, make_slice
@@ -151,6 +149,52 @@ def test_devices_of_a_decision_are_kept_until_the_claim_of_a_pod_that_is_gone_is
     if allocated:
         scene.remove(make_device_claim("c"))
         assert len(scene.settle()) == 1
+
+
+@pytest.mark.parametrize("allocated", [False, True])
+def test_a_planner_that_takes_over_keeps_devices_for_a_pod_that_is_gone_until_its_claim_is_known(
+    allocated: bool,
+) -> None:
+    scene = Scene(hosts(1))
+    scene.put(make_device_class(), make_slice("n0", 1), make_device_claim("c"))
+    scene.put(make_group("g", 1), *members("g", [("c",)]))
+    scene.settle()
+    seq, decision = scene.decisions[0]
+    follower = Scene(hosts(1))
+    follower.put(make_device_class(), make_slice("n0", 1), *map(make_device_claim, "cd"))
+    follower.cluster_seq = max(follower.cluster_seq, decision.cycle.cluster_seq)
+    follower.pods_known_up_to, follower.claims_known_up_to = 7, 6
+    follower.heartbeat()
+    follower.planner.apply_decision(seq, decision)
+    follower.decision_seq = seq
+    follower.put(make_group("h", 1), *members("h", [("d",)]))
+    assert follower.settle() == []
+    # Its deletion is not later than what is known of pods when it is missed.
+    follower.pods_known_up_to = 8
+    assert follower.settle() == []
+    if allocated:
+        follower.put(make_device_claim("c", allocated=((DRIVER, "n0", "gpu-0"),)))
+    follower.claims_known_up_to = 7
+    # Otherwise the claim has not got them.
+    assert len(follower.settle()) == (not allocated)
+    assert follower.planner._state.node_capacity.devices.contradiction() == ""
+
+
+def test_a_planner_that_takes_over_keeps_logged_devices_of_a_class_that_is_gone() -> None:
+    scene = Scene(hosts(1))
+    scene.put(make_device_class(), make_slice("n0", 1), make_device_claim("c"))
+    scene.put(make_group("g", 1), *members("g", [("c",)]))
+    scene.settle()
+    seq, decision = scene.decisions[0]
+    follower = Scene(hosts(1))
+    other = DeviceRequest(name="r", device_class="other")
+    follower.put(make_device_class("other"), make_slice("n0", 1), make_device_claim("c"))
+    follower.put(make_group("g", 1), *members("g", [("c",)]))
+    follower.planner.apply_decision(seq, decision)
+    follower.decision_seq = seq
+    follower.put(make_device_claim("d", requests=(other,)))
+    follower.put(make_group("h", 1), *members("h", [("d",)]))
+    assert follower.settle() == []
 
 
 def test_a_claim_whose_devices_came_and_went_while_nothing_read_it_gets_devices_again() -> None:

@@ -1,5 +1,7 @@
 """What the CEL selectors of one namespace's claims may cost: counted characters and steps."""
 
+import random
+
 import msgspec
 import pytest
 
@@ -13,14 +15,21 @@ from services.gang_planner.core.state.devices.selection import (
     DeviceRequirement,
     Selection,
 )
+from services.gang_planner.core.state.devices.selector_limits import (
+    NAMESPACE_CHARACTERS_MAX,
+    REQUEST_CHARACTERS_MIN,
+    WAITS,
+    SelectorLimits,
+)
+from services.gang_planner.core.state.reference_objects import ReferenceObjects
 from shared.cel.device import (
     USERS_STEPS_AT_FIRST,
     USERS_STEPS_PER_DEVICE,
     Profile,
     Selector,
 )
-from shared.model.devices import DeviceAttribute, DeviceDetails, DeviceRequest
-from tests.services.gang_planner.core.scene import Scene, make_group
+from shared.model.devices import DeviceAttribute, DeviceDetails, DeviceRequest, ResourceClaim
+from tests.services.gang_planner.core.scene import Scene, make_group, make_pods, make_shape
 from tests.services.gang_planner.core.test_device_selectors import (
     CLASSES,
     GPU,
@@ -163,3 +172,98 @@ def test_the_same_claims_get_the_same_decisions() -> None:
         put_gang(scene, "plain", request("r", GPU, LARGE))
         found.append(msgspec.msgpack.encode(scene.settle()))
     assert found[0] == found[1]
+
+
+def put_in(scene: Scene, namespace: str, name: str, *selectors: str) -> ResourceClaim:
+    """A gang of one member with a claim of one request with these selectors."""
+    claim = ResourceClaim(
+        uid=f"rc-{name}",
+        namespace=namespace,
+        name=f"c-{name}",
+        resource_version=1,
+        requests=(request("r", GPU, *selectors),),
+    )
+    shape = make_shape({}, device_claims=(claim.name,), namespace=namespace)
+    scene.put(claim, make_group(name, 1, namespace=namespace))
+    scene.put(*make_pods(name, 1, shape, namespace=namespace))
+    return claim
+
+
+def none_of(number: int, length: int = REQUEST_CHARACTERS_MIN) -> str:
+    """A selector of this length that no device matches."""
+    return f"'{number:08d}' == '{'x' * (length - 16)}'"
+
+
+def test_thousands_of_claims_of_one_namespace_cost_others_no_more_than_a_few() -> None:
+    scene = stage()
+    put_in(scene, "plain", "first", LARGE)
+    scene.settle()
+    before = compiled(scene)
+    for number in range(300):
+        put_in(scene, "hostile", f"h{number:04d}", none_of(number, 1_000))
+    put_in(scene, "plain", "late", LARGE)
+    decided = [one.gang_id for one in scene.settle()]
+    assert decided == ["group-late"]
+    assert compiled(scene) - before <= NAMESPACE_CHARACTERS_MAX
+    reason, sentence = condition(scene, "h0299")
+    assert reason == "NotEnoughResources"
+    assert f'resourceclaim "c-h0299" waits: {WAITS}' in sentence
+    assert WAITS not in condition(scene, "h0000")[1]
+
+
+def test_claims_that_wait_for_others_are_evaluated_when_these_have_devices_or_are_gone() -> None:
+    scene = stage()
+    first = [
+        put_in(scene, "team", f"a{number:02d}", none_of(number, 80))
+        for number in range(NAMESPACE_CHARACTERS_MAX // 80)
+    ]
+    put_in(scene, "team", "b", LARGE)
+    assert scene.settle() == []
+    # Equal selectors count once, and claims of other namespaces are not counted.
+    put_in(scene, "team", "c", none_of(0, 80))
+    put_in(scene, "other", "d", LARGE)
+    assert [one.gang_id for one in scene.settle()] == ["group-d"]
+    assert WAITS not in condition(scene, "c")[1]
+    scene.put(msgspec.structs.replace(first[3], resource_version=2, has_allocation=True))
+    assert {one.gang_id for one in scene.settle()} == {"group-a03", "group-b"}
+    put_in(scene, "team", "e", f" {LARGE}")
+    assert scene.settle() == []
+    scene.remove(first[4])
+    assert [one.gang_id for one in scene.settle()] == ["group-e"]
+
+
+def test_many_claims_with_the_selectors_of_one_template_wait_for_nothing() -> None:
+    scene = stage()
+    for number in range(100):
+        put_in(scene, "team", f"g{number:02d}", LARGE)
+    # As many as there are devices.
+    assert len(scene.settle()) == 3
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_claims_that_wait_follow_from_those_that_exist(seed: int) -> None:
+    randomly = random.Random(seed)
+    tables = ReferenceObjects()
+    limits = SelectorLimits(tables)
+    for version in range(1, 201):
+        uid = f"uid-{randomly.randrange(12)}"
+        if randomly.random() < 0.3:
+            tables.remove(uid)
+        else:
+            texts = randomly.choices(range(6), k=randomly.randrange(3))
+            selectors = tuple(none_of(one, 64 + 200 * one) for one in texts)
+            claim = ResourceClaim(
+                uid=uid,
+                namespace=f"n{int(uid[4:]) % 2}",
+                name=f"name-{uid}",
+                resource_version=version,
+                requests=(request("r", GPU, *selectors),),
+                has_allocation=randomly.random() < 0.2,
+            )
+            tables.put(claim, from_snapshot=False)
+        if randomly.random() < 0.5:
+            assert limits.waiting() == SelectorLimits(tables).waiting()
+    for number in range(12):
+        tables.remove(f"uid-{number}")
+    assert not limits.waiting()
+    assert not limits._namespaces

@@ -8,9 +8,12 @@ from typing import Final
 import numpy as np
 
 from services.gang_planner.core.constraints.filters import UNLIMITED, CapacityFilter
-from services.gang_planner.core.state.columns import Ints, Slots
+from services.gang_planner.core.state.columns import Bools, Ints, Slots
+from services.gang_planner.core.state.devices.demand import DeviceDemand
 from services.gang_planner.core.state.devices.shortage import shortage
 from services.gang_planner.core.state.node_capacity import NodeCapacity
+from services.gang_planner.core.state.node_terms import matching_any
+from services.gang_planner.core.state.nodes import NodeTable
 from services.gang_planner.core.state.pod_shapes import ShapeEntry
 
 ELSEWHERE: Final = "resourceclaim not available on the node"
@@ -29,7 +32,8 @@ class DynamicResources:
             return np.zeros(node_capacity.nodes.size, dtype=np.int64)[slots]
         if shape.alike:
             return devices.times_served(demand, slots)
-        mask = devices.allocations_fit(demand)[slots] & devices.devices_fit(demand, slots)
+        mask = _allocations_fit(demand, node_capacity.nodes)[slots]
+        mask &= devices.devices_fit(demand, slots)
         return np.where(mask, UNLIMITED, 0).astype(np.int64)
 
     def reasons(self, shape: ShapeEntry, node_capacity: NodeCapacity, slots: Ints) -> Counter[str]:
@@ -37,12 +41,21 @@ class DynamicResources:
         if demand.refusal:
             return Counter({demand.refusal: len(slots)})
         devices = node_capacity.devices
-        elsewhere = ~devices.allocations_fit(demand)[slots]
+        elsewhere = ~_allocations_fit(demand, node_capacity.nodes)[slots]
         found = Counter({ELSEWHERE: int(np.count_nonzero(elsewhere))})
         for slot in slots[~elsewhere].tolist():
             missing = shortage(devices, demand, slot)
             found[f"{TOO_FEW} ({missing})" if missing else TOO_FEW] += 1
         return +found
+
+
+def _allocations_fit(demand: DeviceDemand, nodes: NodeTable) -> Bools:
+    """One flag per slot: whether the allocated devices of all claims are usable there."""
+    mask: Bools = np.ones(nodes.size, dtype=np.bool_)
+    for claim in demand.allocated:
+        if claim.node_affinity is not None:
+            mask &= matching_any(claim.node_affinity, nodes, slice(0, nodes.size))
+    return mask
 
 
 FILTER: Final[CapacityFilter] = DynamicResources()

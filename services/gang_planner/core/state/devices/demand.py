@@ -1,6 +1,6 @@
 """The needs of a shape's ResourceClaims, from the current tables."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -18,6 +18,7 @@ from services.gang_planner.core.state.devices.selection import (
     Selection,
     too_long,
 )
+from services.gang_planner.core.state.devices.selector_limits import WAITS
 from services.gang_planner.core.state.reference_objects import ReferenceObjects
 from shared.kube.quantities import QuantityError, exact
 from shared.model.devices import (
@@ -140,11 +141,12 @@ def demand_of(
     classes: ClassesOfResources,
     selection: Selection,
     known: dict[Content, ClaimNeed],
+    waiting_claims: Container[Key] = (),
 ) -> DeviceDemand:
     """Read the shape's claims. The first claim that cannot be satisfied determines the refusal.
 
     `keys`: `claim_keys` of the shape. `known`: needs read before from the same tables, to which new
-    ones are added.
+    ones are added. `waiting_claims`: see `SelectorLimits`.
     """
     allocated: list[ResourceClaim] = []
     waiting: list[tuple[ResourceClaim, ClaimNeed]] = []
@@ -172,7 +174,7 @@ def demand_of(
         if claim.is_allocated:
             allocated.append(claim)
             continue
-        need = _known_need(claim, tables, selection, known)
+        need = _known_need(claim, tables, selection, known, waits=key in waiting_claims)
         if isinstance(need, DeviceDemand):
             return need
         waiting.append((claim, need))
@@ -229,7 +231,11 @@ def _known_need(
     tables: ReferenceObjects,
     selection: Selection,
     known: dict[Content, ClaimNeed],
+    *,
+    waits: bool,
 ) -> ClaimNeed | DeviceDemand:
+    if waits:
+        return DeviceDemand(refusal=f'resourceclaim "{claim.name}" waits: {WAITS}')
     content = claim.namespace, claim.requests, claim.constraints, claim.unsupported
     found = known.get(content)
     if found is not None:

@@ -6,8 +6,10 @@ from services.gang_planner.core.state.devices.demand import (
     ClaimNeed,
     Content,
     DeviceDemand,
+    Key,
     demand_of,
 )
+from services.gang_planner.core.state.devices.selector_limits import SelectorLimits
 from shared.model.devices import ResourceClaim
 
 if TYPE_CHECKING:
@@ -16,8 +18,10 @@ if TYPE_CHECKING:
     from services.gang_planner.core.state.pod_shapes import ShapeEntry
     from services.gang_planner.core.state.reference_objects import ReferenceObjects
 
-Claims: TypeAlias = list[ResourceClaim | None]
-"""The claims of a shape, and those for the extended resources of its pod."""
+Claims: TypeAlias = list[ResourceClaim | Key | None]
+"""The claims of a shape, those for the extended resources of its pod, and the keys of those that
+wait for others of their namespace.
+"""
 
 #: Number of cached demands, and of different needs of claims.
 _DEMANDS_MAX: Final = 65_536
@@ -35,6 +39,7 @@ class Demands:
         self._tables = tables
         self._classes = classes
         self._selection = selection
+        self._limits = SelectorLimits(tables)
         self._read = (
             tables.resource_slices,
             tables.device_taint_rules,
@@ -70,6 +75,7 @@ class Demands:
             self._classes,
             self._selection,
             self._needs,
+            self._limits.waiting(),
         )
         self._demands[shape.encoded] = claims, found
         return found
@@ -80,4 +86,6 @@ class Demands:
         named: Claims = list(map(claims.by_name.get, shape.device_keys))
         for pod_uid in shape.device_pods:
             named += claims.of_pod(shape.shape.namespace, pod_uid)
+        if waiting := self._limits.waiting():
+            named += [key for key in shape.device_keys if key in waiting]
         return named

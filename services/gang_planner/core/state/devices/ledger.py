@@ -48,7 +48,6 @@ from services.gang_planner.core.state.devices.node_devices import ChosenDevices,
 from services.gang_planner.core.state.devices.plain_devices import PlainProblems, Taken
 from services.gang_planner.core.state.devices.reach import within_all
 from services.gang_planner.core.state.devices.vacated import StillAllocated, VacatedDevices
-from services.gang_planner.core.state.node_terms import matching_any
 from services.gang_planner.core.state.nodes import NodeTable
 from services.gang_planner.core.state.pod_shapes import ShapeEntry
 from services.gang_planner.core.state.reference_objects import ReferenceObjects
@@ -96,8 +95,8 @@ class Devices:
         #: Grants of decisions in the log whose reservations are not made yet.
         self._pins: dict[Key, Grant] = {}
         #: Claims whose grants last without users, with the resourceVersion of the last one: see
-        #: `keep`.
-        self._kept: dict[Key, int] = {}
+        #: `keep`. None: it is not later than pods are known up to with the next heartbeat.
+        self._kept: dict[Key, int | None] = {}
         #: Claims whose devices no decision has written down, with their slots and needs.
         self._movable: dict[Key, tuple[int, ClaimNeed]] = {}
         #: Devices in the cluster that count as free during a trial.
@@ -203,14 +202,6 @@ class Devices:
             if not pick.admin
         )
 
-    def allocations_fit(self, demand: DeviceDemand) -> Bools:
-        """One flag per slot: whether the allocated devices of all claims are usable there."""
-        mask: Bools = np.ones(self._nodes.size, dtype=np.bool_)
-        for claim in demand.allocated:
-            if claim.node_affinity is not None:
-                mask &= matching_any(claim.node_affinity, self._nodes, slice(0, self._nodes.size))
-        return mask
-
     def devices_fit(self, demand: DeviceDemand, slots: Slots) -> Bools:
         """One flag for each of these slots: whether it has devices for all claims without devices,
         as far as the search for them can say.
@@ -254,10 +245,7 @@ class Devices:
 
     def on_slot(self, problem: Problem, slot: int) -> Problem:
         """The needs on one node: without the extended resources that its device plugin has."""
-
-        def has_plugin(resource: str) -> bool:
-            return self._nodes.has_plugin_of(resource, slot)
-
+        has_plugin = partial(self._nodes.has_plugin_of, slot=slot)
         return tuple([need.without(has_plugin) for need in problem])
 
     def numbers(self) -> FreeNumbers:
@@ -274,18 +262,16 @@ class Devices:
 
     def take(self, slot: int, shape: ShapeEntry, count: int = 1) -> None:
         """Count `count` pods or reservations of the shape on a node; choose missing devices."""
-        demand = self.demand(shape)
+        # Also if a claim is refused by now: a binder may allocate what a decision has chosen.
+        self._take_pins(shape.device_keys, slot)
         missing: list[Open] = []
-        for claim, need in demand.open:
+        for claim, need in self.demand(shape).open:
             key = (claim.namespace, claim.name)
             before = self._grants.get(key)
             if before is None or before.claim_uid != claim.uid:
                 if before is not None:
                     self._drop_grant(key)
-                pinned = self._pinned(claim, slot)
-                if pinned is not None:
-                    self._grant(key, pinned)
-                elif key not in self._pins:
+                if key not in self._pins:
                     # With a pin, a later decision has chosen another node.
                     missing.append((claim, need))
         # Together, so that no claim takes the only device of another one. A pod that another
@@ -363,12 +349,28 @@ class Devices:
         """
         self._kept |= {key: version for key in shape.device_keys if self.grant(key) is not None}
 
-    def claims_known_up_to(self, version: int) -> list[int]:
+    def keep_pinned(self, key: Key, picks: Sequence[Pick]) -> None:
+        """Keep the pinned devices of a pod that CLUSTER had lost before the planner knew of its
+        decision.
+        """
+        pin = self._pins.get(key)
+        if pin is None or pin.picks != picks or key in self.uses:
+            return
+        self.unpin(key)
+        if is_current(self._tables.resource_claims, key, pin):
+            self._grant(key, pin)
+            self._kept[key] = None
+            self._moved(key)
+
+    def claims_known_up_to(self, version: int, pods: int) -> list[int]:
         """Release kept devices that CLUSTER would show by now: the claim has not got them, or has
-        had them unseen. Returns the slots of their nodes.
+        had them unseen. `pods`: the resourceVersion up to which pods are known. Returns the slots
+        of their nodes.
         """
         slots: list[int] = []
         for key, since in list(self._kept.items()):
+            if since is None:
+                since = self._kept[key] = pods
             if since > version:
                 continue
             del self._kept[key]
@@ -496,14 +498,16 @@ class Devices:
                 self._grant(key, again)
                 self._moved(key)
 
-    def _pinned(self, claim: ResourceClaim, slot: int) -> Grant | None:
-        """The pin of the claim, if it is for this node; it is used up then."""
-        key = claim.namespace, claim.name
-        pin = self._pins.get(key)
-        if pin is None or (pin.claim_uid == claim.uid and not usable_on(pin, self._nodes)[slot]):
-            return None
-        self.unpin(key)
-        return pin if pin.claim_uid == claim.uid else None
+    def _take_pins(self, keys: Iterable[Key], slot: int) -> None:
+        """Turn pins of these claims for this node into grants."""
+        claims = self._tables.resource_claims
+        for key in [one for one in keys if one in self._pins]:
+            claim, pin = claims.by_name.get(key), self._pins[key]
+            if claim is not None and claim.uid != pin.claim_uid:
+                self.unpin(key)
+            elif usable_on(pin, self._nodes)[slot] and is_current(claims, key, pin):
+                self.unpin(key)
+                self._grant(key, pin)
 
     def _log_devices(self, claims: Iterable[ResourceClaim]) -> list[int]:
         self._inventory.refresh()

@@ -1,0 +1,141 @@
+"""How many different CEL selectors of a namespace's users are in force at a time.
+
+A selector is compiled, and evaluated for every device, in a cycle that all tenants share. So it
+counts which claims exist, not what they have cost: a planner that replays the log has compiled
+nothing yet.
+"""
+
+from collections import Counter
+from collections.abc import Set as AbstractSet
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from services.gang_planner.core.state.devices.selection import too_long
+from shared.model.devices import ResourceClaim
+
+if TYPE_CHECKING:
+    from services.gang_planner.core.state.reference_objects import ReferenceObjects
+
+Key: TypeAlias = tuple[str, str]
+"""Namespace and name of a claim."""
+
+Asked: TypeAlias = tuple[str, tuple[str, ...]]
+"""Device class and selectors of a request: together they are evaluated for all devices."""
+
+#: Characters of the different selectors of all claims without devices in a namespace.
+NAMESPACE_CHARACTERS_MAX: Final = 2_048
+#: What the selectors of a request count at least.
+REQUEST_CHARACTERS_MIN: Final = 64
+
+#: What a claim says that waits for the others.
+WAITS: Final = (
+    "spec.devices.requests: the different CEL selectors of the namespace's claims without devices "
+    f"have more than {NAMESPACE_CHARACTERS_MAX} characters together (at least "
+    f"{REQUEST_CHARACTERS_MIN} each), and Tutti evaluates no more at a time"
+)
+
+
+class _Namespace:
+    """The claims of a namespace that select devices and have none."""
+
+    def __init__(self) -> None:
+        self.claims: dict[str, tuple[str, frozenset[Asked]]] = {}
+        #: Number of claims with each.
+        self._users: Counter[Asked] = Counter()
+        self._characters = 0
+
+    def replace(self, claim: ResourceClaim, asked: frozenset[Asked]) -> None:
+        """What the claim asks for now; nothing: it does not count."""
+        _, before = self.claims.pop(claim.uid, ("", frozenset()))
+        if asked:
+            self.claims[claim.uid] = claim.name, asked
+        for one in asked - before:
+            self._characters += 0 if one in self._users else _characters(one)
+            self._users[one] += 1
+        for one in before - asked:
+            self._users[one] -= 1
+            if not self._users[one]:
+                del self._users[one]
+                self._characters -= _characters(one)
+
+    def waiting(self) -> list[str]:
+        """Names of the claims beyond the bound. Those with the first UIDs are within it, so that
+        the same objects give the same answer.
+        """
+        if self._characters <= NAMESPACE_CHARACTERS_MAX:
+            return []
+        counted: set[Asked] = set()
+        left, beyond = NAMESPACE_CHARACTERS_MAX, []
+        for _, (name, asked) in sorted(self.claims.items()):
+            more = sum(map(_characters, asked - counted))
+            if more > left:
+                beyond.append(name)
+            else:
+                counted |= asked
+                left -= more
+        return beyond
+
+
+class SelectorLimits:
+    """The claims that wait until others of their namespace have devices or are gone."""
+
+    def __init__(self, tables: "ReferenceObjects") -> None:
+        self._claims = tables.resource_claims
+        self._at: int | None = None
+        self._namespaces: dict[str, _Namespace] = {}
+        self._waiting: set[Key] = set()
+        self._waiting_in: dict[str, list[str]] = {}
+
+    def waiting(self) -> AbstractSet[Key]:
+        """The claims beyond the bound of their namespaces."""
+        claims = self._claims
+        if self._at == claims.changes:
+            return self._waiting
+        changed = None if self._at is None else claims.changed_since(self._at)
+        self._at = claims.changes
+        if changed is None:
+            self._namespaces.clear()
+            touched = dict.fromkeys(self._waiting_in)
+            changed = list(claims.values())
+        else:
+            touched = {}
+        for one in changed:
+            now = claims.get(one.uid)
+            asked = frozenset[Asked]() if now is None else _asked(now)
+            space = self._namespaces.get(one.namespace)
+            if space is None:
+                if not asked:
+                    continue
+                space = self._namespaces[one.namespace] = _Namespace()
+            space.replace(one if now is None else now, asked)
+            touched[one.namespace] = None
+        for name in touched:
+            self._count(name)
+        return self._waiting
+
+    def _count(self, name: str) -> None:
+        space = self._namespaces.get(name)
+        waiting = [] if space is None else space.waiting()
+        self._waiting.difference_update((name, one) for one in self._waiting_in.pop(name, ()))
+        if waiting:
+            self._waiting_in[name] = waiting
+            self._waiting.update((name, one) for one in waiting)
+        if space is not None and not space.claims:
+            del self._namespaces[name]
+
+
+def _asked(claim: ResourceClaim) -> frozenset[Asked]:
+    """What the claim has evaluated."""
+    if claim.is_allocated or claim.unsupported or not _selects(claim) or too_long(claim):
+        return frozenset()
+    asked = (one for request in claim.requests for one in (request.alternatives or (request,)))
+    return frozenset((one.device_class, one.selectors) for one in asked if one.selectors)
+
+
+def _selects(claim: ResourceClaim) -> bool:
+    return any(
+        one.selectors for request in claim.requests for one in (request, *request.alternatives)
+    )
+
+
+def _characters(asked: Asked) -> int:
+    return max(REQUEST_CHARACTERS_MIN, sum(map(len, asked[1])))
