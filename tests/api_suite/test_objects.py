@@ -382,10 +382,10 @@ async def test_unknown_fields_of_jobs_and_of_metadata_are_refused(api: Client, n
         "apiVersion": "batch/v1",
         "kind": "Job",
         "metadata": {"name": "one", "label": {"a": "b"}},
-        "spec": {"paralelism": 2, "template": template},
+        "spec": {"parallelismX": 2, "template": template},
     }
     jobs = f"/apis/batch/v1/namespaces/{ns}/jobs"
     refused = await api.call("POST", jobs, job, fieldValidation="Strict")
     assert refused.status == 400
-    for field in ("metadata.label", "spec.paralelism"):
+    for field in ("metadata.label", "spec.parallelismX"):
         assert f'unknown field "{field}"' in refused.message

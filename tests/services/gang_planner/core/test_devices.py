@@ -7,7 +7,10 @@ import pytest
 
 from services.gang_planner.core.constraints.filters import dynamic_resources
 from services.gang_planner.core.state.devices.allocation_search import Pick
+from services.gang_planner.core.state.devices.demand import DeviceDemand
 from services.gang_planner.core.state.devices.grants import Grant
+from services.gang_planner.core.state.devices.ledger import Devices
+from services.gang_planner.core.state.devices.shortage import shortage
 from shared.contracts.decisions import DeviceChoice, GangDecision
 from shared.model.devices import DeviceRequest, ResourceClaim
 from shared.model.objects import Node, Pod
@@ -66,6 +69,26 @@ def test_every_member_gets_devices_of_its_own_or_none_does() -> None:
         assert {(request, driver, pool) for request, driver, pool, _ in one.devices} == {
             ("r", DRIVER, one.node)
         }
+
+
+def test_of_many_nodes_only_some_are_searched_to_say_what_a_claim_lacks_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    searched: list[int] = []
+
+    def counted(devices: Devices, demand: DeviceDemand, slot: int) -> str:
+        searched.append(slot)
+        return shortage(devices, demand, slot)
+
+    monkeypatch.setattr(dynamic_resources, "shortage", counted)
+    nodes = dynamic_resources.EXPLAINED_MAX + 8
+    scene = Scene(hosts(nodes))
+    scene.put(make_device_class(), *(make_slice(f"n{index}", 1) for index in range(nodes)))
+    scene.put(make_group("g", 1), make_device_claim("c", 2), *members("g", [("c",)]))
+    _, sentence = condition(scene, "g")
+    assert f"{dynamic_resources.EXPLAINED_MAX} {dynamic_resources.TOO_FEW} (request" in sentence
+    assert f"8 {dynamic_resources.TOO_FEW};" in f"{sentence};".replace(",", ";")
+    assert len(searched) == dynamic_resources.EXPLAINED_MAX
 
 
 def test_devices_that_claims_have_in_the_cluster_are_taken() -> None:

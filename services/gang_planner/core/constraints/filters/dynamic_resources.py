@@ -18,6 +18,8 @@ from services.gang_planner.core.state.pod_shapes import ShapeEntry
 
 ELSEWHERE: Final = "resourceclaim not available on the node"
 TOO_FEW: Final = "cannot allocate all claims"
+#: Nodes for which a message says what is missing. Each is a search, in a cycle that all share.
+EXPLAINED_MAX: Final = 32
 
 
 class DynamicResources:
@@ -43,9 +45,11 @@ class DynamicResources:
         devices = node_capacity.devices
         elsewhere = ~_allocations_fit(demand, node_capacity.nodes)[slots]
         found = Counter({ELSEWHERE: int(np.count_nonzero(elsewhere))})
-        for slot in slots[~elsewhere].tolist():
+        lacking = slots[~elsewhere]
+        for slot in lacking[:EXPLAINED_MAX].tolist():
             missing = shortage(devices, demand, slot)
             found[f"{TOO_FEW} ({missing})" if missing else TOO_FEW] += 1
+        found[TOO_FEW] += len(lacking[EXPLAINED_MAX:])
         return +found
 
 

@@ -64,7 +64,8 @@ class _Namespace:
         if self._characters <= NAMESPACE_CHARACTERS_MAX:
             return []
         counted: set[Asked] = set()
-        left, beyond = NAMESPACE_CHARACTERS_MAX, []
+        left = NAMESPACE_CHARACTERS_MAX
+        beyond: list[str] = []
         for _, (name, asked) in sorted(self.claims.items()):
             more = sum(map(_characters, asked - counted))
             if more > left:
