@@ -206,12 +206,12 @@ def _report_findings(work: CycleContext, gang: Gang) -> None:
     # Succeeded members whose pods are gone count, but they are not there.
     placed = gang.placed() - gang.run.succeeded
     completed = gang.completed
-    if history.dormant:
-        if placed and not gang_runs.is_interrupted(gang):
-            # The log already has its start.
-            report(work, gang, GangEvent.MEMBERS_RETURNED)
-    elif not history.started:
-        if placed:
+    if not history.started:
+        if placed and history.dormant:
+            if not gang_runs.is_interrupted(gang):
+                # The log already has its start.
+                report(work, gang, GangEvent.MEMBERS_RETURNED)
+        elif placed:
             found = history.attempt == 0 and not gang.counts[ASSUMED]
             if found and not starts(gang) and was_never_complete(gang):
                 # The attempt that bound it is lost; the next round opens its repair.

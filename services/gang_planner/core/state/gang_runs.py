@@ -48,7 +48,7 @@ def is_interrupted(gang: "Gang") -> bool:
     as while the Job is suspended: it makes those again, and they are placed together.
 
     It depends only on the present members, because a replay leaves out cycles that write nothing. A
-    failed member may be one that the Job does not make again: the others do not wait for it.
+    failed member may be one that the Job does not make again: no member waits for it.
     """
     counts = gang.counts
     if not counts[SUCCEEDED] or gang.bound or counts[ASSUMED] or counts[FAILED]:

@@ -81,7 +81,7 @@ def test_the_cycles_that_wrote_something_write_it_again(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(25))
 def test_cycles_in_which_a_run_is_interrupted_write_nothing_that_counts(seed: int) -> None:
-    """Members of Jobs succeed, and the others are lost and made again."""
+    """Some members of Jobs succeed, and some are lost and made again."""
     prove_replay(live(seed, of_jobs=True))
 
 

@@ -26,7 +26,7 @@ NAMESPACE_CHARACTERS_MAX: Final = 2_048
 #: What the selectors of a request count at least.
 REQUEST_CHARACTERS_MIN: Final = 64
 
-#: What a claim says that waits for the others.
+#: What a claim beyond the bound says.
 WAITS: Final = (
     "spec.devices.requests: the different CEL selectors of the namespace's claims without devices "
     f"have more than {NAMESPACE_CHARACTERS_MAX} characters together (at least "
