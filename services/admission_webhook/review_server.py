@@ -245,8 +245,11 @@ class ReviewServer:
             verdict = await self._judged(review, partial(validate, again))
         self._reporting.reviewed("allowed" if verdict.allowed else "refused")
         if verdict.allowed:
-            verdict = await self._with_advice(review, subject, verdict)
-            verdict = await self._with_missing_group(review, subject, verdict)
+            missing = await self._missing_group(review, subject)
+            # A pod whose group is missing waits, wherever it would fit.
+            advice = missing or await self._advice(review, subject)
+            warnings = (*verdict.warnings, *advice)
+            verdict = msgspec.structs.replace(verdict, warnings=warnings)
         else:
             _log_refusal(subject, verdict)
         self._on_validated(review, subject, verdict, clock_s() - began_s)
@@ -264,28 +267,22 @@ class ReviewServer:
             return await self._follower.wait_for_no_children(verdict.parent_queue, QUEUE_WAIT_S)
         return False
 
-    async def _with_advice(
-        self, review: AdmissionRequest, subject: Subject, verdict: Verdict
-    ) -> Verdict:
+    async def _advice(self, review: AdmissionRequest, subject: Subject) -> tuple[str, ...]:
+        """Warnings with the planner's advice on the gang."""
         request = await self._judged(review, partial(fit_advice.fit_request, subject, review))
         if request is None:
-            return verdict
+            return ()
         dry_run = bool(review.dry_run)
         answer = await self._adviser.fit(request, dry_run=dry_run)
         if answer is None:
-            return verdict
+            return ()
         namespace = subject.case.namespace
-        more = fit_advice.advice_warnings(answer, namespace=namespace, dry_run=dry_run)
-        return msgspec.structs.replace(verdict, warnings=(*verdict.warnings, *more))
+        return fit_advice.advice_warnings(answer, namespace=namespace, dry_run=dry_run)
 
-    async def _with_missing_group(
-        self, review: AdmissionRequest, subject: Subject, verdict: Verdict
-    ) -> Verdict:
+    async def _missing_group(self, review: AdmissionRequest, subject: Subject) -> tuple[str, ...]:
+        """Warnings of a group that a pod names and that does not exist."""
         named = named_group(subject, dry_run=bool(review.dry_run))
-        if named is None:
-            return verdict
-        more = await self._lookup.warnings(named)
-        return msgspec.structs.replace(verdict, warnings=(*verdict.warnings, *more))
+        return () if named is None else await self._lookup.warnings(named)
 
     async def _probe(self, review: AdmissionRequest) -> Verdict:
         """Answer a probe so that its sender sees that the API server reached this process."""

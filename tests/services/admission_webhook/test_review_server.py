@@ -11,8 +11,11 @@ import pytest
 
 from services.admission_webhook import review_server
 from services.admission_webhook.core.configurations import probe_object
+from services.admission_webhook.core.named_groups import NamedGroup
+from services.admission_webhook.group_lookup import GroupLookup
 from shared.admission.admission import Subject, validate
 from shared.admission.review import Verdict
+from shared.contracts.annotations import GROUP_NAME
 from shared.contracts.questions import FitAnswer
 from shared.kube.resources import CONFIGMAPS, CRONJOBS_VOLCANO
 from shared.runtime.guarded_server import BODY_BYTES_MAX
@@ -174,6 +177,23 @@ async def test_a_dry_run_reports_whether_the_gang_would_run(webhook: Webhook) ->
     assert "warnings" not in await webhook.validate(review(job))
     tried = await webhook.validate(review(job, dryRun=True))
     assert tried["warnings"] == ["tutti: this gang would have to wait: 2 GPUs are missing"]
+
+
+async def test_a_pod_whose_group_is_missing_is_not_said_to_fit(
+    webhook: Webhook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    missing = ("tutti: PodGroup team/train does not exist",)
+
+    async def warnings(_lookup: GroupLookup, _named: NamedGroup) -> tuple[str, ...]:
+        return missing
+
+    webhook.adviser.answer = FitAnswer(fits=True, ever=True)
+    pod = a_pod(annotations={GROUP_NAME: "train"})
+    tried = await webhook.validate(review(pod, dryRun=True))
+    assert tried["warnings"] == ["tutti: this gang would fit now"]
+    monkeypatch.setattr(GroupLookup, "warnings", warnings)
+    tried = await webhook.validate(review(pod, dryRun=True))
+    assert tuple(tried["warnings"]) == missing
 
 
 async def test_a_refused_gang_is_not_asked_about(webhook: Webhook) -> None:

@@ -31,4 +31,4 @@ def missing_in_words(state: State, group: PodGroup, pods: Iterable[Pod]) -> str:
     if missing <= 0:
         return ""
     verb = "member is" if needed == 1 else "members are"
-    return f"{missing} of {needed} {verb} missing from what was asked, so the group would wait"
+    return f"{missing} of {needed} {verb} missing from what was asked"

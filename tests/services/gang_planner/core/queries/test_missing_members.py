@@ -33,7 +33,7 @@ def test_members_that_are_not_asked_for_are_missing() -> None:
     assert ask(scene, 3, 3).fits
     answer = ask(scene, 1, 3)
     assert (answer.fits, answer.ever, answer.where) == (False, True, ())
-    words = "members are missing from what was asked, so the group would wait"
+    words = "members are missing from what was asked"
     assert answer.sentence == f"2 of 3 {words}"
     assert ask(scene, 0, 3).sentence == f"3 of 3 {words}"
     assert ask(scene, 0, 3, min_resources=amounts(cpu=1)).sentence == f"3 of 3 {words}"
