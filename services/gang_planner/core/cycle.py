@@ -26,7 +26,7 @@ from services.gang_planner.core.lifecycle import (
     unseen_losses,
 )
 from services.gang_planner.core.lifecycle.transitions import apply_event, follow_run
-from services.gang_planner.core.placement.session import Session
+from services.gang_planner.core.placement.session import ACTION_WORK, Session
 from services.gang_planner.core.preemption import requests, tracking
 from services.gang_planner.core.state import in_flight
 from services.gang_planner.core.state.gang_history import Failure
@@ -95,17 +95,18 @@ class CycleRunner:
         if resolved:
             self._repeat(work)
         assessed: dict[str, Gang] = {}
-        for _ in range(_ROUNDS_MAX):
+        for number in range(_ROUNDS_MAX):
             # 3. Assess the gangs that changed: their state, and whether they are in the backlog.
             self._assess(work, assessed)
             # 4. Repair partly bound gangs, and review holds. This also runs on stale cluster state,
             #    which may delay a gang but must not leave one partly bound.
             self._repair(work, resolved=resolved, decisive=decisive)
-            if not decisive or self._session.exhausted:
+            if not decisive or (number and self._session.exhausted):
                 break
             progress = self._progress(work)
             # 5. Place replacements of lost members. From here on the cluster state is fresh and
             #    complete, and every gang in the backlog may be placed.
+            self._session.work_left = max(self._session.work_left, ACTION_WORK)
             self._place_replacements(work)
             # 6. Act: run the configured actions in order, on the remaining free capacity.
             self._act(work)
@@ -260,6 +261,7 @@ class CycleRunner:
             enqueue.run(work)
         for action in self._configuration.in_turn:
             self.on_action(action)
+            self._session.work_left = max(self._session.work_left, ACTION_WORK)
             match action:
                 case "enqueue":
                     enqueue.run(work)

@@ -7,6 +7,7 @@ gangs behind it. So a more urgent gang that arrives later is placed before it, i
 backlog of decisions.
 """
 
+from collections import Counter
 from typing import Final
 
 from services.gang_planner.core.allocation import batch, gang_allocation, kept_capacity
@@ -79,6 +80,10 @@ class _Pass:
         self._extras = _Extras(work, self._line)
         self._shortfalls = Shortfalls(work.state, work.session, buckets)
         self._requested: RequestedQuota | None = None
+        #: Work on gangs that were refused, by namespace.
+        self._spent: Counter[str] = Counter()
+        #: Buckets that come last: their namespaces have spent more than is left for all others.
+        self._set_aside: list[Bucket] = []
 
     def run(self) -> None:
         """Give queues turns until no gang is left in line, or the budget is spent."""
@@ -93,13 +98,18 @@ class _Pass:
             if not line.holds(queue.name):
                 self._turns.drop_first()
         self._together.place()
+        if self._set_aside and not session.exhausted and not self._work.throttled:
+            _Pass(self._work, self._claims, self._set_aside).run()
 
     def _give_turn(self, queue: str) -> bool:
         """Try a queue's next gang. False: it was not placed; unless it waits for the in-flight
-        limit, its bucket is refused.
+        limit, or for the gangs of other namespaces, its bucket is refused.
         """
-        line = self._line
+        line, session = self._line, self._work.session
         index, bucket, gang = line.head(queue)
+        if self._spent[gang.namespace] > session.work_left and not gang.queue.strict:
+            self._set_aside.append(bucket)
+            return False
         if bucket.need.provisioning is UNREQUESTED:
             return self._request(index, bucket, gang)
         if self._shortfalls.remains(bucket):
@@ -108,7 +118,7 @@ class _Pass:
         if self._kept_out(bucket, gang):
             self._refuse(bucket, gang, UNLIMITED, short=True)
             return False
-        if not self._work.session.admits(bucket.need.least) and self._waits(bucket, gang):
+        if not session.admits(bucket.need.least) and self._waits(bucket, gang):
             self._work.throttled = True
             return False
         limit = self._limit(bucket, gang)
@@ -126,10 +136,12 @@ class _Pass:
             gang_allocation.refuse(self._work, bucket)
             return False
         some = not fair_share.leaves_nothing(self._work, fair)
+        work_left = session.work_left
         if some and gang_allocation.place_gang(self._work, gang, fair):
             self._claims.placed(gang.queue)
             line.put_back(index)
             return True
+        self._spent[gang.namespace] += work_left - session.work_left
         self._refuse(bucket, gang, fair)
         return False
 

@@ -17,6 +17,7 @@ from services.gang_planner.core.allocation.gang_allocation import (
 from services.gang_planner.core.cycle_context import CycleContext
 from services.gang_planner.core.framework.statement import Allocation, Statement
 from services.gang_planner.core.placement.domains import domain_around
+from services.gang_planner.core.placement.namespace_turns import in_turns
 from services.gang_planner.core.placement.released_reservation import ReleasedReservations
 from services.gang_planner.core.queueing.fair_share import Limit
 from services.gang_planner.core.queueing.need import members_max
@@ -35,7 +36,7 @@ def run(work: CycleContext) -> None:
     state = work.state
     full: set[tuple[object, ...]] = set()
     gangs = [state.gangs.gangs[key] for key in state.holds.owners()]
-    for gang in sorted(gangs, key=work.session.policies.order):
+    for gang in in_turns(work.session, sorted(gangs, key=work.session.policies.order)):
         if work.session.exhausted:
             return
         bucket = gang.bucket
@@ -66,7 +67,7 @@ def place_missing(work: CycleContext) -> None:
     gangs = [gang for one in backlog.lacking.values() for _, _, gang in one.entries]
     fresh = (one for one in backlog.buckets.values() if not one.need.lacking)
     highest = max((one.entries[0][2].priority for one in fresh), default=None)
-    for gang in sorted(gangs, key=work.session.policies.order):
+    for gang in in_turns(work.session, sorted(gangs, key=work.session.policies.order)):
         bucket = required(gang.bucket, gang.full_name, "lacks members and does not wait")
         outranked = highest is not None and gang.priority < highest
         if outranked or bucket.need.best_effort:

@@ -23,6 +23,7 @@ from services.gang_planner.core.lifecycle import backoff, release
 from services.gang_planner.core.lifecycle.assessment import starts
 from services.gang_planner.core.lifecycle.effects import report
 from services.gang_planner.core.placement.gang_placement import GangPlacement
+from services.gang_planner.core.placement.namespace_turns import in_turns
 from services.gang_planner.core.preemption.trial import Trial
 from services.gang_planner.core.queueing.need import members_max, refused_members
 from services.gang_planner.core.state.gang_history import Failure
@@ -106,7 +107,7 @@ def watch(work: CycleContext, gang: Gang, failures: Sequence[Failure]) -> None:
 
 def place_first(work: CycleContext) -> None:
     """Place the missing members of gangs under repair, in order, before all other gangs."""
-    for gang in in_order(work):
+    for gang in in_turns(work.session, in_order(work)):
         bucket = gang.bucket
         if bucket is None or bucket.refused_at == work.state.node_capacity.freed:
             continue

@@ -31,6 +31,8 @@ from shared.model.objects import NetworkTopology
 
 #: Node columns examined in one cycle: about 200 ms of numpy on a small core.
 WORK_MAX: Final = 8_000_000
+#: What each action may do, even if gangs that do not fit have used up the work of those before it.
+ACTION_WORK: Final = WORK_MAX // 4
 #: Bindings decided in one cycle, a single larger gang excepted: the first decision must not wait
 #: for the last.
 BINDINGS_MAX: Final = 2_000

@@ -12,6 +12,7 @@ from services.gang_planner.core.allocation.decision import assign_members, bindi
 from services.gang_planner.core.cycle_context import CycleContext
 from services.gang_planner.core.framework.admission import AdmissionView
 from services.gang_planner.core.framework.eviction_rules import Kind, Preemptor
+from services.gang_planner.core.placement.namespace_turns import in_turns
 from services.gang_planner.core.preemption.candidates import VictimCandidates
 from services.gang_planner.core.preemption.search import VICTIMS_MAX, FoundVictims, VictimSearch
 from services.gang_planner.core.preemption.tracking import ANSWER_MS
@@ -55,7 +56,9 @@ def run(work: CycleContext, kind: Kind, *, whole: bool) -> None:
             `gang` protects their quorum (its flags `enablePreemptable`, `enableReclaimable`).
     """
     run = _Run(work, kind, whole=whole)
-    for bucket in run.buckets():
+    buckets = {bucket.entries[0][2]: bucket for bucket in run.buckets()}
+    for first in in_turns(work.session, buckets):
+        bucket = buckets[first]
         while bucket.entries and not work.session.exhausted and run.evict_for(bucket):
             pass
         if bucket.entries:
