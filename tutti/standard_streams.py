@@ -14,7 +14,7 @@ _NO_OUTPUT: Final = 2
 
 class StreamCommand(click.Command):
     """A program's root: errors of its output, help included, end it with a line and status 2, a
-    closed input is read as an empty one, and nobody reads what is written to a closed output.
+    closed input is read as an empty one, and what is written to a closed output is dropped.
     """
 
     @override
