@@ -1,4 +1,4 @@
-"""Standard input and output that cannot be used: a closed input, a full disk."""
+"""Standard input and output that cannot be used: closed ones, a full disk."""
 
 import os
 import sys
@@ -13,14 +13,16 @@ _NO_OUTPUT: Final = 2
 
 
 class StreamCommand(click.Command):
-    """A program's root: errors of its output, help included, end it with a line and status 2, and a
-    closed input is read as an empty one.
+    """A program's root: errors of its output, help included, end it with a line and status 2, a
+    closed input is read as an empty one, and what is written to a closed output is dropped.
     """
 
     @override
     def main(self, *args: Any, **kwargs: Any) -> Any:
         if sys.stdin is None:
             sys.stdin = Path(os.devnull).open(encoding="utf-8")  # noqa: SIM115 - until the end
+        if sys.stdout is None:
+            sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - until the end
         try:
             return super().main(*args, **kwargs)
         except OSError as error:

@@ -2,7 +2,8 @@
 Pure.
 
 A workload has the templates of its pods (`shared.dialects.workloads`); a PodGroup has the pods that
-name it; a tree of groups (`shared.model.group_trees`) is one gang with the pods of all its groups.
+name it, those of workloads too; a tree of groups (`shared.model.group_trees`) is one gang with the
+pods of all its groups.
 """
 
 from collections.abc import Iterable, Iterator
@@ -14,7 +15,7 @@ import msgspec
 from shared.contracts.questions import FIT_PODS_MAX, FitRequest
 from shared.dialects.discovery import dialects, kinds
 from shared.dialects.protocol import JsonObject, ReadingContext
-from shared.dialects.workloads import declared, template_pod
+from shared.dialects.workloads import declared, named_members, template_pod
 from shared.kube.decoding import without_nulls
 from shared.model.gang_keys import GangKey, key_of_group
 from shared.model.group_trees import GroupTrees, is_in_tree
@@ -69,9 +70,10 @@ def expand(
                 first.setdefault(key, number)
                 if is_in_tree(found.group):
                     trees.put(found.group)
-            case Pod():
-                key = found.group_scope, found.namespace, found.group_name or found.name
-                members.setdefault(key, []).append(found)
+            case tuple():
+                one = found[0]
+                key = one.group_scope, one.namespace, one.group_name or one.name
+                members.setdefault(key, []).extend(found)
                 first.setdefault(key, number)
     of_gangs: dict[GangKey, list[Pod]] = {}
     beginnings: dict[GangKey, int] = {}
@@ -119,7 +121,7 @@ def _with_kind(value: object) -> JsonObject | None:
 
 def _readings(
     placed: Iterable[tuple[str, JsonObject]], namespace: str, context: ReadingContext
-) -> Iterator[tuple[str, FitRequest | Pod | None]]:
+) -> Iterator[tuple[str, FitRequest | tuple[Pod, ...] | None]]:
     """The place of each object, and what it declares. Raises InvalidManifest."""
     total = 0
     for where, one in placed:
@@ -130,14 +132,16 @@ def _readings(
         except OverflowError:
             # Of the encoding of its pods: the API server takes no such number.
             raise InvalidManifest(f"{where}: a number must fit in 64 bits") from None
-        total += len(found.pods) if isinstance(found, FitRequest) else 1
+        total += len(found.pods if isinstance(found, FitRequest) else found or ())
         if total > PODS_IN_ALL_MAX:
             raise InvalidManifest(f"{where}: all together have more than {PODS_IN_ALL_MAX} pods")
         yield where, found
 
 
-def _read(one: JsonObject, namespace: str, context: ReadingContext) -> FitRequest | Pod | None:
-    """A group with its pods, or a pod of a group that another document declares; None: neither."""
+def _read(
+    one: JsonObject, namespace: str, context: ReadingContext
+) -> FitRequest | tuple[Pod, ...] | None:
+    """A group with its pods, or pods of a group that another document declares; None: neither."""
     kind = one["kind"]
     api_group = str(one.get("apiVersion", "")).rpartition("/")[0]
     given: object = one.get("metadata", {})
@@ -150,9 +154,10 @@ def _read(one: JsonObject, namespace: str, context: ReadingContext) -> FitReques
         metadata.setdefault("uid", f"asked/{kind}/{metadata['namespace']}/{metadata.get('name')}")
         return FitRequest(group=_declared(whole, api_group, context))
     if kind == "Pod":
-        return template_pod(whole, context)
+        return (template_pod(whole, context),)
     name = metadata.get("name", "") or "unnamed"
-    return declared(whole, uid=f"asked/{metadata['namespace']}/{name}", context=context)
+    found = declared(whole, uid=f"asked/{metadata['namespace']}/{name}", context=context)
+    return found and (named_members(whole, found, context) or found)
 
 
 def _declared(one: JsonObject, api_group: str, context: ReadingContext) -> PodGroup:

@@ -26,6 +26,7 @@ from shared.kube.pod_usage import usage_of
 from shared.kube.quantities import QuantityError
 from shared.kube.requests import extended_requests
 from shared.kube.resources import JOBS_BATCH, JOBS_VOLCANO
+from shared.model.gang_keys import has_objects
 from shared.model.objects import Pod, PodGroup, Resources
 
 #: Kinds whose controller creates `spec.replicas` pods of one template.
@@ -95,6 +96,34 @@ def declared(one: JsonObject, *, uid: str, context: ReadingContext) -> FitReques
         group=group,
         pods=tuple(_pods(group, parts, context)),
         limits=_least_limits(parts, group.min_member),
+    )
+
+
+def named_members(one: JsonObject, request: FitRequest, context: ReadingContext) -> tuple[Pod, ...]:
+    """The pods of a workload as members of the group object that its template names; (): it names
+    none, or its controller names another one.
+
+    Args:
+        one: The workload.
+        request: What `declared` returns for it.
+        context: How pods are read.
+    """
+    kind = str(one["kind"]), str(one.get("apiVersion", "")).rpartition("/")[0]
+    if kind[0] not in REPLICATED and kind != (JOBS_BATCH.kind, JOBS_BATCH.group):
+        return ()
+    template = _section(_section(one, "spec"), "template")
+    metadata = {**_section(template, "metadata"), "namespace": request.group.namespace}
+    read = template_pod({**template, "metadata": metadata}, context)
+    if not read.group_name or not has_objects(read.group_scope):
+        return ()
+    return tuple(
+        msgspec.structs.replace(
+            pod,
+            uid=f"{kind[0]}/{pod.uid}",
+            group_name=read.group_name,
+            group_scope=read.group_scope,
+        )
+        for pod in request.pods
     )
 
 

@@ -15,6 +15,7 @@ Schema = dict[str, Any]
 
 #: The extracted schemas, in this package.
 DATA_FILE: Final = "kubernetes.json"
+_METADATA: Final = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 _PREFIX: Final = "#/components/schemas/"
 #: The types that are extracted, with all types that they refer to.
 _ROOTS: Final = {
@@ -64,7 +65,7 @@ _SPECIAL: Final[dict[str, Schema]] = {
         "pattern": (r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+)?$"),
         "x-kubernetes-int-or-string": True,
     },
-    "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta": EMBEDDED_METADATA,
+    _METADATA: EMBEDDED_METADATA,
 }
 
 
@@ -79,9 +80,11 @@ def with_inner(schema: Mapping[str, Any], change: Callable[[Any], Schema]) -> Sc
     return whole
 
 
-def inlined(name: str) -> Schema:
-    """One of _ROOTS with its references resolved. Raises KeyError for another type."""
-    return _resolved({"$ref": _ROOTS[name]}, _definitions())
+def inlined(name: str, metadata: Schema = EMBEDDED_METADATA) -> Schema:
+    """One of _ROOTS with its references resolved, that of metadata to the given schema. Raises
+    KeyError for another type.
+    """
+    return _resolved({"$ref": _ROOTS[name]}, {**_definitions(), **_SPECIAL, _METADATA: metadata})
 
 
 @cache
@@ -94,8 +97,7 @@ def _definitions() -> Mapping[str, Schema]:
 
 def _resolved(schema: Schema, definitions: Mapping[str, Schema]) -> Schema:
     if "$ref" in schema:
-        name = schema["$ref"]
-        return _SPECIAL.get(name) or _resolved(definitions[name], definitions)
+        return _resolved(definitions[schema["$ref"]], definitions)
     whole = with_inner(schema, lambda inner: _resolved(inner, definitions))
     keys = schema.get("x-kubernetes-list-map-keys", ())
     if keys:

@@ -95,8 +95,8 @@ def _own_schema(group: str, kind: str, version: str) -> Schema | None:
 def _built_in_schema(group: str, kind: str) -> Schema | None:
     name = _BUILT_IN.get((group, kind))
     if (group, kind) in _POD_KINDS:
-        return {"properties": {"spec": inlined(_POD_TEMPLATE)["properties"]["spec"]}}
-    return {"properties": {"spec": inlined(name)}} if name else None
+        return {"properties": {"spec": inlined(_POD_TEMPLATE, _METADATA)["properties"]["spec"]}}
+    return {"properties": {"spec": inlined(name, _METADATA)}} if name else None
 
 
 def _of_value(schema: Schema, value: object, path: str, *, is_built_in: bool) -> Iterator[str]:

@@ -75,6 +75,15 @@ def pod_group(*, minimum: int, pods: int) -> list[Object]:
     return [group, *of_it]
 
 
+#: Of pods that name the group of `pod_group`.
+NAMING_TEMPLATE: Object = {
+    "metadata": {"annotations": {"scheduling.k8s.io/group-name": "few"}},
+    "spec": {
+        "schedulerName": "tutti",
+        "restartPolicy": "Never",
+        "containers": [{"name": "c", "image": "i"}],
+    },
+}
 CONFIG_MAP: Object = {
     "apiVersion": "v1",
     "kind": "ConfigMap",
@@ -101,6 +110,12 @@ TABLE = {
     "a group alone": Row(pod_group(minimum=2, pods=0), fits=(False,)),
     "a group of too few pods": Row(pod_group(minimum=2, pods=1), fits=(False,)),
     "a group of enough pods": Row(pod_group(minimum=2, pods=2), fits=(True,)),
+    "a group of pods of a Job": Row(
+        [*pod_group(minimum=2, pods=0), batch_job(template=NAMING_TEMPLATE)], fits=(True,)
+    ),
+    "a Job of a group that does not exist": Row(
+        [batch_job(template=NAMING_TEMPLATE)], fits=(False,)
+    ),
     "in a namespace that does not exist": Row(
         [{**job(), "metadata": {"name": "train", "namespace": "nowhere"}}],
         refused="namespace nowhere does not exist",

@@ -117,3 +117,16 @@ def test_an_input_that_is_closed_is_an_empty_one(arguments: list[str]) -> None:
     assert done.returncode in {1, 2}
     assert "there " in done.stderr.splitlines()[-1]
     assert "Traceback" not in done.stderr
+
+
+def test_a_command_whose_output_is_closed_ends_as_it_would() -> None:
+    """Rich tables ask whether the output is a terminal."""
+    program = (
+        "import sys; from tutti.standard_streams import StreamCommand; "
+        "StreamCommand('c', callback=lambda: sys.exit(3 if sys.stdout.isatty() else 1))()"
+    )
+    command = shlex.join([sys.executable, "-c", program])
+    done = subprocess.run(
+        ["/bin/sh", "-c", f"{command} >&-"], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (1, "")

@@ -112,6 +112,41 @@ def test_pods_join_the_group_that_they_name_and_others_stand_alone() -> None:
     assert found[0].group.dialect == "volcano"
 
 
+@pytest.mark.parametrize("kind", ["batch/v1 Job", "apps/v1 Deployment", "apps/v1 StatefulSet"])
+@pytest.mark.parametrize(
+    ("group", "names"),
+    [
+        (
+            "scheduling.volcano.sh/v1beta1, kind: PodGroup, metadata: {name: g}, "
+            "spec: {minMember: 3}",
+            "metadata: {annotations: {scheduling.k8s.io/group-name: g}}, ",
+        ),
+        (
+            "scheduling.x-k8s.io/v1alpha1, kind: PodGroup, metadata: {name: g}, "
+            "spec: {minMember: 3}",
+            "metadata: {labels: {scheduling.x-k8s.io/pod-group: g}}, ",
+        ),
+    ],
+    ids=["Volcano", "coscheduling"],
+)
+def test_pods_of_workloads_join_the_group_that_their_template_names(
+    kind: str, group: str, names: str
+) -> None:
+    """Also if the workload has the group's name, and with pods of another workload."""
+    version, _, name = kind.partition(" ")
+    head = f"apiVersion: {version}\nkind: {name}\nmetadata: {{name: NAME}}\n"
+    counts = "spec: {replicas: COUNT, parallelism: COUNT, template: {"
+    workload = f"{head}{counts}{names}{_inline()}}}}}"
+    first = workload.replace("NAME", "g").replace("COUNT", "2")
+    second = workload.replace("NAME", "h").replace("COUNT", "1")
+    (one,) = asked(f"{first}\n---\n{{apiVersion: {group}}}\n---\n{second}")
+    assert (one.group.name, one.group.min_member, len(one.pods)) == ("g", 3, 3)
+    assert {pod.group_name for pod in one.pods} == {"g"}
+    assert len({pod.uid for pod in one.pods}) == 3
+    (alone,) = asked(second)
+    assert (alone.group.name, alone.group.dialect, alone.pods[0].group_name) == ("g", "", "g")
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [

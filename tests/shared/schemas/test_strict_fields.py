@@ -54,3 +54,16 @@ def test_unknown_fields_wrong_types_and_missing_fields_are_named_with_their_path
     text: str, found: list[str]
 ) -> None:
     assert errors(text) == found
+
+
+def test_the_metadata_of_templates_of_built_in_kinds_is_that_of_any_object() -> None:
+    """`kubectl create job --dry-run=client -o yaml` writes `creationTimestamp: null` there."""
+    metadata = "{creationTimestamp: null, generateName: x, uid: u, labels: {a: b}}"
+    claims = f"volumeClaimTemplates: [{{metadata: {metadata}, spec: {{}}}}]"
+    text = STATEFUL_SET.replace("EXTRA", claims)
+    text = text.replace("template: {", f"template: {{metadata: {metadata}, ", 1)
+    assert errors(text) == []
+    assert errors(text.replace("generateName", "generateNam")) == [
+        'unknown field "spec.template.metadata.generateNam"',
+        'unknown field "spec.volumeClaimTemplates[0].metadata.generateNam"',
+    ]

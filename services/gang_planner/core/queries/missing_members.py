@@ -4,17 +4,22 @@ from collections import Counter
 from collections.abc import Iterable
 
 from services.gang_planner.core.state.planner_state import State
-from shared.model.gang_keys import key_of_group
+from shared.model.gang_keys import has_objects, key_of_group
 from shared.model.objects import Pod, PodGroup
 
 
 def missing_in_words(state: State, group: PodGroup, pods: Iterable[Pod]) -> str:
-    """A message with the number of missing members; "": pods of the question, and those that wait
-    in the cluster, suffice, or the gang has started.
+    """A message with the number of missing members, or with the missing group object; "": pods of
+    the question, and those that wait in the cluster, suffice, or the gang has started.
     """
     table = state.gangs
     known = table.gangs.get(table.trees.gang_of(key_of_group(group)))
-    members = {pod.uid: pod.role for pod in pods}
+    asked = tuple(pods)
+    if known is None or known.group is None:
+        names = {pod.group_name for pod in asked}
+        if not group.dialect and names == {group.name} and has_objects(group.scope):
+            return f"PodGroup {group.namespace}/{group.name} does not exist"
+    members = {pod.uid: pod.role for pod in asked}
     if known is not None:
         if known.history.started:
             return ""

@@ -109,12 +109,14 @@ class Asker:
             return _invalid(too_many_shapes(shapes))
         queues = _asked_queues(state, question.queues)
         trial = _Trial(shown, _session(shown, self._policies), keep_used=True)
-        placed: list[str] = []
+        new = {pod.uid for _, pods in asked for pod in pods}
+        placed: list[Gang] = []
         for group, pods in gangs[:-1]:
             own, entries = entries[: len(pods)], entries[len(pods) :]
             earlier = _gang(shown, group, pods, own, queues)
-            if self._refused(earlier, ()) is None and trial.holds(need_of(shown, earlier), earlier):
-                placed.append(earlier.full_name)
+            waits = self._refused(earlier, ()) or _used_up(state, earlier, new, (), placed)
+            if not waits and trial.holds(need_of(shown, earlier), earlier):
+                placed.append(earlier)
         group, pods = gangs[-1]
         gang = _gang(shown, group, pods, entries, queues)
         refused = self._refused(gang, question.limits)
@@ -122,7 +124,9 @@ class Asker:
             return refused
         need = need_of(shown, gang)
         if trial.holds(need, gang):
-            return _fitting(state, gang, question, trial.where())
+            used = _used_up(state, gang, new, question.limits, placed)
+            where = () if used else trial.where()
+            return FitAnswer(fits=not used, ever=True, sentence=used, where=where)
         session = trial.session.on_empty_nodes()
         empty = copy.copy(shown)
         empty.node_capacity = session.node_capacity
@@ -331,27 +335,17 @@ def _session(state: State, policies: PolicySet) -> Session:
     return Session(state.node_capacity, state.shapes, masks, policies)
 
 
-def _placed_before(names: Sequence[str]) -> str:
+def _placed_before(gangs: Sequence[Gang]) -> str:
     """The words about gangs of the same question that got their capacity first."""
-    if not names:
+    if not gangs:
         return ""
-    more = f" and {len(names) - 1} others" if len(names) > 1 else ""
-    return f"with {names[0]}{more} placed before it: "
+    more = f" and {len(gangs) - 1} others" if len(gangs) > 1 else ""
+    return f"with {gangs[0].full_name}{more} placed before it: "
 
 
 def _invalid(broken: str) -> FitAnswer:
     """The answer to a question that breaks this rule."""
     return FitAnswer(fits=False, ever=True, sentence=broken, failure="invalid")
-
-
-def _fitting(
-    state: State, gang: Gang, question: FitRequest, where: tuple[tuple[str, int], ...]
-) -> FitAnswer:
-    """The answer about a gang that fits on nodes, and waits if its namespace's quota is in use."""
-    used = _used_up(state, gang, question)
-    if used:
-        return FitAnswer(fits=False, ever=True, sentence=used)
-    return FitAnswer(fits=True, ever=True, where=where)
 
 
 def _refusal(sentence: str) -> FitAnswer:
@@ -414,14 +408,29 @@ def _too_small(state: State, gang: Gang, size: int, limits: Resources) -> str:
     return _exceeded(state, gang.group, _least(gang.members.values(), size, limits))
 
 
-def _used_up(state: State, gang: Gang, question: FitRequest) -> str:
+def _used_up(
+    state: State, gang: Gang, new: Collection[str], limits: Resources, placed: Iterable[Gang]
+) -> str:
     """A message with a quota of the gang's namespace that has too little left for the least that
-    the gang's new pods need; "": there is none. Its pods that exist are in use already.
+    the gang's new pods need; "": there is none.
+
+    Args:
+        state: The cluster's state.
+        gang: The gang.
+        new: UIDs of the pods that would be created; those that exist are in use already.
+        limits: The least limits of the gang's minimum, by the keys of quotas.
+        placed: Gangs of the same question that are created before it.
     """
-    new = [gang.members[pod.uid] for pod in question.pods]
-    size = gang.min_member - (len(gang.members) - len(new))
-    least = _least(new, max(size, 0), question.limits)
-    return _exceeded(state, gang.group, least, beside_used=True)
+    before = [one for one in placed if one.namespace == gang.namespace]
+    taken = [(one.group, _least_of_new(one, new, ())) for one in before]
+    words = _exceeded(state, gang.group, _least_of_new(gang, new, limits), taken)
+    return f"{_placed_before(before)}{words}" if words else ""
+
+
+def _least_of_new(gang: Gang, new: Collection[str], limits: Resources) -> Callable[[str], int]:
+    members = [one for uid, one in gang.members.items() if uid in new]
+    size = gang.min_member - (len(gang.members) - len(members))
+    return _least(members, max(size, 0), limits)
 
 
 def _least(members: Collection[Member], size: int, limits: Resources) -> Callable[[str], int]:
@@ -449,9 +458,11 @@ def _exceeded(
     state: State,
     group: PodGroup | None,
     least: Callable[[str], int],
-    *,
-    beside_used: bool = False,
+    beside: Sequence[tuple[PodGroup | None, Callable[[str], int]]] | None = None,
 ) -> str:
+    """A message with a quota that is below the least that a group needs; "": there is none. With
+    `beside`, in addition to what is in use, and to what these groups need.
+    """
     if group is None:
         return ""
     for quota in sorted(state.reference_objects.quotas.values(), key=lambda one: one.name):
@@ -460,9 +471,11 @@ def _exceeded(
         if quota.too_large is not None:
             return f"ResourceQuota {quota.name}: {quota.too_large.text}"
         if matches(quota, group):
-            used = dict(quota.used) if beside_used else {}
+            used = {} if beside is None else dict(quota.used)
+            counted = [one for of, one in beside or () if matches(quota, of)]
             for name, hard in quota.hard:
-                needs, in_use = least(name), used.get(name, 0)
+                needs = least(name)
+                in_use = used.get(name, 0) + sum(one(name) for one in counted)
                 if needs and needs > hard - in_use:
                     return f"ResourceQuota {quota.name} {_over(name, hard, needs, in_use)}"
     return ""

@@ -99,6 +99,9 @@ class Run(msgspec.Struct, eq=False):
     names: dict[str, tuple[str, str]] = {}
     #: Counted only once the run has ended: before, a failed pod gets a successor.
     failed: int = 0
+    #: Whether a pod that had failed by itself was removed before the run has ended: its Job may
+    #: make none in its place.
+    has_lost_failed: bool = False
     #: All members had ended before the first of their pods was removed.
     ended: bool = False
     #: UIDs of the Kubernetes Jobs that had members.

@@ -47,13 +47,14 @@ def is_interrupted(gang: "Gang") -> bool:
     """Whether only succeeded members are left of a Job's run, and more than one other is missing,
     as while the Job is suspended: it makes those again, and they are placed together.
 
-    It depends only on the present members, because a replay leaves out cycles that write nothing. A
-    failed member may be one that the Job does not make again: no member waits for it.
+    It depends only on records of CLUSTER, because a replay leaves out cycles that write nothing. A
+    failed member, also a removed one, may be one that the Job does not make again: no member waits
+    for it.
     """
     counts = gang.counts
     if not counts[SUCCEEDED] or gang.bound or counts[ASSUMED] or counts[FAILED]:
         return False
-    if gang.completed:
+    if gang.completed or gang.run.has_lost_failed:
         return False
     members = gang.members.values()
     of_job = any(one.state == SUCCEEDED and is_of_job(one.pod) for one in members)
@@ -110,8 +111,10 @@ def leave(gang: "Gang", member: "Member", part: str, cluster_seq: int) -> None:
             _count(run.by_part, part)
         if len(run.names) < _DISTINGUISHED_MAX:
             run.names[pod.name] = pod.role, part
-    elif member.state == FAILED and run.ended:
-        run.failed += 1
+    elif member.state == FAILED:
+        run.failed += run.ended
+        was_made_to_end = member.past or pod.deleting or pod.disrupted
+        run.has_lost_failed |= not (run.ended or was_made_to_end)
     if pod.owner is not None and is_of_job(pod) and len(run.jobs) < _DISTINGUISHED_MAX:
         run.jobs[pod.owner.uid] = None
     if len(gang.members) > 1:

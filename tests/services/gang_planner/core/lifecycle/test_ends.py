@@ -423,16 +423,37 @@ def test_a_gang_that_has_ended_with_failures_stays_so_when_only_a_succeeded_pod_
     assert scene.verdict("a").phase == "Completed"
 
 
-@pytest.mark.parametrize("first", [0, 1], ids=["all at once", "one by one"])
-def test_a_member_of_which_another_has_failed_for_good_does_not_wait_for_it(first: int) -> None:
-    """A Job makes no pod in place of an index that has failed too often."""
+def test_pods_that_fail_because_a_job_is_suspended_are_made_again_together() -> None:
+    """A kubelet reports the end of a pod that is being deleted before the pod is gone."""
+    scene = cluster(3)
+    pods = three_of_a_job(scene)
+    end(scene, pods[0])
+    for pod in pods[1:]:
+        scene.change(pod.uid, deleting=True)
+        scene.until_quiet()
+    end(scene, *pods[1:], phase="Failed")
+    clean(scene, *pods[1:])
+    scene.put(*make_pods("busy", 2, FULL, group_name="", role="x"))
+    scene.until_quiet()
+    scene.carry_out(phase="Running")
+    again = scene.make_again(pods[1:])
+    scene.until_quiet(within_ms=61_000)
+    scene.carry_out()
+    assert not any(scene.pods[pod.uid].node for pod in again)
+
+
+@pytest.mark.parametrize("cleaned", [(2,), (1, 2), (2, 1)], ids=["kept", "first", "last"])
+def test_a_member_of_which_another_has_failed_for_good_does_not_wait_for_it(
+    cleaned: tuple[int, ...],
+) -> None:
+    """A Job makes no pod in place of an index that has failed too often, whether the failed pod is
+    kept, or cleaned up before or after the one that is made again.
+    """
     scene = cluster()
     pods = three_of_a_job(scene)
     end(scene, pods[0])
     end(scene, pods[1], phase="Failed")
-    if first:
-        scene.until_quiet(within_ms=61_000)
-    clean(scene, pods[2])
+    clean(scene, *(pods[one] for one in cleaned))
     again = scene.make_again(pods[2:])
     scene.until_quiet(within_ms=61_000)
     scene.carry_out(phase="Running")

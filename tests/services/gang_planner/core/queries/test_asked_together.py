@@ -9,6 +9,7 @@ from shared.contracts.questions import (
     FitAnswer,
     FitRequest,
 )
+from shared.model.reference_objects import ResourceQuota
 from tests.services.gang_planner.core.claims import make_claim, make_class, make_volume
 from tests.services.gang_planner.core.scene import (
     GPU,
@@ -77,6 +78,25 @@ def test_queues_that_would_be_created_below_each_other_share_the_upper_ones_capa
     assert ask(scene, 1, queue="left", queues=queues).fits
     before = earlier("first", 1, queue="right")
     assert not ask(scene, 1, before, queue="left", queues=queues).fits
+
+
+def test_gangs_of_one_namespace_share_its_quota() -> None:
+    """One that has too little left of it takes nothing."""
+    scene = Scene([make_node(f"n{number}") for number in range(4)])
+    hard, used = (("requests.cpu", 12_000),), (("requests.cpu", 3_000),)
+    quota = ResourceQuota(
+        uid="u", namespace="team", name="a", resource_version=1, hard=hard, used=used
+    )
+    scene.put(quota)
+    assert ask(scene, 2).fits
+    answer = ask(scene, 2, earlier("first", 1))
+    assert (answer.fits, answer.ever) == (False, True)
+    assert answer.sentence == (
+        "with team/first placed before it: "
+        "ResourceQuota a has 7 cpu of 12 cpu used, the gang needs 8 cpu at least"
+    )
+    assert ask(scene, 2, earlier("large", 3)).fits
+    assert ask(scene, 2, earlier("first", 1, namespace="other")).fits
 
 
 def test_a_queue_that_is_its_own_ancestor_ends_no_planner() -> None:

@@ -69,3 +69,15 @@ def test_an_earlier_gang_that_lacks_members_takes_nothing() -> None:
     assert ask(scene, 2, 2, first).fits
     whole = msgspec.structs.replace(first, group=make_group("first", 1))
     assert not ask(scene, 2, 2, whole).fits
+
+
+def test_pods_that_name_a_group_that_does_not_exist_wait_for_it() -> None:
+    """A pod that names none is a gang of its own."""
+    scene = Scene([make_node("n0")])
+    assert ask(scene, 1, 1, dialect="").sentence == "PodGroup team/q does not exist"
+    (pod,) = make_pods("q", 1, CPU)
+    alone = msgspec.structs.replace(pod, group_name="")
+    group = make_group("q", 1, dialect="")
+    assert scene.planner.would_fit(FitRequest(group=group, pods=(alone,), complete=True)).fits
+    scene.put(make_group("q", 1))
+    assert ask(scene, 1, 1, dialect="").fits
