@@ -1,5 +1,5 @@
 """Shares the work of a cycle among namespaces: gangs that do not fit cost work in every cycle in
-which capacity is freed, and those of one tenant must not use up that of the others.
+which capacity is freed, and those of one tenant must not use up that of other tenants.
 """
 
 from collections import Counter

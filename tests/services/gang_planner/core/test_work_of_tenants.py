@@ -1,5 +1,5 @@
 """Gangs of one namespace that never fit cost work whenever capacity is freed, and gangs of other
-namespaces are decided all the same.
+namespaces are decided nevertheless.
 """
 
 from shared.contracts.decisions import EvictionDecision
