@@ -33,6 +33,9 @@ from services.gang_planner.core.state.sub_gangs import part_of, sub_gangs, surpl
 
 #: Cost of judging a gang, in node columns.
 _JUDGING: Final = 20
+#: A pod that is being deleted for longer does not count as about to leave: a finalizer or a grace
+#: period of its user would otherwise keep pods from being evicted for the gangs of other users.
+LEAVES_WITHIN_MS: Final = 120_000
 _BOUND: Final = frozenset({PLACED, RUNNING})
 
 
@@ -50,7 +53,10 @@ class VictimCandidates:
             if gang.bound:
                 self._bound.setdefault(gang.queue.name, []).append(gang)
         #: Pods that are leaving, including the victims of this run.
-        self.leaving: list[Member] = leaving(work.state)
+        self.leaving: list[Member] = leaving(work.state, work.now_ms)
+        deleted = (one.leaving_ms for one in self.leaving if one.state == LEAVING)
+        #: When the first of them no longer counts; 0: never.
+        self._leaving_until_ms = min(deleted, default=-LEAVES_WITHIN_MS) + LEAVES_WITHIN_MS
 
     def of(self, preemptor: Preemptor) -> list[Unit]:
         """Units that may be evicted for a gang, in the order of eviction."""
@@ -78,7 +84,7 @@ class VictimCandidates:
         return sorted(single, key=in_order)
 
     def eligible_ms(self, preemptor: Preemptor) -> int:
-        """When more pods become candidates; 0: no protection ends."""
+        """When more pods become candidates, or a pod no longer counts as leaving; 0: never."""
         spared = preemptor.gang.history.spared.values()
         instants = [at_ms for at_ms in spared if at_ms > preemptor.now_ms]
         reclaims = preemptor.kind == "reclaim"
@@ -87,6 +93,8 @@ class VictimCandidates:
             for gang, at_ms in self._young[name]:
                 if reclaims or self._may_preempt(preemptor, gang):
                     instants.append(at_ms)
+        if self._leaving_until_ms:
+            instants.append(self._leaving_until_ms)
         return min(instants, default=0)
 
     def evicted(self, victims: Iterable[Member]) -> None:
@@ -265,16 +273,18 @@ def claims_of(shapes: ShapeTable, need: Need) -> frozenset[Key] | None:
     return frozenset(key for keys in found for key in keys) or None
 
 
-def leaving(state: State) -> list[Member]:
-    """Pods that are about to leave their nodes: they are being deleted, or their evictions are in
-    flight.
+def leaving(state: State, now_ms: int) -> list[Member]:
+    """Pods that are about to leave their nodes: their evictions are in flight, or they are being
+    deleted, and may still be gone in time.
     """
     found = [
         member
         for gang in state.gangs.gangs.values()
         if gang.counts[LEAVING]
         for member in gang.members.values()
-        if member.state == LEAVING and member.slot is not None
+        if member.state == LEAVING
+        and member.slot is not None
+        and now_ms < member.leaving_ms + LEAVES_WITHIN_MS
     ]
     for uid in state.preemptions.victims:
         member = state.members.get(uid)

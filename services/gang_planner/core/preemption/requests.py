@@ -41,7 +41,9 @@ _CURABLE: Final = frozenset(
     }
 )
 #: Preemptions open at a time: each reserves capacity that no gang can use yet.
-_OPEN_MAX: Final = 16
+_OPEN_MAX: Final = 20
+#: The same for one namespace: its users may have victims that take long to leave.
+_OPEN_OF_NAMESPACE_MAX: Final = 16
 _REASONS: Final[dict[Kind, str]] = {"preempt": "Preempted", "reclaim": "Reclaimed"}
 
 
@@ -280,6 +282,9 @@ def _may_preempt(work: CycleContext, gang: Gang) -> bool:
         return False
     opened = state.preemptions.opened
     in_flight = sum(len(one.act.victims) for one in opened)
+    own = sum(one.act.gang.partition("/")[0] == gang.namespace for one in opened)
+    if own >= _OPEN_OF_NAMESPACE_MAX:
+        return False
     return len(opened) < _OPEN_MAX and in_flight < VICTIMS_MAX
 
 

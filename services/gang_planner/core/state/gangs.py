@@ -63,10 +63,14 @@ _LIVING: Final = (WAITING, ASSUMED, PLACED, RUNNING, GATED, UNSUPPORTED)
 class Member:
     """One pod: its shape, the node on which it is accounted, and its reservation."""
 
-    __slots__ = ("charged", "gang", "past", "pod", "reservation", "shape", "slot", "state")
+    __slots__ = (
+        *("charged", "gang", "leaving_ms", "past", "pod", "reservation", "shape", "slot", "state"),
+    )
 
     def __init__(self, pod: Pod, shape: ShapeEntry) -> None:
         self.pod = pod
+        #: Unix milliseconds of the record of CLUSTER in which the pod is first being deleted.
+        self.leaving_ms = 0
         self.shape = shape
         self.gang: Gang | None = None
         self.state = FOREIGN

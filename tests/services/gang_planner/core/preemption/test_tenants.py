@@ -1,0 +1,68 @@
+"""Pods of one namespace that take long to leave, and evictions for gangs of another namespace."""
+
+import pytest
+
+from services.gang_planner.core.preemption.candidates import LEAVES_WITHIN_MS
+from shared.model.objects import Queue
+from tests.services.gang_planner.core.logged_scene import LoggedScene
+from tests.services.gang_planner.core.preemption.crowd import (
+    WHOLE_GANGS,
+    WHOLE_NODE,
+    accept,
+    evictions,
+)
+from tests.services.gang_planner.core.scene import make_group, make_node, make_pods
+
+
+def shared_cluster(nodes: int) -> LoggedScene:
+    """Nodes, each full with a pod: the last one of the namespace `team`, the others of `tenant`."""
+    scene = LoggedScene([make_node(f"n{number}") for number in range(nodes)], conf=WHOLE_GANGS)
+    for name in ("theirs", "ours"):
+        scene.put(Queue(uid=name, dialect="volcano", name=name, resource_version=1))
+    for number in range(nodes):
+        is_last = number == nodes - 1
+        name, queue = ("low", "ours") if is_last else (f"t{number}", "theirs")
+        namespace = "team" if is_last else "tenant"
+        pods = make_pods(
+            name, 1, WHOLE_NODE, namespace=namespace, node=f"n{number}", phase="Running"
+        )
+        group = make_group(name, 1, dialect="volcano", queue=queue, namespace=namespace)
+        scene.put(group, *pods)
+    scene.step()
+    return scene
+
+
+def submit(scene: LoggedScene, name: str, queue: str, *, priority: int, namespace: str) -> None:
+    """A gang of one pod that needs a whole node."""
+    group = make_group(name, 1, dialect="volcano", queue=queue, namespace=namespace)
+    scene.put(group, *make_pods(name, 1, WHOLE_NODE, priority=priority, namespace=namespace))
+
+
+def is_evicted_for(scene: LoggedScene, name: str) -> bool:
+    return any(one.gang_id == f"group-{name}" for one in evictions(scene))
+
+
+@pytest.mark.parametrize("restarts", [False, True], ids=["", "a planner that takes over"])
+def test_a_pod_that_never_leaves_counts_as_leaving_for_two_minutes(*, restarts: bool) -> None:
+    scene = shared_cluster(2)
+    scene.change("t0-worker-0", deleting=True)
+    submit(scene, "good", "ours", priority=5, namespace="team")
+    scene.step(after_ms=1_000)
+    if restarts:
+        scene.restart()
+    scene.until_quiet(within_ms=LEAVES_WITHIN_MS - 10_000)
+    assert not evictions(scene)
+    scene.until_quiet(within_ms=20_000)
+    assert is_evicted_for(scene, "good")
+
+
+def test_preemptions_of_one_namespace_leave_some_to_other_namespaces() -> None:
+    scene = shared_cluster(20)
+    for number in range(19):
+        submit(scene, f"high-{number}", "theirs", priority=9, namespace="tenant")
+    scene.step(after_ms=10)
+    assert len(evictions(scene)) == 16
+    submit(scene, "good", "ours", priority=5, namespace="team")
+    accept(scene)
+    scene.step(after_ms=1_000)
+    assert is_evicted_for(scene, "good")
