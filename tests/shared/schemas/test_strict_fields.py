@@ -63,7 +63,7 @@ def test_the_metadata_of_templates_of_built_in_kinds_is_that_of_any_object() -> 
     text = STATEFUL_SET.replace("EXTRA", claims)
     text = text.replace("template: {", f"template: {{metadata: {metadata}, ", 1)
     assert errors(text) == []
-    assert errors(text.replace("generateName", "generateNam")) == [
-        'unknown field "spec.template.metadata.generateNam"',
-        'unknown field "spec.volumeClaimTemplates[0].metadata.generateNam"',
+    assert errors(text.replace("generateName", "generateNameX")) == [
+        'unknown field "spec.template.metadata.generateNameX"',
+        'unknown field "spec.volumeClaimTemplates[0].metadata.generateNameX"',
     ]

@@ -52,8 +52,7 @@ def put_pod(state: State, pod: Pod, at_ms: int, *, from_snapshot: bool = False) 
         return
     pod = state.extended_resources.follow(pod)
     gang = member.gang
-    if pod.deleting and not before.deleting:
-        member.leaving_ms = at_ms
+    member.note_deletion(pod, at_ms)
     if pod.labels != before.labels:
         state.labels.remove(before)
         state.labels.put(pod)
@@ -245,8 +244,7 @@ def _lose(
 
 def _add(state: State, pod: Pod, at_ms: int) -> None:
     member = Member(pod, profiles.entry_of(state, pod))
-    if pod.deleting:
-        member.leaving_ms = at_ms
+    member.note_deletion(pod, at_ms)
     state.members[pod.uid] = member
     state.labels.put(pod)
     slot = _slot_of(state, pod)

@@ -69,7 +69,8 @@ class Member:
 
     def __init__(self, pod: Pod, shape: ShapeEntry) -> None:
         self.pod = pod
-        #: Unix milliseconds of the record of CLUSTER in which the pod is first being deleted.
+        #: Unix milliseconds of the record of CLUSTER in which the pod is first being deleted; 0: it
+        #: is not.
         self.leaving_ms = 0
         self.shape = shape
         self.gang: Gang | None = None
@@ -83,6 +84,11 @@ class Member:
         #: It does not count once its pod is gone: the pod was deleted before it had ended, or is of
         #: a run before its gang's present one.
         self.past = False
+
+    def note_deletion(self, pod: Pod, at_ms: int) -> None:
+        """Note when its pod is first being deleted."""
+        if pod.deleting and not self.leaving_ms:
+            self.leaving_ms = at_ms
 
 
 class Bucket(msgspec.Struct, eq=False):
