@@ -107,7 +107,7 @@ class _Pass:
         """
         line, session = self._line, self._work.session
         index, bucket, gang = line.head(queue)
-        if self._spent[gang.namespace] > session.work_left and not gang.queue.strict:
+        if not gang.queue.strict and self._has_spent_enough(bucket):
             self._set_aside.append(bucket)
             return False
         if bucket.need.provisioning is UNREQUESTED:
@@ -144,6 +144,11 @@ class _Pass:
         self._spent[gang.namespace] += work_left - session.work_left
         self._refuse(bucket, gang, fair)
         return False
+
+    def _has_spent_enough(self, bucket: Bucket) -> bool:
+        """Whether each namespace of its gangs has spent more than is left for all others."""
+        spent, left = self._spent, self._work.session.work_left
+        return all(spent[gang.namespace] > left for _, _, gang in bucket.entries)
 
     def _request(self, index: int, bucket: Bucket, gang: Gang) -> bool:
         """Open the gang's ProvisioningRequest; False: its quota does not suffice, and its bucket is

@@ -2,6 +2,8 @@
 namespaces are decided nevertheless.
 """
 
+import pytest
+
 from shared.contracts.decisions import EvictionDecision
 from shared.model.objects import Queue
 from tests.services.gang_planner.core.claims import make_claim, make_class
@@ -13,6 +15,8 @@ from tests.services.gang_planner.core.scene import (
     make_pods,
     make_shape,
 )
+
+pytestmark = pytest.mark.slow
 
 #: Attempts for so many pods with claims cost more than twice the work of a cycle.
 GANGS = 400
@@ -91,6 +95,16 @@ def test_a_gang_of_another_queue_is_placed_before_all_that_never_fit_are_tried()
 def test_a_gang_behind_them_in_their_own_queue_is_placed_as_well() -> None:
     scene = Shared()
     scene.put_tenants_gangs()
+    scene.submit("good", cpu=500, queue="theirs")
+    assert scene.cycles_until_decided("good") == 0
+
+
+def test_a_gang_that_is_like_one_of_theirs_does_not_come_after_them() -> None:
+    scene = Shared()
+    scene.put_tenants_gangs()
+    like = make_shape({"cpu": 500})
+    twin = make_group("twin", 1, dialect="volcano", queue="theirs", namespace="tenant")
+    scene.put(twin, *make_pods("twin", 1, like, namespace="tenant"))
     scene.submit("good", cpu=500, queue="theirs")
     assert scene.cycles_until_decided("good") == 0
 
