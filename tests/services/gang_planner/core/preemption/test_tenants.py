@@ -15,7 +15,7 @@ from tests.services.gang_planner.core.scene import make_group, make_node, make_p
 
 
 def shared_cluster(nodes: int) -> LoggedScene:
-    """Nodes, each full with a pod: on the last one it is of `team`, on every other one of `tenant`."""
+    """Nodes, each full with a pod: the last one is of `team`, every other one of `tenant`."""
     scene = LoggedScene([make_node(f"n{number}") for number in range(nodes)], conf=WHOLE_GANGS)
     for name in ("theirs", "ours"):
         scene.put(Queue(uid=name, dialect="volcano", name=name, resource_version=1))
