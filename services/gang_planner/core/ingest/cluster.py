@@ -82,10 +82,7 @@ def load_snapshot(state: State, pages: Sequence[SnapshotPage]) -> None:
     view.newest_epoch = max(view.newest_epoch, view.epoch)
     view.cluster_seq = pages[0].cluster_seq
     view.synced = pages[0].synced
-    for gang in state.gangs.gangs.values():
-        if gang.bound_ms:
-            # The old time may be of another watcher's clock.
-            gang.bound_ms = view.synced.at_ms
+    _adopt_clock(state, view.synced.at_ms)
     named: set[str] = set()
     #: A PodDisruptionBudget is read as two kinds: it may no longer be a group.
     groups: set[str] = set()
@@ -105,6 +102,16 @@ def load_snapshot(state: State, pages: Sequence[SnapshotPage]) -> None:
     state.node_capacity.freed += 1
     holds.judge(state)
     in_flight.resolve_all(state)
+
+
+def _adopt_clock(state: State, at_ms: int) -> None:
+    """Replace the instants of the watcher: the earlier ones may be of another watcher's clock."""
+    for gang in state.gangs.gangs.values():
+        if gang.bound_ms:
+            gang.bound_ms = at_ms
+    for member in state.members.values():
+        if member.leaving_ms:
+            member.leaving_ms = at_ms
 
 
 def _release_devices(state: State, synced: Synced) -> None:

@@ -54,9 +54,9 @@ class VictimCandidates:
                 self._bound.setdefault(gang.queue.name, []).append(gang)
         #: Pods that are leaving, including the victims of this run.
         self.leaving: list[Member] = leaving(work.state, work.now_ms)
-        deleted = (one.leaving_ms for one in self.leaving if one.state == LEAVING)
-        #: When the first of them no longer counts; 0: never.
-        self._leaving_until_ms = min(deleted, default=-LEAVES_WITHIN_MS) + LEAVES_WITHIN_MS
+        deleted = [one for one in self.leaving if one.state == LEAVING]
+        #: When the first of these no longer counts as leaving; None: there is none.
+        self._leaving_until_ms = min((_due_ms(work.state, one) for one in deleted), default=None)
 
     def of(self, preemptor: Preemptor) -> list[Unit]:
         """Units that may be evicted for a gang, in the order of eviction."""
@@ -93,7 +93,7 @@ class VictimCandidates:
             for gang, at_ms in self._young[name]:
                 if reclaims or self._may_preempt(preemptor, gang):
                     instants.append(at_ms)
-        if self._leaving_until_ms:
+        if self._leaving_until_ms is not None:
             instants.append(self._leaving_until_ms)
         return min(instants, default=0)
 
@@ -282,15 +282,18 @@ def leaving(state: State, now_ms: int) -> list[Member]:
         for gang in state.gangs.gangs.values()
         if gang.counts[LEAVING]
         for member in gang.members.values()
-        if member.state == LEAVING
-        and member.slot is not None
-        and now_ms < member.leaving_ms + LEAVES_WITHIN_MS
+        if member.state == LEAVING and member.slot is not None and now_ms < _due_ms(state, member)
     ]
     for uid in state.preemptions.victims:
         member = state.members.get(uid)
         if member is not None and member.slot is not None and member.state != LEAVING:
             found.append(member)
     return found
+
+
+def _due_ms(state: State, member: Member) -> int:
+    """When a pod that is being deleted no longer counts as about to leave its node."""
+    return state.view.local_ms(member.leaving_ms) + LEAVES_WITHIN_MS
 
 
 def _first_to_go(member: Member) -> tuple[int, int, int, int, str]:

@@ -40,10 +40,13 @@ _CURABLE: Final = frozenset(
         PendingReason.SEARCH_BUDGET_EXCEEDED,
     }
 )
-#: Preemptions open at a time: each reserves capacity that no gang can use yet.
-_OPEN_MAX: Final = 20
-#: The same for one namespace: its users may have victims that take long to leave.
-_OPEN_OF_NAMESPACE_MAX: Final = 16
+#: Preemptions open at a time for gangs of one namespace: each reserves capacity that no gang can
+#: use yet, until its victims have left.
+_OPEN_MAX: Final = 16
+#: Room for those of other namespaces while the users of one have victims that take long to leave:
+#: so many more are open, with so many more victims.
+_OPEN_OF_OTHERS: Final = 4
+_VICTIMS_OF_OTHERS: Final = 500
 _REASONS: Final[dict[Kind, str]] = {"preempt": "Preempted", "reclaim": "Reclaimed"}
 
 
@@ -280,12 +283,18 @@ def _may_preempt(work: CycleContext, gang: Gang) -> bool:
         return False
     if not preempts(work, gang) or _wants_more_than_there_is(work, gang):
         return False
-    opened = state.preemptions.opened
-    in_flight = sum(len(one.act.victims) for one in opened)
-    own = sum(one.act.gang.partition("/")[0] == gang.namespace for one in opened)
-    if own >= _OPEN_OF_NAMESPACE_MAX:
-        return False
-    return len(opened) < _OPEN_MAX and in_flight < VICTIMS_MAX
+    acts = [one.act for one in state.preemptions.opened]
+    own = [act for act in acts if act.gang.partition("/")[0] == gang.namespace]
+    return (
+        len(own) < _OPEN_MAX
+        and len(acts) < _OPEN_MAX + _OPEN_OF_OTHERS
+        and _victims(own) < VICTIMS_MAX
+        and _victims(acts) < VICTIMS_MAX + _VICTIMS_OF_OTHERS
+    )
+
+
+def _victims(acts: Iterable[EvictionDecision]) -> int:
+    return sum(len(act.victims) for act in acts)
 
 
 def preempts(work: CycleContext, gang: Gang) -> bool:

@@ -69,8 +69,7 @@ class Member:
 
     def __init__(self, pod: Pod, shape: ShapeEntry) -> None:
         self.pod = pod
-        #: Unix milliseconds of the record of CLUSTER in which the pod is first being deleted; 0: it
-        #: is not.
+        #: When CLUSTER first showed it being deleted, on the watcher's clock; 0: it is not.
         self.leaving_ms = 0
         self.shape = shape
         self.gang: Gang | None = None

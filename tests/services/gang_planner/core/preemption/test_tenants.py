@@ -56,6 +56,25 @@ def test_a_pod_that_never_leaves_counts_as_leaving_for_two_minutes(*, restarts: 
     assert is_evicted_for(scene, "good")
 
 
+@pytest.mark.parametrize("ahead_ms", [-3_600_000, 3_600_000])
+@pytest.mark.parametrize("is_new", [False, True], ids=["the same watcher", "a new watcher"])
+def test_the_two_minutes_do_not_depend_on_the_watchers_clock(
+    ahead_ms: int, *, is_new: bool
+) -> None:
+    scene = shared_cluster(2)
+    scene.watcher_ahead_ms = ahead_ms
+    scene.heartbeat()
+    scene.change("t0-worker-0", deleting=True)
+    if is_new:
+        scene.watcher_ahead_ms = 0
+        scene.load_present_snapshot()
+    submit(scene, "good", "ours", priority=5, namespace="team")
+    scene.until_quiet(within_ms=LEAVES_WITHIN_MS - 10_000)
+    assert not evictions(scene)
+    scene.until_quiet(within_ms=20_000)
+    assert is_evicted_for(scene, "good")
+
+
 def test_preemptions_of_one_namespace_leave_some_to_other_namespaces() -> None:
     scene = shared_cluster(20)
     for number in range(19):
