@@ -17,14 +17,13 @@ from shared.admission.field_errors import invalid
 from shared.admission.kinds import RULES
 from shared.admission.names import SUBDOMAIN_MAX, subdomain
 from shared.admission.parts import as_object, is_list, is_object, text_at
-from shared.admission.queue_tree import QueueTree
+from shared.admission.queue_tree import DEFAULT, QueueTree
 from shared.admission.review import AdmissionRequest, GroupVersionResource
 from shared.admission.rules import ReferenceObjects
 from shared.admission.scheduler_names import job_scheduler
 from shared.contracts.annotations import QUEUE_NAME
 from shared.contracts.fit_rules import broken_rule
 from shared.contracts.questions import (
-    AskedNamespace,
     AskedQueue,
     EarlierGang,
     EqualPods,
@@ -38,7 +37,7 @@ from shared.dialects.volcano import NAME as VOLCANO
 from shared.kube import objects as kube
 from shared.kube.resources import JOBS_VOLCANO, QUEUES_VOLCANO, Resource
 from shared.model.bounded_text import shortened
-from shared.model.objects import Pod, Queue, QueueState
+from shared.model.objects import Pod, PodGroup, Queue, QueueState
 from shared.schemas.strict_fields import field_errors
 
 #: Gangs that are asked about together: each is a question of its own, which places those before it.
@@ -223,15 +222,27 @@ def _scheduler_names_in(value: object) -> Iterator[str]:
                 yield from _scheduler_names_in(item)
 
 
-def _declared_namespaces(documents: Iterable[JsonObject]) -> Iterator[AskedNamespace]:
-    for one in documents:
-        if one.get("apiVersion") == "v1" and one.get("kind") == "Namespace":
-            queue = text_at(one, "metadata", "annotations", QUEUE_NAME)
-            yield AskedNamespace(name=text_at(one, "metadata", "name"), queue=queue)
+def _declared_namespaces(documents: Iterable[JsonObject]) -> dict[str, str]:
+    """The namespaces among the objects, with the queues that they name; "": none."""
+    return {
+        text_at(one, "metadata", "name"): text_at(one, "metadata", "annotations", QUEUE_NAME)
+        for one in documents
+        if one.get("apiVersion") == "v1" and one.get("kind") == "Namespace"
+    }
+
+
+def _in_queue(group: PodGroup, namespaces: Mapping[str, str]) -> PodGroup:
+    """The group as the webhook would create it: in the queue that its namespace names, if it is in
+    no queue or in `default`, which the schema sets for a group that names none.
+    """
+    if group.dialect not in {VOLCANO, ""} or group.queue not in {"", DEFAULT}:
+        return group
+    queue = namespaces.get(group.namespace, "")
+    return msgspec.structs.replace(group, queue=queue, queue_of_namespace=True)
 
 
 def _asked_together(
-    expanded: Expanded, queues: Iterable[Queue], namespaces: Iterable[AskedNamespace]
+    expanded: Expanded, queues: Iterable[Queue], namespaces: Mapping[str, str]
 ) -> list[FitRequest]:
     asked = expanded.questions
     if not asked:
@@ -241,19 +252,23 @@ def _asked_together(
     declared = tuple(
         AskedQueue(name=one.name, parent=one.parent, capability=one.capability) for one in queues
     )
-    made = tuple(namespaces)
     earlier: list[EarlierGang] = []
     found: list[FitRequest] = []
     for one in asked:
         question = msgspec.structs.replace(
-            one, earlier=tuple(earlier), queues=declared, complete=True, namespaces=made
+            one,
+            group=_in_queue(one.group, namespaces),
+            earlier=tuple(earlier),
+            queues=declared,
+            complete=True,
+            namespaces=tuple(namespaces),
         )
         broken = broken_rule(question)
         if broken:
             raise Refused([f"{one.group.namespace}/{one.group.name}: {broken}"])
         found.append(question)
         alike = tuple(_equal_pods(one.pods, f"earlier/{len(earlier)}/"))
-        earlier.append(EarlierGang(group=one.group, pods=alike))
+        earlier.append(EarlierGang(group=question.group, pods=alike))
     return found
 
 

@@ -16,7 +16,6 @@ from shared.contracts import codec
 from shared.contracts.questions import (
     FIT_EARLIER_PODS_MAX,
     FIT_PODS_MAX,
-    AskedNamespace,
     AskedQueue,
     FitRequest,
 )
@@ -76,13 +75,12 @@ def broken_rule(question: FitRequest) -> str:
     )
 
 
-def _of_namespaces(namespaces: tuple[AskedNamespace, ...]) -> _Problems:
+def _of_namespaces(namespaces: tuple[str, ...]) -> _Problems:
     if len(namespaces) > _QUEUES_MAX:
         yield f"namespaces: must be at most {_QUEUES_MAX}, there are {len(namespaces)}"
         return
-    for one in namespaces:
-        yield from _name("namespaces: name", one.name)
-        yield from _name("namespaces: queue", one.queue)
+    for name in namespaces:
+        yield from _name("namespaces", name)
 
 
 def _earlier_pods(question: FitRequest) -> Iterator[Pod]:

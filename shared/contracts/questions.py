@@ -76,14 +76,6 @@ class AskedQueue(Struct, frozen=True, kw_only=True):
     capability: Resources = ()
 
 
-class AskedNamespace(Struct, frozen=True, kw_only=True):
-    """A namespace that would be created together with the gangs of a question."""
-
-    name: str
-    #: The queue that it names for groups that name none; "": none.
-    queue: str = ""
-
-
 class FitRequest(Struct, frozen=True, kw_only=True, tag="fit.ask"):
     """Whether this gang would fit now, and whether it would on the empty cluster. Of pods only
     shape, role and queue are read.
@@ -100,12 +92,12 @@ class FitRequest(Struct, frozen=True, kw_only=True, tag="fit.ask"):
     earlier: tuple[EarlierGang, ...] = ()
     #: Queues of the same manifests, for gangs that name them.
     queues: tuple[AskedQueue, ...] = ()
-    #: No other objects would be created: a gang that lacks members of its minimum would wait, one
-    #: in a namespace that does not exist would be refused, and a group in no queue or in `default`
-    #: gets the queue of its namespace. Planners that do not know this field judge the given pods.
+    #: No other objects would be created: a gang that lacks members of its minimum would wait, and
+    #: one in a namespace that does not exist would be refused. Planners that do not know this field
+    #: judge the given pods.
     complete: bool = False
-    #: Namespaces of the same manifests.
-    namespaces: tuple[AskedNamespace, ...] = ()
+    #: Names of the namespaces of the same manifests.
+    namespaces: tuple[str, ...] = ()
 
 
 def impossible_words(*, needs_nodes: bool) -> str:

@@ -8,7 +8,7 @@ import yaml
 
 from shared.admission.judgement import KnownQueue, Refused, questions
 from shared.contracts import codec
-from shared.contracts.questions import AskedNamespace, FitRequest
+from shared.contracts.questions import FitRequest
 
 NAMES = ("tutti", "volcano")
 QUEUES = (
@@ -63,12 +63,19 @@ def test_namespaces_of_the_manifests_are_part_of_each_question() -> None:
     made = f"{{apiVersion: v1, kind: Namespace, metadata: {{name: made, annotations: {named}}}}}"
     broken = "{apiVersion: v1, kind: Namespace, metadata: {name: odd, annotations: [a]}}"
     (one,) = asked(made, "{apiVersion: v1, kind: Namespace, metadata: {name: plain}}", JOB)
-    assert one.namespaces == (
-        AskedNamespace(name="made", queue="lane"),
-        AskedNamespace(name="plain"),
-    )
-    assert (one.complete, asked(JOB)[0].namespaces) == (True, ())
+    assert (one.complete, one.namespaces) == (True, ("made", "plain"))
+    assert asked(JOB)[0].namespaces == ()
     assert "odd" in refused(broken, JOB)
+
+
+def test_a_group_that_names_no_queue_is_in_that_of_its_namespace() -> None:
+    named = "{scheduling.volcano.sh/queue-name: lane}"
+    made = f"{{apiVersion: v1, kind: Namespace, metadata: {{name: team, annotations: {named}}}}}"
+    first, second = asked(made, JOB, JOB.replace("{name: ", "{name: second-"))
+    assert [first.group.queue, second.group.queue] == ["lane", "lane"]
+    assert second.earlier[0].group.queue == "lane"
+    (other,) = asked(JOB)
+    assert (other.group.queue, other.group.queue_of_namespace) == ("", True)
 
 
 @pytest.mark.parametrize(

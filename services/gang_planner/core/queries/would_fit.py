@@ -17,10 +17,6 @@ from services.gang_planner.core.policies.resourcequota import (
     counted_as,
     matches,
 )
-from services.gang_planner.core.queries.asked_namespaces import (
-    in_queue_of_namespace,
-    lacks_namespace,
-)
 from services.gang_planner.core.queries.displacement import displaced
 from services.gang_planner.core.queries.missing_members import missing_in_words
 from services.gang_planner.core.queueing.need import need_of
@@ -86,7 +82,7 @@ class Asker:
 
     def _answer(self, question: FitRequest) -> FitAnswer:
         state = self._state
-        if question.complete and lacks_namespace(state, question):
+        if question.complete and _lacks_namespace(state, question):
             return _refusal(f"namespace {question.group.namespace} does not exist")
         if not question.pods:
             return _by_minimum(state, question.group)
@@ -141,15 +137,10 @@ class Asker:
         """The gangs of the question that would be placed, with their pods, the last one at the
         end.
         """
-        state = self._state
         asked = [*map(self._of_earlier, question.earlier)]
-        if not question.complete:
-            return [*asked, (question.group, question.pods)]
-        whole = [one for one in asked if not missing_in_words(state, *one)]
-        return [
-            (in_queue_of_namespace(state, question, group), pods)
-            for group, pods in (*whole, (question.group, question.pods))
-        ]
+        if question.complete:
+            asked = [one for one in asked if not missing_in_words(self._state, *one)]
+        return [*asked, (question.group, question.pods)]
 
     def _of_earlier(self, earlier: EarlierGang) -> tuple[PodGroup, tuple[Pod, ...]]:
         pods = [
@@ -333,6 +324,13 @@ class _Trial:
 def _session(state: State, policies: PolicySet) -> Session:
     masks = Masks(state.nodes, policies.node_filters)
     return Session(state.node_capacity, state.shapes, masks, policies)
+
+
+def _lacks_namespace(state: State, question: FitRequest) -> bool:
+    """Whether the namespace of the question's group neither exists nor would be created."""
+    known = state.reference_objects.namespaces.by_name
+    name = question.group.namespace
+    return bool(known) and ("", name) not in known and name not in question.namespaces
 
 
 def _placed_before(gangs: Sequence[Gang]) -> str:
