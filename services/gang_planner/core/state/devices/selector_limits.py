@@ -6,6 +6,7 @@ nothing yet.
 """
 
 from collections import Counter
+from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -67,11 +68,11 @@ class _Namespace:
         left = NAMESPACE_CHARACTERS_MAX
         beyond: list[str] = []
         for _, (name, asked) in sorted(self.claims.items()):
-            more = sum(map(_characters, asked - counted))
-            if more > left:
+            new = asked - counted
+            if len(new) * REQUEST_CHARACTERS_MIN > left or (more := _sum(new)) > left:
                 beyond.append(name)
             else:
-                counted |= asked
+                counted |= new
                 left -= more
         return beyond
 
@@ -136,6 +137,10 @@ def _selects(claim: ResourceClaim) -> bool:
     return any(
         one.selectors for request in claim.requests for one in (request, *request.alternatives)
     )
+
+
+def _sum(asked: Iterable[Asked]) -> int:
+    return sum(map(_characters, asked))
 
 
 def _characters(asked: Asked) -> int:
