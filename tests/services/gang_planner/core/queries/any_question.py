@@ -65,9 +65,7 @@ class _Maker:
         if (kind, name) == (Pod, "labels"):
             return self._encoded(self._of(inspect.type_info(Labels)))
         if self._sound and (kind, name) == (FitRequest, "pods"):
-            return st.lists(
-                self.struct(Pod), min_size=1, max_size=4, unique_by=lambda one: one.uid
-            ).map(tuple)
+            return st.lists(self.struct(Pod), min_size=1, max_size=4).map(tuple)
         return self._of(of)
 
     def _encoded(self, values: Values) -> Values:
@@ -103,8 +101,8 @@ class _Maker:
                 raise NotImplementedError(kind)
 
 
-def _in_a_tree(question: FitRequest) -> FitRequest:
-    """The question with sub-groups of unique names, in a tree if its group has sets."""
+def _with_unique_names(question: FitRequest) -> FitRequest:
+    """The question with pods and sub-groups of unique names, in a tree if its group has sets."""
     group: PodGroup = question.group
     replace: Any = msgspec.structs.replace
     sets: list[SubGroupSet] = []
@@ -116,7 +114,9 @@ def _in_a_tree(question: FitRequest) -> FitRequest:
         home = sets[each.size % len(sets)].name if sets else ""
         sub_groups.append(replace(each, name=f"part-{number}", set_name=home))
     found: FitRequest = replace(
-        question, group=replace(group, sets=tuple(sets), sub_groups=tuple(sub_groups))
+        question,
+        group=replace(group, sets=tuple(sets), sub_groups=tuple(sub_groups)),
+        pods=tuple(replace(pod, uid=f"{at}{pod.uid}") for at, pod in enumerate(question.pods)),
     )
     return found
 
@@ -125,5 +125,5 @@ def _in_a_tree(question: FitRequest) -> FitRequest:
 ANY_QUESTIONS: Final[st.SearchStrategy[FitRequest]] = _Maker(sound=False).struct(FitRequest)
 #: Questions that satisfy the rules.
 SOUND_QUESTIONS: Final[st.SearchStrategy[FitRequest]] = (
-    _Maker(sound=True).struct(FitRequest).map(_in_a_tree)
+    _Maker(sound=True).struct(FitRequest).map(_with_unique_names)
 )

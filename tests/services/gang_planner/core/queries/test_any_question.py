@@ -23,9 +23,6 @@ from tests.services.gang_planner.core.claims import (
 from tests.services.gang_planner.core.queries.any_question import ANY_QUESTIONS, SOUND_QUESTIONS
 from tests.services.gang_planner.core.scene import GPU, Scene, make_group, make_pods, make_shape
 
-# A hundred examples take ten seconds, and a loaded machine several times as long.
-pytestmark = pytest.mark.timeout(300)
-
 ONE = make_shape({"cpu": 1000})
 _SETTINGS = settings(
     max_examples=100,
