@@ -342,7 +342,10 @@ def _being_proved(gang: Gang) -> bool:
 def _object_reason(gang: Gang) -> PendingReason | None:
     group = gang.group
     if group is None:
-        return PendingReason.GROUP_MISSING if gang.lacks_object else None
+        # The API server refuses a group in a queue that takes none. The next verdict, when the
+        # queue takes gangs, makes the podgroup controller try again.
+        refused = _queue_reason(gang) if gang.implied else None
+        return refused or (PendingReason.GROUP_MISSING if gang.lacks_object else None)
     if group.errors:
         return PendingReason.INVALID_GROUP
     if group.uniform and not gang.history.started and uniform_members.difference(gang):

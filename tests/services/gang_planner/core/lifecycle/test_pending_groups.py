@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from shared.contracts.pending_reasons import PendingReason
@@ -47,3 +48,21 @@ def test_a_started_gang_gets_its_members_while_its_queue_is_closed() -> None:
     scene.put(make_pods("job", 3, CPU)[2])
     (extra,) = scene.settle()
     assert [one.uid for one in extra.bindings] == ["job-worker-2"]
+
+
+def test_pods_whose_group_we_make_wait_for_their_queue_and_cause_another_attempt_then() -> None:
+    """The API server refuses a generated group in a closed queue. The attempt of the podgroup
+    controller that follows the next verdict creates it.
+    """
+    scene = Scene([make_node("n")])
+    scene.put(CLOSED, *make_pods("job", 2, CPU, group_implied=True, queue="closed"))
+    scene.settle()
+    why = scene.verdict("job").why
+    assert why is not None
+    assert (why.reason, why.sentence) == (PendingReason.QUEUE_NOT_OPEN, "queue closed is Closed")
+    scene.put(msgspec.structs.replace(CLOSED, state="Open", resource_version=2))
+    scene.settle()
+    later = scene.verdict("job")
+    assert later.why is not None
+    assert later.why.reason == PendingReason.GROUP_MISSING
+    assert later.group_wanted == "job"
