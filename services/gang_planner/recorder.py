@@ -11,7 +11,7 @@ is kept.
 
 import pathlib
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Final, Literal
 
 import msgspec
@@ -30,6 +30,10 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     kind: FrameKind
     seq: int = 0
     payload: bytes
+
+
+class NoSegment(ValueError):
+    """The file is no segment of a recording, or its base is cut off."""
 
 
 class Recorder:
@@ -107,15 +111,24 @@ def list_segments(folder: pathlib.Path) -> list[pathlib.Path]:
     return sorted(folder.glob(f"*{_SUFFIX}"))
 
 
-def read_segment(path: pathlib.Path) -> Iterator[Frame]:
-    """The frames of one segment, without a last frame that a kill cut off."""
+def read_segment(path: pathlib.Path) -> list[Frame]:
+    """The frames of one segment, without a last frame that a kill cut off.
+
+    Raises:
+        NoSegment: It has other content.
+        OSError: The file cannot be read.
+    """
     decode = msgspec.msgpack.Decoder(Frame).decode
     data = path.read_bytes()
+    found: list[Frame] = []
     at = 0
     while at + _LENGTH.size <= len(data):
         (length,) = _LENGTH.unpack_from(data, at)
-        end = at + _LENGTH.size + length
-        if end > len(data):
-            return
-        yield decode(data[at + _LENGTH.size : end])
-        at = end
+        begin, at = at + _LENGTH.size, at + _LENGTH.size + length
+        if at > len(data):
+            break
+        try:
+            found.append(decode(data[begin:at]))
+        except msgspec.DecodeError as error:
+            raise NoSegment(f"{path}: no segment of a recording: {error}") from error
+    return found

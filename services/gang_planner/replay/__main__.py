@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterable
 
 from services.gang_planner.core.framework.arguments import ConfigurationError
-from services.gang_planner.recorder import Frame, read_segment
+from services.gang_planner.recorder import Frame, NoSegment, read_segment
 from services.gang_planner.replay.comparison import compare
 from services.gang_planner.replay.reproduction import reproduce
 
@@ -23,13 +23,20 @@ def start(argv: list[str]) -> int:
     )
     options = parser.parse_args(argv)
     try:
-        frames = list(read_segment(options.segment))
+        frames = _read(options.segment)
         if options.scheduler_conf is None:
             return _reproduce(frames)
         return _compare(frames, options.scheduler_conf.read_text(encoding="utf-8"))
-    except (OSError, ConfigurationError) as error:
+    except (OSError, NoSegment, ConfigurationError) as error:
         sys.stderr.write(f"tutti: {error}\n")
         return 2
+
+
+def _read(path: pathlib.Path) -> list[Frame]:
+    frames = read_segment(path)
+    if not any(frame.kind == "snapshot" for frame in frames):
+        raise NoSegment(f"{path}: no segment of a recording: it has no snapshot")
+    return frames
 
 
 def _reproduce(frames: Iterable[Frame]) -> int:

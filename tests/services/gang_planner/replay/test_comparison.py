@@ -5,9 +5,11 @@ import subprocess
 import sys
 from typing import Any
 
+import pytest
 from typing_extensions import override
 
 from services.gang_planner.recorder import Frame, Recorder, list_segments
+from services.gang_planner.replay.__main__ import start
 from services.gang_planner.replay.comparison import compare
 from services.gang_planner.replay.reproduction import reproduce
 from shared.contracts import codec
@@ -104,3 +106,13 @@ def test_the_command_prints_the_differences_and_ends_with_1(tmp_path: pathlib.Pa
     )
     assert wrong.returncode == 2
     assert "unknown action 'dance'" in wrong.stderr
+
+
+@pytest.mark.parametrize("content", [b"", b"a: [b\n", b"\0\0\0\1x", b"\xff" * 100])
+def test_a_file_that_is_no_segment_is_refused_with_its_name(
+    content: bytes, tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "train.yaml"
+    path.write_bytes(content)
+    assert start([str(path)]) == 2
+    assert capsys.readouterr().err.startswith(f"tutti: {path}: no segment of a recording")
