@@ -1,12 +1,17 @@
 """PodGroups of bare pods on a real kube-apiserver."""
 
 from collections.abc import AsyncIterator
+from typing import Any
 
 import msgspec
 import pytest
 
+from services.controller import podgroup_controller
 from shared.contracts import annotations, subjects
 from shared.contracts.verdicts import PodRef, Verdict
+from shared.kube.client import KubeClient
+from shared.kube.errors import api_error
+from shared.kube.resources import PODGROUPS_VOLCANO, Resource
 from tests.controlplane.client import Object, RawClient
 from tests.controlplane.cluster import ControlPlane
 from tests.controlplane.nodes import create_pods, pod_manifest
@@ -131,5 +136,45 @@ async def test_pods_that_are_gone_want_no_group(
     async with controllers(desk.url, control_plane.admin_kubeconfig, "podgroup"):
         await desk.say(wanting(namespace, "podgroup-u", [gone]))
         await desk.say(msgspec.structs.replace(make_verdict(), gang_id="wants-none"))
+        await desk.all_written(CONSUMER)
+    assert await groups_of(api, namespace) == []
+
+
+async def test_a_refused_group_is_created_without_another_verdict_once_the_cause_is_gone(
+    desk: Desk,
+    control_plane: ControlPlane,
+    api: RawClient,
+    namespace: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Refused as by a webhook, twice: the second time with the verdict that is delivered again."""
+    creates, refusals = KubeClient.create, iter(range(2))
+
+    async def create(self: KubeClient, resource: Resource, manifest: Any, **named: Any) -> Any:
+        if resource == PODGROUPS_VOLCANO and next(refusals, None) is not None:
+            raise api_error(400, b"the queue is closed")
+        return await creates(self, resource, manifest, **named)
+
+    monkeypatch.setattr(KubeClient, "create", create)
+    monkeypatch.setattr(podgroup_controller, "_REFUSED_RETRY_S", 0.2)
+    pods = await create_pods(api, namespace, [pod_manifest("p-0")])
+    async with controllers(desk.url, control_plane.admin_kubeconfig, "podgroup"):
+        await desk.say(wanting(namespace, "podgroup-x", pods))
+        await desk.all_written(CONSUMER)
+    assert await group_names(api, namespace) == {"p-0": "podgroup-x"}
+
+
+async def test_the_verdicts_of_further_refused_groups_are_acknowledged(
+    desk: Desk,
+    control_plane: ControlPlane,
+    api: RawClient,
+    namespace: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """So the refused pods of one namespace do not keep those of others from the controller."""
+    monkeypatch.setattr(podgroup_controller, "_REFUSED_MAX", 0)
+    pods = await create_pods(api, namespace, [pod_manifest("p-0")])
+    async with controllers(desk.url, control_plane.admin_kubeconfig, "podgroup"):
+        await desk.say(wanting(namespace, "No_Name", pods))
         await desk.all_written(CONSUMER)
     assert await groups_of(api, namespace) == []
