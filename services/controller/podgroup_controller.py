@@ -124,7 +124,7 @@ class PodGroupController:
                 if owned is not None:
                     await self._join_group_of(owned, owners, queue, verdict)
                     return
-                await self._create_group(verdict, pod, owners, asked)
+                await self._create_group(verdict, pod, owners, queue, asked)
             await self._join(verdict, verdict.group_wanted, verdict.unnamed)
         except KubeError as error:
             if is_temporary(error):
@@ -164,7 +164,12 @@ class PodGroupController:
         return None
 
     async def _create_group(
-        self, verdict: Verdict, pod: Pod, owners: tuple[Owned, ...], asked_by_default: bool
+        self,
+        verdict: Verdict,
+        pod: Pod,
+        owners: tuple[Owned, ...],
+        queue: str,
+        asked_by_default: bool,
     ) -> None:
         direct = owners[0].found if owners else None
         owner = direct if isinstance(direct, Workload) else await self._owner(pod)
@@ -172,6 +177,7 @@ class PodGroupController:
             pod,
             owner,
             verdict.group_wanted,
+            queue=queue,
             above=[one.found.metadata.annotations for one in owners if one.found is not owner],
             asked_by_default=asked_by_default,
         )

@@ -91,8 +91,8 @@ def may_be_owned(pod: ObjectMeta) -> bool:
 
 
 def queue_for(pod: ObjectMeta, owners: Sequence[Owned]) -> str:
-    """The queue that the pod names, else the nearest operator's object above it that names one."""
-    above = [one.found.metadata.annotations for one in owners if one.kind.parts is not None]
+    """The queue that the pod names, else the nearest object above it that names one."""
+    above = [one.found.metadata.annotations for one in owners]
     named = (each.get(annotations.QUEUE_NAME) for each in (pod.annotations, *above))
     return next(filter(None, named), "default")
 

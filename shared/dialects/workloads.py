@@ -239,10 +239,11 @@ def _job_group(one: JsonObject) -> JsonObject:
 
 def _group(one: JsonObject, spec: JsonObject, parts: list[Part]) -> JsonObject:
     policy = _section(_section(spec, "runPolicy"), "schedulingPolicy")
-    given = {
-        **_section(_section(parts[0].template, "metadata"), "annotations"),
-        **_section(one["metadata"], "annotations"),
-    }
+    of_pods = _section(_section(parts[0].template, "metadata"), "annotations")
+    of_object = _section(one["metadata"], "annotations")
+    given = {**of_pods, **of_object}
+    # As in Volcano, a Deployment and the like name a queue in the template only.
+    named = of_pods if one.get("kind") in REPLICATED else {**of_object, **of_pods}
     size_text = _text(given, annotations.OWNER_MIN_MEMBER) or _text(
         given, annotations.GROUP_MIN_MEMBER
     )
@@ -251,7 +252,7 @@ def _group(one: JsonObject, spec: JsonObject, parts: list[Part]) -> JsonObject:
         size = int(size_text)
     return {
         "minMember": _number(policy, "minAvailable", size),
-        "queue": policy.get("queue") or given.get(annotations.QUEUE_NAME),
+        "queue": policy.get("queue") or named.get(annotations.QUEUE_NAME),
         "priorityClassName": policy.get("priorityClass"),
     }
 

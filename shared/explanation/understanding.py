@@ -13,7 +13,7 @@ import msgspec
 from shared.admission.judgement import admit, in_namespace, repeated
 from shared.admission.parts import as_list, text_at
 from shared.admission.rules import ReferenceObjects
-from shared.contracts.annotations import GANG, GROUP_NAME
+from shared.contracts.annotations import GANG, GROUP_NAME, QUEUE_NAME
 from shared.dialects.discovery import dialects, dialects_watched_for_pods
 from shared.dialects.ignored_fields import fields_set
 from shared.dialects.owned_gangs import may_be_owned
@@ -394,6 +394,11 @@ class _Reader:
         if role and not neutral.role:
             neutral = msgspec.structs.replace(neutral, role=role)
         if neutral.group_implied and size >= _GANG_MIN:
+            above = (
+                ""
+                if found.kind in REPLICATED
+                else text_at(found.metadata, "annotations", QUEUE_NAME)
+            )
             group = PodGroup(
                 uid=neutral.group_name,
                 dialect=VOLCANO,
@@ -401,7 +406,7 @@ class _Reader:
                 name=neutral.group_name,
                 resource_version=0,
                 min_member=size,
-                queue=neutral.queue,
+                queue=neutral.queue or above,
                 priority_class=neutral.priority_class,
             )
             self.gangs.put_made_group(group, f"{found.title}: Tutti creates a PodGroup for it")

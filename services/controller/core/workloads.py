@@ -337,6 +337,7 @@ def pod_group_for(
     owner: Workload | None,
     name: str,
     *,
+    queue: str = DEFAULT_QUEUE,
     above: Sequence[Annotations] = (),
     asked_by_default: bool = False,
 ) -> JsonObject:
@@ -346,6 +347,7 @@ def pod_group_for(
         pod: One of them.
         owner: Their owner, if its kind is one whose template is read.
         name: The group's name.
+        queue: The queue that they, or the objects above them, name.
         above: Annotations of the other objects above them, from the nearest one up.
         asked_by_default: As for `gang_size`.
     """
@@ -370,13 +372,9 @@ def pod_group_for(
             "labels": _labels_of(metadata),
             "ownerReferences": [_owner_reference(pod, name)],
         },
-        "spec": {**_spec_of(metadata, pod.spec, min_member), "queue": queue_of(pod)},
+        "spec": {**_spec_of(metadata, pod.spec, min_member), "queue": queue},
         "status": {"phase": "Pending"},
     }
-
-
-def queue_of(pod: Pod) -> str:
-    return pod.metadata.annotations.get(QUEUE_NAME, "") or DEFAULT_QUEUE
 
 
 def join_patch(uid: str, group: str) -> JsonObject:

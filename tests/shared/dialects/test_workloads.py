@@ -12,6 +12,7 @@ from shared.model.objects import Labels, Shape
 
 CONTEXT = ReadingContext(scheduler_names=frozenset({"tutti"}))
 CONTAINER = {"name": "c", "resources": {"limits": {"cpu": "2"}}}
+QUEUE = "scheduling.volcano.sh/queue-name"
 TEMPLATE: dict[str, Any] = {"spec": {"containers": [CONTAINER]}}
 
 
@@ -116,6 +117,24 @@ def test_all_pods_are_the_gang_unless_an_annotation_says_how_many(
 def test_what_cannot_be_read_says_why(spec: dict[str, Any], words: str) -> None:
     with pytest.raises(ValueError, match=words):
         gang("Deployment", "apps/v1", **spec)
+
+
+@pytest.mark.parametrize(
+    ("kind", "api_version", "of_pods", "queue"),
+    [
+        ("Job", "batch/v1", {}, "objects"),
+        ("Job", "batch/v1", {QUEUE: "pods"}, "pods"),
+        ("Deployment", "apps/v1", {}, "default"),
+        ("Deployment", "apps/v1", {QUEUE: "pods"}, "pods"),
+    ],
+)
+def test_a_queue_is_that_of_the_pods_else_that_of_a_job(
+    kind: str, api_version: str, of_pods: dict[str, str], queue: str
+) -> None:
+    template = {**TEMPLATE, "metadata": {"annotations": of_pods}}
+    found = gang(kind, api_version, {QUEUE: "objects"}, template=template)
+    assert found is not None
+    assert (found.group.queue or "default") == queue
 
 
 def test_a_kind_that_is_not_known_declares_nothing() -> None:

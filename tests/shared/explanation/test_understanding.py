@@ -317,6 +317,24 @@ def test_a_job_set_that_asks_for_it_is_one_gang() -> None:
     assert hint not in only_object(WHOLE_SET).facts
 
 
+@pytest.mark.parametrize(
+    ("of_pods", "queue"), [("", "jobs"), ("metadata: {annotations: {QUEUE: pods}}, ", "pods")]
+)
+def test_the_queue_of_a_job_is_that_of_its_pods_else_its_own(of_pods: str, queue: str) -> None:
+    """As the controller chooses it, and `tutti fits`."""
+    job = """
+apiVersion: batch/v1
+kind: Job
+metadata: {name: train, annotations: {tutti.dev/gang: all, QUEUE: jobs}}
+spec:
+  parallelism: 2
+  completions: 2
+  template: {OF_PODSspec: {schedulerName: tutti, containers: [{name: c}]}}
+"""
+    text = job.replace("OF_PODS", of_pods).replace("QUEUE", "scheduling.volcano.sh/queue-name")
+    assert only_gang(text).queue == queue
+
+
 LEADERS = """
 apiVersion: leaderworkerset.x-k8s.io/v1
 kind: LeaderWorkerSet

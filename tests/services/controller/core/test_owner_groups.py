@@ -12,7 +12,7 @@ from shared.dialects.owned_gangs import Owned, queue_for
 from shared.dialects.owner_kinds import owner_kind
 from shared.dialects.workload_sizes import Workload, WorkloadSpec, WorkloadStatus
 from shared.kinds.podgroup import PodGroup
-from shared.kube.objects import Pod
+from shared.kube.objects import ObjectMeta, Pod
 
 Object = dict[str, Any]
 CONTAINERS = [{"name": "c", "resources": {"requests": {"nvidia.com/gpu": "1"}}}]
@@ -84,6 +84,10 @@ def test_a_pods_queue_has_precedence_over_its_owners() -> None:
     assert queue_for(a_pod(**{QUEUE: "own"}).metadata, above) == "own"
     assert queue_for(a_pod().metadata, above) == "theirs"
     assert queue_for(a_pod().metadata, ()) == "default"
+    job = owner_kind("batch/v1", "Job")
+    assert job is not None
+    plain = Owned(job, Workload(metadata=ObjectMeta(annotations={QUEUE: "jobs"})))
+    assert queue_for(a_pod().metadata, (plain, *above)) == "jobs"
 
 
 def test_only_groups_that_were_made_for_an_owner_follow_one() -> None:

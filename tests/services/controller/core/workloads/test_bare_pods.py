@@ -48,7 +48,7 @@ def test_a_pod_of_a_replica_set_gets_the_group_that_its_owner_asks_for() -> None
             "other": "left",
         },
     )
-    assert pod_group_for(pod, owner, "podgroup-rs-uid") == {
+    assert pod_group_for(pod, owner, "podgroup-rs-uid", queue="q") == {
         "apiVersion": "scheduling.volcano.sh/v1beta1",
         "kind": "PodGroup",
         "metadata": {
