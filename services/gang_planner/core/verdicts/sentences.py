@@ -100,6 +100,11 @@ def _releasing_words(note: NoteOpened) -> str:
 
 
 def _missing_words(_: State, gang: Gang) -> str:
+    if gang.implied:
+        return (
+            "Tutti has not created its PodGroup yet; if that lasts, the API server refuses it: its "
+            "queue is closed or does not exist, or a quota or a webhook forbids it"
+        )
     scope = scope_of(gang.key)
     if not has_objects(scope):
         return f"no pod declares the gang {gang.full_name} of {scope}"

@@ -65,4 +65,5 @@ def test_pods_whose_group_we_make_wait_for_their_queue_and_cause_another_attempt
     later = scene.verdict("job")
     assert later.why is not None
     assert later.why.reason == PendingReason.GROUP_MISSING
+    assert later.why.sentence.startswith("Tutti has not created its PodGroup yet; ")
     assert later.group_wanted == "job"
