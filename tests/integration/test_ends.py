@@ -121,7 +121,7 @@ async def test_the_last_index_of_a_job_runs_again_after_all_of_its_pods_are_gone
 
 
 async def is_remembered(stage: Stage, name: str, *, succeeded: int) -> None:
-    """Wait until the group counts so many succeeded members, for a planner that does not see them."""
+    """Wait until the group counts so many succeeded members, for planners that start later."""
 
     async def found() -> bool:
         status = (await stage.seen_group(name)).get("status", {})
