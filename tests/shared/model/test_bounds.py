@@ -8,7 +8,7 @@ import pytest
 from shared.model import bounds, devices
 from shared.model import objects as model
 from shared.model import reference_objects as looked_up
-from shared.model.terms import Requirement, Selector, SelectorTerm
+from shared.model.terms import Requirement, Selector, SelectorTerm, WeightedTerm
 
 MANY = tuple(f"v{number}" for number in range(bounds.ENTRIES_MAX))
 WIDE = Requirement(key="k", operator="In", values=MANY)
@@ -127,7 +127,7 @@ def test_a_pod_has_a_number_of_requirements_of_nodes_and_any_number_of_values(mo
     half = bounds.NODE_REQUIREMENTS_MAX // 2
     one = Requirement(key="k", operator="NotIn", values=("v",) * 20)
     required = SelectorTerm(expressions=(one,) * (half - 1), fields=(one,))
-    preferred = model.WeightedTerm(weight=1, term=SelectorTerm(expressions=(one,) * (half + more)))
+    preferred = WeightedTerm(weight=1, term=SelectorTerm(expressions=(one,) * (half + more)))
     shape = model.Shape(node_affinity=(required,), preferred_node_affinity=(preferred,))
     encoded = msgspec.msgpack.encode(shape)
     judged = bounds.judged_shape(encoded, on_node=False)

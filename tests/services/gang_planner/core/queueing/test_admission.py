@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import msgspec
 import pytest
+from typing_extensions import override
 
 from services.gang_planner.core.configuration.configuration import parse_configuration
 from services.gang_planner.core.framework.admission import AdmissionView, Vote, Voter, count_votes
@@ -283,6 +284,7 @@ class _Walked(dict[str, dict[int, int]]):
 
     looked_at = 0
 
+    @override
     def __iter__(self) -> Iterator[str]:
         for one in super().__iter__():
             self.looked_at += 1
