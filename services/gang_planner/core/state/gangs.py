@@ -415,6 +415,9 @@ class Gang(msgspec.Struct, eq=False):
         """Remove a member; return whether the members' declarations changed."""
         pod = member.pod
         self._count(member, member.state, -1)
+        if not any(self.roles[pod.role]):
+            # A gang whose pods come and go for ever may have one name for each.
+            del self.roles[pod.role]
         del self.members[pod.uid]
         self.parts.pop(pod.uid, None)
         member.gang = None
