@@ -38,7 +38,7 @@ from services.controller.reconciling.writes import Outcome
 from shared.contracts import annotations
 from shared.dialects.owned_gangs import PREFIX, STEPS_MAX, Owned
 from shared.dialects.owner_kinds import OWNER_KINDS, owner_kind
-from shared.dialects.workload_sizes import WORKLOADS, Workload
+from shared.dialects.workload_sizes import WORKLOADS, Workload, has_ended
 from shared.kinds.podgroup import PodGroup
 from shared.kube.objects import KubeObject, Pod
 from shared.kube.objects import OwnerReference as Reference
@@ -271,6 +271,7 @@ def _relevant_fields(workload: Workload) -> tuple[object, ...]:
         spec.completions,
         spec.suspend,
         workload.status.replicas == 0,
+        has_ended(workload.status.conditions),
         workload.metadata.annotations,
         spec.template,
     )

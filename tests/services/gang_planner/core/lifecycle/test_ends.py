@@ -557,6 +557,40 @@ def test_the_last_pods_of_a_job_that_are_fewer_than_run_at_once_are_placed(death
     assert scene.bound("a") == 1
 
 
+@DEATHS
+@pytest.mark.parametrize("succeeded", [0, 1, 2])
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_gang_whose_workload_has_ended_waits_for_no_pods(
+    succeeded: int, *, is_first: bool, death: Any
+) -> None:
+    """By a deadline or a success policy: too few of its pods had ended when they were deleted."""
+    scene = cluster()
+    pods = three_of_a_job(scene)
+    end(scene, *pods[:succeeded])
+
+    def end_job() -> None:
+        group: PodGroup = scene.objects["group-a"]
+        version = group.resource_version + 1
+        scene.put(msgspec.structs.replace(group, resource_version=version, workload_ended=True))
+        scene.until_quiet()
+
+    if is_first:
+        end_job()
+        assert scene.verdict("a").phase == "Running"
+    clean(scene, *pods[succeeded:])
+    if not is_first:
+        assert scene.verdict("a").phase != "Completed"
+        end_job()
+    death(scene)
+    verdict = scene.verdict("a")
+    assert (verdict.phase, verdict.succeeded, verdict.why) == ("Completed", succeeded, None)
+    clean(scene, *pods[:succeeded])
+    verdict = scene.verdict("a")
+    assert (verdict.phase, verdict.succeeded, verdict.why) == ("Completed", succeeded, None)
+    scene.until_quiet(within_ms=120_000)
+    assert not scene.holds()
+
+
 def test_a_gang_that_never_ran_here_completes_without_pods_of_its_own() -> None:
     """Its members were another scheduler's, or the planner's storage is lost."""
     scene = cluster()
