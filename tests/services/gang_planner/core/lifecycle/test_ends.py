@@ -300,6 +300,38 @@ def test_a_succeeded_pod_that_is_evicted_has_succeeded() -> None:
     assert releases(scene) == []
 
 
+def test_succeeded_pods_of_a_job_that_is_made_again_count_no_longer() -> None:
+    """As of a JobSet that restarts: it makes each of its Jobs again once the former one is gone, so
+    the gang always has pods.
+    """
+    scene = cluster()
+
+    def pods_of(attempt: int) -> list[Pod]:
+        return [
+            msgspec.structs.replace(
+                pod,
+                uid=f"{pod.uid}-{attempt}",
+                name=f"{pod.name}-{attempt}",
+                owner=msgspec.structs.replace(JOB, name=f"a-{i}", uid=f"job-{i}-{attempt}"),
+            )
+            for i, pod in enumerate(make_pods("a", 3, FULL))
+        ]
+
+    first, again = pods_of(0), pods_of(1)
+    running(scene, make_group("a", 3, settings=GRACE), first)
+    end(scene, first[0])
+    end(scene, first[1], phase="Failed")
+    for before, after in zip(first, again, strict=True):
+        clean(scene, before)
+        scene.put(after)
+        scene.until_quiet()
+        scene.carry_out(phase="Running")
+    scene.until_quiet(within_ms=2_000)
+    assert (scene.verdict("a").running, scene.verdict("a").succeeded) == (3, 0)
+    clean(scene, again[2])
+    assert scene.verdict("a").phase == "Unknown"
+
+
 def test_a_succeeded_member_and_its_successor_in_one_record_count_once() -> None:
     scene = cluster()
     pods = running(scene, make_group("a", 3, settings=GRACE), make_pods("a", 3, FULL))
