@@ -137,6 +137,15 @@ def queue_patch(group: PodGroup) -> JsonObject | None:
     return {"spec": {"queue": queue}} if queue and queue != group.spec.queue else None
 
 
+def queue_patch_of_owner(group: PodGroup, named: str) -> JsonObject | None:
+    """The same for a group of an operator's object, which names a queue for members that do not."""
+    verdict = _verdict_of(group)
+    moves = named and named != group.spec.queue
+    if not moves or (verdict is not None and verdict.members_queue):
+        return None
+    return {"spec": {"queue": named}}
+
+
 def leaves_queue(group: PodGroup, workload: Workload) -> bool:
     """Whether the group is in its queue because of its pods, and neither the workload's template
     nor a member names a queue any more.
