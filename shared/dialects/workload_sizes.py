@@ -32,7 +32,7 @@ WORKLOADS: Final[dict[tuple[str, str], Resource]] = {
     (one.api_version, one.kind): one
     for one in (REPLICATION_CONTROLLERS, REPLICA_SETS, DAEMON_SETS, STATEFUL_SETS, JOBS_BATCH)
 }
-#: Conditions of a Job, JobSet or MPIJob that has ended for good: it makes no pods again.
+#: Conditions of a Job, JobSet or MPIJob that has ended: it makes no pods again.
 _ENDED: Final = frozenset({"Complete", "Completed", "Succeeded", "Failed"})
 #: Value of `annotations.GANG`: all pods that run at the same time.
 ALL: Final = "all"
