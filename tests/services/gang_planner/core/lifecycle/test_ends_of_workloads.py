@@ -16,7 +16,7 @@ from tests.services.gang_planner.core.lifecycle.test_ends import (
     running,
     three_of_a_job,
 )
-from tests.services.gang_planner.core.scene import make_group, make_pods
+from tests.services.gang_planner.core.scene import amounts, make_group, make_pods
 
 
 @DEATHS
@@ -51,6 +51,22 @@ def test_a_gang_whose_workload_has_ended_waits_for_no_pods(
     assert (verdict.phase, verdict.succeeded, verdict.why) == ("Completed", succeeded, None)
     scene.until_quiet(within_ms=120_000)
     assert not scene.holds()
+
+
+def test_a_workload_that_ended_before_its_gang_started_requests_nothing() -> None:
+    scene = cluster(1)
+    fields: dict[str, Any] = {"dialect": "volcano", "phase": "Inqueue", "waits_for_inqueue": True}
+    group = make_group("a", 3, min_resources=amounts(cpu=12_000), **fields)
+    pods = make_pods("a", 3, FULL, owner=JOB)
+    scene.put(group, *pods)
+    scene.until_quiet()
+    clean(scene, *pods)
+    (queue,) = scene.planner._state.queues.entries.values()
+    assert queue.promises
+    scene.put(msgspec.structs.replace(group, resource_version=9, workload_ended=True))
+    scene.until_quiet()
+    assert (scene.verdict("a").phase, scene.verdict("a").why) == ("Completed", None)
+    assert not queue.promises
 
 
 def test_succeeded_pods_of_a_job_that_is_made_again_count_no_longer() -> None:
