@@ -101,6 +101,7 @@ async def test_the_last_index_of_a_job_runs_again_after_all_of_its_pods_are_gone
     pods = {pod["metadata"]["name"].rsplit("-", 2)[1]: pod for pod in await stage.pods("g")}
     await finish(stage, [pods["0"], pods["1"]])
     await until_succeeded(stage, 2)
+    await is_remembered(stage, "g", succeeded=2)
     for index in "012":
         name = pods[index]["metadata"]["name"]
         eviction = {"metadata": {"name": name}, "deleteOptions": {"gracePeriodSeconds": 0}}
@@ -150,6 +151,17 @@ async def test_the_group_of_a_job_that_ended_without_enough_ended_pods_is_comple
         await finish(stage, others)
     await is_in_phase(stage, name, "Completed")
     await stage.why("job/train", "job/train has ended")
+
+
+async def is_remembered(stage: Stage, name: str, *, succeeded: int) -> None:
+    """Wait until the group counts so many succeeded members, for planners that start later."""
+
+    async def found() -> bool:
+        status = (await stage.seen_group(name)).get("status", {})
+        assert status.get("succeeded") == succeeded, status
+        return True
+
+    await eventually(found, because=f"{name} counts {succeeded} succeeded members")
 
 
 async def until_succeeded(stage: Stage, count: int, *, failed: int = 0) -> None:

@@ -52,6 +52,8 @@ class VictimCandidates:
         for gang in work.state.gangs.gangs.values():
             if gang.bound:
                 self._bound.setdefault(gang.queue.name, []).append(gang)
+        #: UIDs of the PodDisruptionBudgets that select pods of a namespace with these labels.
+        self.budgets: dict[tuple[str, bytes], tuple[str, ...]] = {}
         #: Pods that are leaving, including the victims of this run.
         self.leaving: list[Member] = leaving(work.state, work.now_ms)
         deleted = [one for one in self.leaving if one.state == LEAVING]

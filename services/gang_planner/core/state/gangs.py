@@ -372,10 +372,9 @@ class Gang(msgspec.Struct, eq=False):
         ended = self.counts[SUCCEEDED] + self.counts[FAILED]
         if ended != len(self.members):
             return False
-        run, group = self.run, self.group
-        if run.ended or (group is not None and group.workload_ended):
+        if self.run.ended or (self.group is not None and self.group.workload_ended):
             return True
-        return ended + run.succeeded >= max(self.min_member, 1)
+        return ended + self.run.succeeded >= max(self.min_member, 1)
 
     @property
     def quorum_held(self) -> bool:
@@ -417,6 +416,9 @@ class Gang(msgspec.Struct, eq=False):
         """Remove a member; return whether the members' declarations changed."""
         pod = member.pod
         self._count(member, member.state, -1)
+        if not any(self.roles[pod.role]):
+            # A gang whose pods come and go for ever may have one name for each.
+            del self.roles[pod.role]
         del self.members[pod.uid]
         self.parts.pop(pod.uid, None)
         member.gang = None
