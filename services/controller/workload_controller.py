@@ -29,6 +29,7 @@ from services.controller.core.workloads import (
     members_patch,
     owner_of,
     queue_patch,
+    queue_patch_of_owner,
     upkeep,
 )
 from services.controller.owner_walk import OwnerWalk
@@ -38,7 +39,7 @@ from services.controller.reconciling.writes import Outcome
 from shared.contracts import annotations
 from shared.dialects.owned_gangs import PREFIX, STEPS_MAX, Owned
 from shared.dialects.owner_kinds import OWNER_KINDS, owner_kind
-from shared.dialects.workload_sizes import WORKLOADS, Workload
+from shared.dialects.workload_sizes import WORKLOADS, Workload, has_ended
 from shared.kinds.podgroup import PodGroup
 from shared.kube.objects import KubeObject, Pod
 from shared.kube.objects import OwnerReference as Reference
@@ -95,7 +96,7 @@ class WorkloadReconciler:
             return None
         bare_pod = bare_pod_of(group)
         if bare_pod:
-            return await self._write(group, None, _Pods(name=bare_pod))
+            return await self._write(group, None, _Pods(name=bare_pod), queue_patch(group))
         owner = owner_of(group)
         if owner is None:
             if owner_groups.owner_of(group) is not None:
@@ -111,7 +112,7 @@ class WorkloadReconciler:
         write = upkeep(group, owner.kind, workload, above)
         selector = workload.spec.selector
         labels = selector.match_labels if selector is not None else {}
-        return await self._write(group, write, _Pods(labels=labels))
+        return await self._write(group, write, _Pods(labels=labels), queue_patch(group))
 
     async def _into_queue_of_namespace(self, group: PodGroup) -> PodGroup:
         """Move the group into the queue that it would be created in without a queue of its pods;
@@ -139,7 +140,9 @@ class WorkloadReconciler:
         metadata = found.metadata
         jobs = self._workloads["Job"].owned_by(metadata.uid, namespace=metadata.namespace)
         write = owner_groups.upkeep(group, Owned(kind, found), above, jobs)
-        return await self._write(group, write, _Pods(labels={kind.name_label: reference.name}))
+        pods = _Pods(labels={kind.name_label: reference.name})
+        named = metadata.annotations.get(annotations.QUEUE_NAME, "")
+        return await self._write(group, write, pods, queue_patch_of_owner(group, named))
 
     async def _follow_members(self, group: PodGroup) -> None:
         """The same for a group of an owner of another kind, as far as its members and the objects
@@ -152,7 +155,7 @@ class WorkloadReconciler:
             api_version=owner.api_version, kind=owner.kind, name=owner.name, uid=owner.uid
         )
         above = await self._above(reference, group.metadata.namespace)
-        await self._patch(group, members_patch(group, owner.kind, above))
+        await self._patch(group, members_patch(group, owner.kind, above), queue_patch(group))
 
     async def _above(self, owner: Reference | None, namespace: str) -> list[Annotations]:
         """The annotations of a controller and of the objects above it, as far as they can be read,
@@ -178,8 +181,12 @@ class WorkloadReconciler:
         group: PodGroup,
         write: JsonObject | Literal["remove"] | None,
         pods: _Pods,
+        of_queue: JsonObject | None,
     ) -> float | None:
-        """Write what `upkeep` returned. `pods`: the pods that may name the group."""
+        """Write what `upkeep` returned, and then `of_queue`.
+
+        `pods`: the pods that may name the group.
+        """
         if is_empty(group):
             naming = await self._naming(group, pods)
             if naming and all(declares_another_gang(pod, group.metadata.name) for pod in naming):
@@ -187,12 +194,13 @@ class WorkloadReconciler:
                 return None
         if write == "remove":
             return await self._remove(group, pods)
-        await self._patch(group, write)
+        await self._patch(group, write, of_queue)
         return None
 
-    async def _patch(self, group: PodGroup, patch: JsonObject | None) -> None:
-        """Patch the group; then move it into its members' queue, which a webhook may refuse."""
-        of_queue = queue_patch(group) if owner_groups.owner_of(group) is None else None
+    async def _patch(
+        self, group: PodGroup, patch: JsonObject | None, of_queue: JsonObject | None
+    ) -> None:
+        """Patch the group; then move it into its queue, which a webhook may refuse."""
         for one in (patch, of_queue):
             if one is not None:
                 written = await self._writes.patch(PODGROUPS_VOLCANO, group.metadata, one)
@@ -271,6 +279,7 @@ def _relevant_fields(workload: Workload) -> tuple[object, ...]:
         spec.completions,
         spec.suspend,
         workload.status.replicas == 0,
+        has_ended(workload.status.conditions),
         workload.metadata.annotations,
         spec.template,
     )

@@ -29,6 +29,7 @@ _OWN: Final = frozenset(
         annotations.TRACE_ID,
         annotations.TRACE_ROOT,
         annotations.VERDICT,
+        annotations.WORKLOAD_ENDED,
     }
 )
 #: Warnings about one object: its templates mostly have the same.

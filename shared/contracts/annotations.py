@@ -70,6 +70,8 @@ SUPERSEDED_MINIMUM = "tutti.dev/superseded-minimum"
 #: On a group that Tutti made: keys of the annotations that it has from its pods and the objects
 #: above them, sorted and separated by commas. They are removed with their origin.
 INHERITED = "tutti.dev/inherited"
+#: "true" on a group that Tutti made: its workload has completed or failed, and makes no pods again.
+WORKLOAD_ENDED = "tutti.dev/workload-ended"
 #: Gang size on the owner of bare pods (Volcano).
 OWNER_MIN_MEMBER = "scheduling.volcano.sh/group-min-member"
 #: Queue of a bare pod, and default queue of a namespace (Volcano).

@@ -143,6 +143,7 @@ def read_pod_group(
         waits_for_inqueue=with_volcano_fields,
         made_for_pods=made,
         one_by_one=not is_declared and spec.min_member <= 1,
+        workload_ended=made and annotations.WORKLOAD_ENDED in metadata.annotations,
         trace_root=root,
         topology=topology,
         sub_groups=sub_groups,

@@ -74,6 +74,7 @@ def read_pod_group(found: KubernetesPodGroup) -> model.PodGroup:
         **group_annotations(metadata),
         **of_spec,
         min_member=max(0, gang.min_count) if gang is not None else 0,
+        one_by_one=gang is None,
         scheduled_once=has_been(found.status, _SCHEDULED, _SCHEDULED_V1ALPHA2),
         last_run=last_run(metadata),
         errors=shown(errors),

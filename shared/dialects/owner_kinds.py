@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from shared.dialects.workload_sizes import Workload
+from shared.dialects.workload_sizes import Workload, has_ended
 from shared.kube.objects import (
     Container,
     KubeObject,
@@ -78,6 +78,7 @@ class OwnerKind(msgspec.Struct, frozen=True, kw_only=True):
         decoded: The struct that its objects are decoded into.
         parts: The gang's parts; None: the kind only passes on what its owner asks for.
         is_suspended: Whether the object wants no pods at present.
+        has_ended: Whether it makes no pods again.
         name_label: Label of its pods that holds its name; "": there is none.
         part_label: Label of its pods with the number of their gang, for a kind whose object has
             several gangs; "": all its pods are one gang.
@@ -89,6 +90,7 @@ class OwnerKind(msgspec.Struct, frozen=True, kw_only=True):
     decoded: type[KubeObject]
     parts: Callable[[Any], list[Part]] | None = None
     is_suspended: Callable[[Any], bool] = lambda _owner: False
+    has_ended: Callable[[Any], bool] = lambda _owner: False
     name_label: str = ""
     part_label: str = ""
     gangs: Callable[[Any], int] = lambda _owner: 1
@@ -252,6 +254,7 @@ OWNER_KINDS: Final = (
         decoded=JobSet,
         parts=_of_job_set,
         is_suspended=lambda found: found.spec.suspend,
+        has_ended=lambda found: has_ended(found.status.conditions),
         name_label="jobset.sigs.k8s.io/jobset-name",
     ),
     OwnerKind(
@@ -279,6 +282,7 @@ OWNER_KINDS: Final = (
         decoded=MPIJob,
         parts=_of_mpi_job,
         is_suspended=lambda found: found.spec.run_policy.suspend,
+        has_ended=lambda found: has_ended(found.status.conditions),
         name_label="training.kubeflow.org/job-name",
     ),
     # A Spark driver owns its executors.

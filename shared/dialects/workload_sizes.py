@@ -11,12 +11,12 @@ same time. A queue with this annotation and a namespace with a label of this nam
 Jobs without the annotation. `owned_gangs` reads the same on operators' objects.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from shared.contracts import annotations
 from shared.dialects.numbers import natural
-from shared.kube.objects import KubeObject, KubeStruct, ObjectMeta
+from shared.kube.objects import Condition, KubeObject, KubeStruct, ObjectMeta
 from shared.kube.owner_objects import PodTemplate
 from shared.kube.resources import (
     DAEMON_SETS,
@@ -32,6 +32,8 @@ WORKLOADS: Final[dict[tuple[str, str], Resource]] = {
     (one.api_version, one.kind): one
     for one in (REPLICATION_CONTROLLERS, REPLICA_SETS, DAEMON_SETS, STATEFUL_SETS, JOBS_BATCH)
 }
+#: Conditions of a Job, JobSet or MPIJob that has ended: it makes no pods again.
+_ENDED: Final = frozenset({"Complete", "Completed", "Succeeded", "Failed"})
 #: Value of `annotations.GANG`: all pods that run at the same time.
 ALL: Final = "all"
 
@@ -53,6 +55,7 @@ class WorkloadSpec(KubeStruct, frozen=True, kw_only=True):
 
 
 class WorkloadStatus(KubeStruct, frozen=True, kw_only=True):
+    conditions: tuple[Condition, ...] = ()
     replicas: int = 0
     succeeded: int = 0
 
@@ -69,6 +72,11 @@ class Workload(KubeObject, frozen=True, kw_only=True):
 def is_workload(api_version: str, kind: str) -> bool:
     """Whether a kind of owner is one whose declaration and template are read."""
     return (api_version, kind) in WORKLOADS
+
+
+def has_ended(conditions: Iterable[Condition]) -> bool:
+    """Whether a Job, JobSet or MPIJob with these conditions makes no pods again."""
+    return any(one.type in _ENDED and one.status == "True" for one in conditions)
 
 
 def is_asked_by_default(queue: ObjectMeta, namespace: ObjectMeta) -> bool:

@@ -4,7 +4,7 @@ are, and of which template. Absent fields have the defaults of each kind's API.
 
 import msgspec
 
-from shared.kube.objects import Int32, KubeObject, KubeStruct, PodSpec
+from shared.kube.objects import Condition, Int32, KubeObject, KubeStruct, PodSpec
 
 
 class PodTemplate(KubeObject, frozen=True, kw_only=True):
@@ -57,6 +57,7 @@ class JobSetSpec(KubeStruct, frozen=True, kw_only=True):
 
 
 class JobSetStatus(KubeStruct, frozen=True, kw_only=True):
+    conditions: tuple[Condition, ...] = ()
     replicated_jobs_status: tuple[ReplicatedJobStatus, ...] = ()
 
 
@@ -130,8 +131,13 @@ class MPIJobSpec(KubeStruct, frozen=True, kw_only=True):
     launcher_creation_policy: str = ""
 
 
+class MPIJobStatus(KubeStruct, frozen=True, kw_only=True):
+    conditions: tuple[Condition, ...] = ()
+
+
 class MPIJob(KubeObject, frozen=True, kw_only=True):
     spec: MPIJobSpec = MPIJobSpec()
+    status: MPIJobStatus = MPIJobStatus()
 
 
 class SparkGpu(KubeStruct, frozen=True, kw_only=True):

@@ -34,6 +34,7 @@ from shared.model.objects import (
 )
 from shared.model.reference_objects import (
     Budget,
+    Claim,
     ClusterScoped,
     Namespace,
     Namespaced,
@@ -52,6 +53,13 @@ SHAPE_BYTES_MAX: Final = 64 * 1024
 #: Entries of all lists of one field together. Selectors are compared with every pod, entry by
 #: entry: this many take half a millisecond. A HyperNode may name 10,000 nodes.
 ENTRIES_MAX: Final = 10_000
+#: The same of what users select pods and volumes by: each selector is compared with every pod of
+#: its namespace in a search for victims, or with every free volume of the cluster. Real ones have a
+#: few.
+SELECTOR_ENTRIES_MAX: Final = 64
+#: Requirements of a pod's affinity to nodes: each is compared with all nodes. A list of nodes to
+#: avoid is one requirement.
+NODE_REQUIREMENTS_MAX: Final = 256
 #: Resources of one pod, node, group, queue or quota: each is a row of the planner's tables. Nodes
 #: have about ten, quotas with counts of all kinds about a hundred.
 RESOURCES_MAX: Final = 256
@@ -81,6 +89,8 @@ _RESOURCES: Final[dict[type, frozenset[str]]] = {
 }
 #: Resources of every pod. The kubelet counts them before all others.
 _NATIVE: Final = frozenset({"cpu", "memory", "ephemeral-storage", "pods"})
+#: Kinds for which `ENTRIES_MAX` is not the bound.
+_ENTRIES_MAX: Final[dict[type, int]] = {Budget: SELECTOR_ENTRIES_MAX, Claim: SELECTOR_ENTRIES_MAX}
 #: Where users find fields, if not at "spec." and the field's name.
 _PATHS: Final[dict[type, dict[str, str]]] = {
     Shape: {
@@ -249,6 +259,11 @@ def _too_many_parts(shape: Shape) -> TooLarge | None:
         if count > TERMS_MAX:
             rule = f"has {count} terms, and Tutti judges at most {TERMS_MAX}"
             return TooLarge(field=_path(Shape, field), rule=rule)
+    terms = [*(shape.node_affinity or ()), *(one.term for one in shape.preferred_node_affinity)]
+    count = sum(len(one.expressions) + len(one.fields) for one in terms)
+    if count > NODE_REQUIREMENTS_MAX:
+        rule = f"has {count} requirements, and Tutti judges at most {NODE_REQUIREMENTS_MAX}"
+        return TooLarge(field=_path(Shape, "node_affinity"), rule=rule)
     return None
 
 
@@ -261,11 +276,15 @@ def _within(one: _Bounded, size: int, bytes_max: int) -> tuple[_Bounded, TooLarg
         bytes_max: How many it may have.
     """
     kind = type(one)
+    entries_max = _ENTRIES_MAX.get(kind, ENTRIES_MAX)
     first: TooLarge | None = None
     for field in _fields(kind):
         resources = field.name in _RESOURCES.get(kind, ())
         rule = _broken_rule(
-            getattr(one, field.name), resources=resources, walked=size > ENTRIES_MAX
+            getattr(one, field.name),
+            resources=resources,
+            # A shorter encoding has not so many entries.
+            entries_max=entries_max if size > entries_max else None,
         )
         if rule:
             first = first or TooLarge(field=_path(kind, field.name), rule=rule)
@@ -287,13 +306,15 @@ def _within(one: _Bounded, size: int, bytes_max: int) -> tuple[_Bounded, TooLarg
     return one, first
 
 
-def _broken_rule(value: Any, *, resources: bool, walked: bool) -> str:
+def _broken_rule(value: Any, *, resources: bool, entries_max: int | None) -> str:
     """The rule that a field's value breaks; "": none."""
     if resources and len(value or ()) > RESOURCES_MAX:
         return f"has {len(value)} resources, and Tutti judges at most {RESOURCES_MAX}"
-    entries, characters = _size(value) if walked else (0, 0)
-    if entries > ENTRIES_MAX:
-        return f"has {entries} entries, and Tutti judges at most {ENTRIES_MAX}"
+    if entries_max is None:
+        return ""
+    entries, characters = _size(value)
+    if entries > entries_max:
+        return f"has {entries} entries, and Tutti judges at most {entries_max}"
     if characters > TEXT_CHARACTERS_MAX:
         return f"has a text of {characters} characters, and Tutti reads {TEXT_CHARACTERS_MAX}"
     return ""

@@ -400,6 +400,8 @@ class PodGroup(Struct, frozen=True, kw_only=True):
     #: Whether it has no declared minimum: it is no gang, and each of its members is placed, waits
     #: and preempts by itself.
     one_by_one: bool = False
+    #: Whether the workload for whose pods it was made has completed or failed: it makes none again.
+    workload_ended: bool = False
     deleting: bool = False
     #: Settings from the group's `tutti.dev/` annotations: (key, value), keys as in
     #: `shared.contracts.annotations`.

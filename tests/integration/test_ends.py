@@ -120,8 +120,41 @@ async def test_the_last_index_of_a_job_runs_again_after_all_of_its_pods_are_gone
     await is_in_phase(stage, "g", "Completed")
 
 
+@pytest.mark.parametrize("by", ["a deadline", "a failed index"])
+async def test_the_group_of_a_job_that_ended_without_enough_ended_pods_is_completed(
+    stage: Stage, by: str
+) -> None:
+    """The Job deletes its running pods, or the node of the failed one is removed with it."""
+    await stage.nodes(1)
+    job = indexed_job("")
+    job["metadata"]["annotations"] = {annotations.GANG: "all"}
+    job["spec"]["template"]["metadata"] = {}
+    job["spec"] |= (
+        {"activeDeadlineSeconds": GRACE_S} if by == "a deadline" else {"backoffLimitPerIndex": 0}
+    )
+    await stage.api.create(stage.path("jobs", version="batch/v1"), job)
+    await stage.bound("", 3)
+    (group,) = (await stage.api.get(stage.group_path("")))["items"]
+    name = group["metadata"]["name"]
+    await is_in_phase(stage, name, "Running")
+    if by == "a failed index":
+        failed, *others = await stage.pods()
+        stage.kubelet.finish(failed["metadata"]["uid"], exit_code=1)
+
+        async def counted() -> bool:
+            status = (await stage.seen_group(name))["status"]
+            assert status.get("failed") == 1, status
+            return True
+
+        await eventually(counted, because="its failure is seen")
+        await stage.delete_pods([failed["metadata"]["name"]])
+        await finish(stage, others)
+    await is_in_phase(stage, name, "Completed")
+    await stage.why("job/train", "job/train has ended")
+
+
 async def is_remembered(stage: Stage, name: str, *, succeeded: int) -> None:
-    """Wait until the group counts so many succeeded members, for a planner that does not see them."""
+    """Wait until the group counts so many succeeded members, for planners that start later."""
 
     async def found() -> bool:
         status = (await stage.seen_group(name)).get("status", {})

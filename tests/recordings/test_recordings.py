@@ -11,8 +11,8 @@ gang with claims that found no room began to be tried with those members first t
 fewest nodes. In seed 1 the message of one note was replaced by hand when the API server's words
 about a victim began to be left out of its preemptor's notes. Verdicts were taken again when numbers
 of waiting gangs began to be examined at other instants, and members that differ only in their
-claims got one report; those of seed 9 when each action began to have work of its own in a cycle; those of
-seed 13 when the time of a leaving pod began to count by the planner's clock.
+claims got one report; those of seed 9 when each action began to have work of its own in a cycle;
+those of seed 13 when the time of a leaving pod began to count by the planner's clock.
 """
 
 from pathlib import Path

@@ -200,7 +200,7 @@ def _group_answer(group: Group, facts: Facts) -> GangAnswer:
         sentence = "; ".join([sentence, *_more(verdict, facts.troubles)])
     if state not in {"running", "completed", "not-ours"}:
         sentence = "; ".join([sentence, *_obstacles(members, facts)])
-    if facts.suspended and not any(each.pod.node for each in members):
+    if facts.suspended and not any(each.pod.node and not _has_ended(each) for each in members):
         state, sentence = "suspended", f"{name} is suspended: {facts.suspended}"
     return GangAnswer(
         gang=f"{group.namespace}/{group.name}",
@@ -255,7 +255,9 @@ def _judge(name: str, group: Group, members: Sequence[MemberPod], least: int) ->
         for each in members
         if each.pod.node and not (has_problem and (each.pod.phase == "Failed" or each.pod.deleting))
     ]
-    if _all_ended(members) or len(placed) >= max(1, least):
+    # A Job that is suspended, or whose other pods are lost, has ended pods and waits.
+    waits = verdict is not None and verdict.why is not None
+    if (_all_ended(members) and not waits) or len(placed) >= max(1, least):
         # A group that was made for pods without a declared minimum is no gang.
         is_gang = least > 1 or not group.name.startswith(MADE_FOR_PODS_PREFIX)
         quorum = f" beyond its quorum of {least}" if is_gang else ""
@@ -334,7 +336,11 @@ def _holding(verdict: Verdict | None) -> dict[str, str]:
 
 
 def _all_ended(members: Sequence[MemberPod]) -> bool:
-    return bool(members) and all(each.pod.phase in {"Succeeded", "Failed"} for each in members)
+    return bool(members) and all(map(_has_ended, members))
+
+
+def _has_ended(member: MemberPod) -> bool:
+    return member.pod.phase in {"Succeeded", "Failed"}
 
 
 def _unjudged(name: str, group: Group, members: Sequence[MemberPod]) -> tuple[State, str]:
@@ -542,6 +548,8 @@ def _not_running(members: Sequence[MemberPod]) -> tuple[NotRunning, ...]:
 def _ended(members: Sequence[MemberPod], verdict: Verdict) -> str:
     if members:
         return _counted(_phase_counts(members))
+    if not (verdict.succeeded or verdict.failed):
+        return "its pods were deleted before they had ended"
     return f"{verdict.succeeded} Succeeded, {verdict.failed} Failed"
 
 

@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeAlias
 from services.controller.core.workloads import (
     Annotations,
     changes,
+    end_patch,
     inherited_by,
     origins_of,
     pod_group_for,
@@ -83,6 +84,8 @@ def upkeep(
         above: Annotations of the objects above the owner, from the nearest one up.
         jobs: The Jobs between the owner and its pods.
     """
+    if owned.kind.has_ended(owned.found):
+        return end_patch(group)
     if not is_wanted(owned, group.metadata.name):
         # The planner remembers which members have succeeded: Jobs make no pods in their place.
         return None if any(job.status.succeeded for job in jobs) else "remove"

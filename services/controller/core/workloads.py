@@ -23,7 +23,14 @@ from shared.dialects.numbers import natural
 from shared.dialects.owned_gangs import PREFIX
 from shared.dialects.pod_vocabulary import pod_vocabulary
 from shared.dialects.settings import OF_GANGS, of_gang
-from shared.dialects.workload_sizes import ALL, WORKLOADS, Workload, gang_size, is_workload
+from shared.dialects.workload_sizes import (
+    ALL,
+    WORKLOADS,
+    Workload,
+    gang_size,
+    has_ended,
+    is_workload,
+)
 from shared.kinds.metadata import OwnerReference
 from shared.kinds.podgroup import PodGroup
 from shared.kube.objects import ObjectMeta, Pod, PodSpec
@@ -130,6 +137,15 @@ def queue_patch(group: PodGroup) -> JsonObject | None:
     return {"spec": {"queue": queue}} if queue and queue != group.spec.queue else None
 
 
+def queue_patch_of_owner(group: PodGroup, named: str) -> JsonObject | None:
+    """The same for a group of an operator's object, which names a queue for members that do not."""
+    verdict = _verdict_of(group)
+    moves = named and named != group.spec.queue
+    if not moves or (verdict is not None and verdict.members_queue):
+        return None
+    return {"spec": {"queue": named}}
+
+
 def leaves_queue(group: PodGroup, workload: Workload) -> bool:
     """Whether the group is in its queue because of its pods, and neither the workload's template
     nor a member names a queue any more.
@@ -157,6 +173,8 @@ def upkeep(
     """
     if workload.spec.replicas == 0:
         return "remove" if workload.status.replicas == 0 else None
+    if has_ended(workload.status.conditions):
+        return end_patch(group)
     if workload.spec.suspend:
         # The planner remembers which members have succeeded: the Job makes no pods in their place.
         return None if workload.status.succeeded else "remove"
@@ -174,6 +192,19 @@ def upkeep(
     if spec:
         patch["spec"] = spec
     return patch or None
+
+
+def end_patch(group: PodGroup) -> JsonObject | None:
+    """The merge patch by which the planner learns that the group's workload has ended; None: the
+    group's pods show it, or it knows. A workload may end although too few of its pods have: by a
+    deadline, a success policy, or with pods that were removed after they had failed.
+    """
+    verdict = _verdict_of(group)
+    if verdict is None or verdict.phase not in ("Pending", "Inqueue", "Unknown"):
+        return None
+    if annotations.WORKLOAD_ENDED in group.metadata.annotations:
+        return None
+    return {"metadata": {"annotations": {annotations.WORKLOAD_ENDED: "true"}}}
 
 
 def _minimum(group: PodGroup, kind: str, workload: Workload) -> tuple[int, str]:

@@ -358,6 +358,30 @@ async def test_the_group_of_a_jobset_follows_it_and_goes_with_its_suspension(
             assert await names_of(client, PODS, namespace) == ["ended"]
 
 
+async def test_the_group_of_a_jobset_moves_to_the_queue_that_it_names(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    queue = "scheduling.volcano.sh/queue-name"
+    async with KubeClient(await load(str(control_plane.admin_kubeconfig))) as client:
+        metadata = {"name": "train", "annotations": {**ALL, queue: "one"}}
+        top = await make(client, JOB_SETS, {"metadata": metadata, **JOBS}, namespace)
+        name = f"podgroup-{top['metadata']['uid']}"
+        manifest = {
+            "metadata": {"name": name, "annotations": ALL, "ownerReferences": [reference(top)]},
+            "spec": {"minMember": 3, "queue": "one"},
+        }
+        await make(client, PODGROUPS_VOLCANO, manifest, namespace)
+
+        async def queue_of_group() -> object:
+            found = await read(client, PODGROUPS_VOLCANO, name, namespace)
+            return found and found["spec"]["queue"]
+
+        async with running(client, WorkloadReconciler):
+            change: Object = {"metadata": {"annotations": {queue: "two"}}}
+            await client.patch(JOB_SETS, "train", change, namespace=namespace)
+            await becomes(queue_of_group, "two")
+
+
 async def test_the_group_of_a_suspended_jobset_of_which_pods_have_succeeded_stays(
     control_plane: ControlPlane, namespace: str
 ) -> None:

@@ -66,7 +66,8 @@ def test_a_gang_has_its_minimum_and_a_basic_group_has_none() -> None:
     found = group()
     assert (found.min_member, found.uniform, found.scope, found.errors) == (3, True, SCOPE, ())
     assert found.shared
-    assert group(schedulingPolicy={"basic": {}}).min_member == 0
+    basic = group(schedulingPolicy={"basic": {}})
+    assert (basic.min_member, basic.one_by_one) == (0, True)
 
 
 def test_priority_and_preemption_policy_are_the_groups_own() -> None:

@@ -8,7 +8,7 @@ import pytest
 from shared.model import bounds, devices
 from shared.model import objects as model
 from shared.model import reference_objects as looked_up
-from shared.model.terms import Requirement, Selector, SelectorTerm
+from shared.model.terms import Requirement, Selector, SelectorTerm, WeightedTerm
 
 MANY = tuple(f"v{number}" for number in range(bounds.ENTRIES_MAX))
 WIDE = Requirement(key="k", operator="In", values=MANY)
@@ -18,6 +18,7 @@ NAMED: dict[str, Any] = {**CLUSTER, "namespace": "team"}
 RESOURCES = tuple((f"e.x/{number:03}", 1) for number in range(bounds.RESOURCES_MAX + 1))
 #: 10,001 values and the requirement that has them.
 ENTRIES = "has 10001 entries, and Tutti judges at most 10000"
+OF_SELECTOR = "has 10001 entries, and Tutti judges at most 64"
 
 
 @pytest.mark.parametrize(
@@ -28,7 +29,7 @@ ENTRIES = "has 10001 entries, and Tutti judges at most 10000"
                 **NAMED, selector=Selector(requirements=(WIDE,)), disruptions_allowed=9
             ),
             {"selector": Selector(), "disruptions_allowed": 0},
-            f"TooLarge: spec.selector {ENTRIES}",
+            f"TooLarge: spec.selector {OF_SELECTOR}",
         ),
         (
             looked_up.Claim(
@@ -38,7 +39,7 @@ ENTRIES = "has 10001 entries, and Tutti judges at most 10000"
                 volume_name="v",
             ),
             {"selector": None, "access_modes": ("ReadWriteOncePod",), "volume_name": "v"},
-            f"TooLarge: spec.selector {ENTRIES}",
+            f"TooLarge: spec.selector {OF_SELECTOR}",
         ),
         (
             looked_up.ResourceQuota(**NAMED, hard=RESOURCES, used=(("cpu", 1),)),
@@ -119,6 +120,23 @@ def test_many_fields_below_their_bounds_that_are_too_large_together_lose_the_lar
     one = devices.DeviceClass(**CLUSTER, selectors=texts, unsupported=texts[:6])
     small = bounds.bounded(one)
     assert bounds.marker_of(small).startswith("TooLarge: spec.selectors takes 180")
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_a_pod_has_a_number_of_requirements_of_nodes_and_any_number_of_values(more: int) -> None:
+    half = bounds.NODE_REQUIREMENTS_MAX // 2
+    one = Requirement(key="k", operator="NotIn", values=("v",) * 20)
+    required = SelectorTerm(expressions=(one,) * (half - 1), fields=(one,))
+    preferred = WeightedTerm(weight=1, term=SelectorTerm(expressions=(one,) * (half + more)))
+    shape = model.Shape(node_affinity=(required,), preferred_node_affinity=(preferred,))
+    encoded = msgspec.msgpack.encode(shape)
+    judged = bounds.judged_shape(encoded, on_node=False)
+    if not more:
+        assert judged == encoded
+        return
+    assert msgspec.msgpack.decode(judged, type=model.Shape).unsupported == (
+        "TooLarge: spec.affinity.nodeAffinity has 257 requirements, and Tutti judges at most 256",
+    )
 
 
 def test_a_group_that_pods_declare_is_bounded_like_an_object() -> None:

@@ -408,6 +408,30 @@ def test_a_suspended_object_says_that_it_is_suspended_whatever_its_group_says() 
     assert (found.state, found.sentence) == ("suspended", f"podgroup/g is suspended: {words}")
     found = answer(*PLACED, suspended=words, groups=(gang("Running"),))
     assert found.state == "running", "its pods have not left yet"
+    ended = member("a", node="n1", phase="Succeeded")
+    found = answer(ended, suspended=words, groups=(gang("Inqueue", "1 of 2 members exist"),))
+    assert (found.state, found.sentence) == ("suspended", f"podgroup/g is suspended: {words}")
+
+
+def test_a_gang_that_waits_for_pods_has_not_ended_although_all_that_exist_have() -> None:
+    """Its last members were lost, and are not made again yet."""
+    ended = member("a", node="n1", phase="Succeeded")
+    found = answer(ended, groups=(gang("Inqueue", "1 of 2 members exist that could run"),))
+    assert (found.state, found.sentence) == (
+        "waiting",
+        "podgroup/g waits: 1 of 2 members exist that could run",
+    )
+
+
+def test_a_gang_whose_pods_were_deleted_when_its_workload_ended_counts_none() -> None:
+    group = gang("Completed")
+    assert group.verdict is not None
+    verdict = msgspec.structs.replace(group.verdict, succeeded=0)
+    found = answer(groups=(msgspec.structs.replace(group, verdict=verdict),))
+    assert (found.state, found.sentence) == (
+        "completed",
+        "podgroup/g has ended: its pods were deleted before they had ended",
+    )
 
 
 def test_members_that_name_another_scheduler_are_counted() -> None:

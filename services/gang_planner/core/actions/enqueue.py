@@ -84,9 +84,7 @@ class _Round:
 
     def _admit(self, gang: Gang) -> None:
         state = self._work.state
-        minimum = self._view.minimum(gang)
-        gang.queue.promise(gang.gang_id, minimum)
-        self._view.count(minimum)
+        self._view.admit(gang, self._view.minimum(gang))
         gang.admitted = True
         state.gangs.unadmitted.pop(gang.key, None)
         state.gangs.admission_queue.take(gang)

@@ -6,6 +6,7 @@ admitted.
 """
 
 import enum
+from bisect import bisect_left, insort
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -46,6 +47,13 @@ class AdmissionView:
         #: By resource row, minima of admitted gangs that were not refused for lack of capacity.
         self._coming: dict[int, int] | None = None
         self._elastic: dict[QueueEntry, dict[int, int]] = {}
+        #: By queue, sorted priorities of its admitted gangs that wait.
+        self._waiting: dict[QueueEntry, list[int]] = {}
+        #: Gangs admitted with a minimum, in order.
+        self.admitted: list[Gang] = []
+        #: By namespace and name of a resource, the sum of admitted gangs' minima, and how many of
+        #: `admitted` are in it.
+        self.promised: dict[tuple[str, str], tuple[int, int]] = {}
 
     def minimum(self, gang: Gang) -> dict[int, int]:
         """`minResources` of a group, by resource row; empty without a group."""
@@ -75,15 +83,18 @@ class AdmissionView:
                 for gang_id, amounts in entry.promises.items():
                     gang = by_id.get(gang_id)
                     if gang is None or gang.bucket is None or gang.bucket.reason is None:
-                        self.count(amounts)
+                        _add(self._coming, amounts)
         return self._coming.get(row, 0)
 
-    def count(self, amounts: dict[int, int]) -> None:
-        """Add the amounts of an admitted group to `coming`."""
-        if self._coming is None:
-            return
-        for row, amount in amounts.items():
-            self._coming[row] = self._coming.get(row, 0) + amount
+    def admit(self, gang: Gang, amounts: dict[int, int]) -> None:
+        """Count a group with this minimum as admitted."""
+        if amounts and gang.gang_id not in gang.queue.promises:
+            self.admitted.append(gang)
+            if (waiting := self._waiting.get(gang.queue)) is not None:
+                insort(waiting, gang.priority)
+        gang.queue.promise(gang.gang_id, amounts)
+        if self._coming is not None:
+            _add(self._coming, amounts)
 
     def total(self, row: int) -> int:
         """Allocatable amount of a resource on all nodes."""
@@ -91,11 +102,13 @@ class AdmissionView:
 
     def waiting_before(self, gang: Gang) -> int:
         """Number of admitted gangs that wait in the gang's queue with at least its priority."""
-        found = 0
-        for gang_id in gang.queue.promises:
-            one = self.state.gangs.by_id.get(gang_id)
-            found += one is not None and one.priority >= gang.priority
-        return found
+        found = self._waiting.get(gang.queue)
+        if found is None:
+            by_id = self.state.gangs.by_id
+            admitted = map(by_id.get, gang.queue.promises)
+            found = sorted(one.priority for one in admitted if one is not None)
+            self._waiting[gang.queue] = found
+        return len(found) - bisect_left(found, gang.priority)
 
     def elastic(self, queue: QueueEntry) -> dict[int, int]:
         """Amounts, by resource row, that gangs of the queue's subtree hold beyond their minima."""
@@ -127,6 +140,11 @@ class AdmissionView:
             # A pod may be on a node that does not have what it asks for, or does not exist.
             found = self._free[row] = int(np.maximum(cells, 0).sum())
         return found
+
+
+def _add(sums: dict[int, int], amounts: dict[int, int]) -> None:
+    for row, amount in amounts.items():
+        sums[row] = sums.get(row, 0) + amount
 
 
 Voter: TypeAlias = Callable[[Gang, AdmissionView], Vote]

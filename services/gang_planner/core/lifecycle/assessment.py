@@ -100,7 +100,7 @@ def assess(work: CycleContext, actions: Sequence[str], gang: Gang) -> None:
         # Its next run needs one of its own.
         gang.request = None
     gang.pending_reason = None if silent else _pending_reason(work, gang)
-    if gang.pending_reason is PendingReason.PLACEMENT_DEADLINE:
+    if gang.pending_reason is PendingReason.PLACEMENT_DEADLINE or gang.phase == "Completed":
         gang.queue.promise(gang.gang_id, {})
     _wait_outside(state, policies, gang, now_ms)
     _wait_in_backlog(work, actions, gang, silent=silent)

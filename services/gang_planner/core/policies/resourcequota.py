@@ -80,13 +80,25 @@ def counted_as(name: str, group: PodGroup | None, members: int) -> int:
 
 def _promised(gang: Gang, name: str, view: AdmissionView) -> int:
     """Total minima of admitted groups in the namespace that have no pods yet."""
-    promised = 0
-    for entry in view.state.queues.entries.values():
-        for gang_id in entry.promises:
-            one = view.state.gangs.by_id.get(gang_id)
-            if one is not None and one.namespace == gang.namespace and not one.members:
-                promised += counted_as(name, one.group, one.min_member)
+    key = gang.namespace, name
+    found = view.promised.get(key)
+    if found is None:
+        by_id = view.state.gangs.by_id
+        entries = view.state.queues.entries.values()
+        admitted = [by_id.get(gang_id) for entry in entries for gang_id in entry.promises]
+        promised = sum(_counted_in(key, one) for one in admitted)
+    else:
+        promised, seen = found
+        promised += sum(_counted_in(key, one) for one in view.admitted[seen:])
+    view.promised[key] = promised, len(view.admitted)
     return promised
+
+
+def _counted_in(key: tuple[str, str], gang: Gang | None) -> int:
+    """What an admitted gang counts under a namespace's resource name."""
+    if gang is None or gang.namespace != key[0] or gang.members:
+        return 0
+    return counted_as(key[1], gang.group, gang.min_member)
 
 
 def matches(quota: ResourceQuota, group: PodGroup | None) -> bool:

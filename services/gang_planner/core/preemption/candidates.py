@@ -4,7 +4,7 @@ A decision changes the candidates only in the gangs of its victims: they are jud
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from services.gang_planner.core.cycle_context import CycleContext
@@ -14,6 +14,7 @@ from services.gang_planner.core.preemption.units import (
     Unit,
     VictimSource,
     in_order,
+    kind_of,
     units_of,
 )
 from services.gang_planner.core.state.devices.demand import Key
@@ -52,6 +53,8 @@ class VictimCandidates:
         for gang in work.state.gangs.gangs.values():
             if gang.bound:
                 self._bound.setdefault(gang.queue.name, []).append(gang)
+        #: UIDs of the PodDisruptionBudgets that select pods of a namespace with these labels.
+        self.budgets: dict[tuple[str, bytes], tuple[str, ...]] = {}
         #: Pods that are leaving, including the victims of this run.
         self.leaving: list[Member] = leaving(work.state, work.now_ms)
         deleted = [one for one in self.leaving if one.state == LEAVING]
@@ -78,7 +81,7 @@ class VictimCandidates:
     def within(self, gang: Gang) -> list[Unit]:
         """Members of a gang that may be evicted for more important members of it."""
         source, _ = self._source(gang)
-        if source is None:
+        if source is None or (gang.group is not None and gang.group.sub_groups):
             return []
         single = [one for one in units_of(source, whole=False) if one.part is None]
         return sorted(single, key=in_order)
@@ -165,7 +168,7 @@ class VictimCandidates:
             if member.state not in _BOUND:
                 continue
             if member.pod.uid in victims:
-                going[member.pod.role] += 1
+                going[kind_of(gang, member)] += 1
                 continue
             young_ms = self._young_ms(member, lasts_ms)
             if young_ms:
@@ -178,27 +181,18 @@ class VictimCandidates:
             return None, eligible_ms
         if len(members) > 1:
             members.sort(key=_first_to_go)
-        # An assumed member may still fail; the gang needs its other members then. A succeeded
-        # member whose pod is gone spares none either: a planner that took over cannot know its
-        # successor.
-        run = gang.run
-        surplus = gang.placed() - run.succeeded - going.total() - gang.min_member
-        group = gang.group
-        whole = group is not None and (group.disrupted_whole or bool(group.sub_groups))
-        if whole or not gang.size_known:
-            surplus = 0
         # A chosen victim's eviction may still be refused, and the pod would stay.
         settled = not (going or gang.counts[ASSUMED])
+        parts = _spare_parts(gang, members) if settled else ()
+        kinds = _kind_surplus(gang, going)
+        surplus = 0 if parts else _surplus(gang, members, going, kinds)
         found = VictimSource(
             gang,
             tuple(members),
-            max(min(surplus, len(members)), 0),
-            tuple(
-                (role, gang.placed(role) - run.by_role.get(role, 0) - going[role] - least)
-                for role, least in gang.role_minima
-            ),
+            surplus,
+            kinds,
             settled and not protected,
-            _spare_parts(gang, members) if settled else (),
+            parts,
         )
         return found, eligible_ms
 
@@ -214,6 +208,44 @@ class VictimCandidates:
             return 0
         until_ms = (member.pod.started_ms or self._work.now_ms) + lasts_ms
         return until_ms if until_ms > self._work.now_ms else 0
+
+
+def _surplus(
+    gang: Gang, members: Sequence[Member], going: Counter[str], kinds: Mapping[str, int]
+) -> int:
+    """How many of these members may be evicted one by one, without those that are `going`."""
+    group = gang.group
+    if not gang.size_known or (group is not None and group.disrupted_whole):
+        return 0
+    # An assumed member may still fail; the gang needs its other members then. A succeeded
+    # member whose pod is gone spares none either: a planner that took over cannot know its
+    # successor.
+    surplus = gang.placed() - gang.run.succeeded - going.total() - gang.min_member
+    spare = len(members)
+    if group is not None and group.sub_groups:
+        # A PodGroup in a tree of groups is evicted whole. Minima of roles beside those of sub-gangs
+        # are not counted together.
+        if group.min_groups is not None or gang.role_minima:
+            return 0
+        counts = Counter(kind_of(gang, member) for member in members)
+        spare = sum(min(count, kinds.get(kind, count)) for kind, count in counts.items())
+    return max(0, min(surplus, spare))
+
+
+def _kind_surplus(gang: Gang, going: Counter[str]) -> dict[str, int]:
+    """How many members each kind with a minimum has above it, without those that are `going`."""
+    run = gang.run
+    if gang.group is not None and gang.group.sub_groups:
+        counts = (
+            (one.name, one.placed - run.by_part.get(one.name, 0), one.policy.size)
+            for one in sub_gangs(gang)
+        )
+    else:
+        counts = (
+            (role, gang.placed(role) - run.by_role.get(role, 0), least)
+            for role, least in gang.role_minima
+        )
+    return {kind: max(0, placed - going[kind] - least) for kind, placed, least in counts}
 
 
 def _spare_parts(gang: Gang, members: Sequence[Member]) -> tuple[SparePart, ...]:

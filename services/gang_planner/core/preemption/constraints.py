@@ -29,7 +29,7 @@ from services.gang_planner.core.preemption.units import (
     amounts_of,
 )
 from shared.model.label_selectors import selects
-from shared.model.terms import Labels
+from shared.model.terms import Labels, Selector
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -42,6 +42,9 @@ if TYPE_CHECKING:
     from shared.model.gang_keys import GangKey
     from shared.model.reference_objects import Budget
 
+#: Requirements of all budgets of a namespace: each is compared with each of its pods whose labels
+#: differ, in a cycle that all tenants share.
+REQUIREMENTS_MAX: Final = 1_000
 _labels: Final = msgspec.msgpack.Decoder(Labels).decode
 
 
@@ -103,7 +106,10 @@ class Allowances:
 class Budgets:
     """All budgets of the cluster, for one search."""
 
-    def __init__(self, state: "State") -> None:
+    def __init__(self, state: "State", matched: "dict[tuple[str, bytes], tuple[str, ...]]") -> None:
+        """`matched`: the budgets that select pods of a namespace with these labels, as far as other
+        searches of the cycle have found them.
+        """
         self._by_namespace: dict[str, list[Budget]] = {}
         #: How many more evictions each allows, by UID.
         self._left: dict[str, int] = {}
@@ -111,7 +117,14 @@ class Budgets:
             one = state.reference_objects.budgets[uid]
             self._by_namespace.setdefault(one.namespace, []).append(one)
             self._left[uid] = one.disruptions_allowed
-        self._matched: dict[tuple[str, bytes], tuple[str, ...]] = {}
+        for namespace, budgets in self._by_namespace.items():
+            selectors = (one.selector for one in budgets if one.selector is not None)
+            if sum(len(one.requirements) for one in selectors) > REQUIREMENTS_MAX:
+                # As one that is too large (`bounds`), they protect all pods of the namespace.
+                first = msgspec.structs.replace(budgets[0], selector=Selector())
+                self._by_namespace[namespace] = [first]
+                self._left[first.uid] = 0
+        self._matched = matched
         if self._by_namespace:
             pods_in_flight = [state.members.get(uid) for uid in state.preemptions.victims]
             for member in pods_in_flight:

@@ -14,7 +14,7 @@ from itertools import accumulate
 from typing import Final, TypeAlias
 
 from services.gang_planner.core.preemption.constraints import Allowances
-from services.gang_planner.core.preemption.units import Unit, work_s
+from services.gang_planner.core.preemption.units import Unit, kind_of, work_s
 from services.gang_planner.core.preemption.upper_bounds import UpperBound
 
 #: Limits of the pool: more units have no exact answer within a few milliseconds.
@@ -169,4 +169,4 @@ def _kind(unit: Unit) -> Hashable:
     if unit.whole and not unit.source.divisible:
         return same
     set_name = unit.part.set_name if unit.part is not None else ""
-    return *same, unit.whole, unit.gang.key, set_name, unit.members[0].pod.role
+    return *same, unit.whole, unit.gang.key, set_name, kind_of(unit.gang, unit.members[0])

@@ -86,7 +86,7 @@ class VictimSearch:
         self._units = candidates.of(preemptor) if units is None else units
         self._swaps = units is not None
         self._trial = Trial(work.state, claims_of(work.state.shapes, need))
-        self._budgets = Budgets(work.state)
+        self._budgets = Budgets(work.state, candidates.budgets)
         self._proofs_left = _PROOFS_MAX
         self._avoid = work.session.slots(need.avoid)
         self._wanted = need.quorum

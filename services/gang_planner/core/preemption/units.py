@@ -2,11 +2,12 @@
 without, and whole gangs.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple, TypeAlias
 
 from services.gang_planner.core.state.gangs import Gang, Member
 from services.gang_planner.core.state.member_states import task_priority
+from services.gang_planner.core.state.sub_gangs import part_of
 from shared.model.invariants import required
 
 Place: TypeAlias = tuple[bool, int, int, bool, int, int, str, str, int, str]
@@ -28,9 +29,9 @@ class VictimSource(NamedTuple):
     gang: Gang
     #: These members, in the order of eviction.
     members: tuple[Member, ...]
-    #: How many of them above its quorum, in all and by role.
+    #: How many of them above its quorum, in all and by kind: role, or sub-gang if it has any.
     surplus: int
-    role_surplus: tuple[tuple[str, int], ...]
+    kind_surplus: Mapping[str, int]
     #: All its bound members may be evicted.
     whole: bool
     #: Sub-gangs that may be evicted each by itself.
@@ -131,13 +132,13 @@ def units_of(source: VictimSource, *, whole: bool) -> Iterator[Unit]:
 class TakenUnits:
     """How many units of one gang are taken."""
 
-    __slots__ = ("count", "parts", "roles", "whole")
+    __slots__ = ("count", "kinds", "parts", "whole")
 
     def __init__(self) -> None:
         self.count = 0
         #: How often the whole gang is.
         self.whole = 0
-        self.roles: dict[str, int] = {}
+        self.kinds: dict[str, int] = {}
         #: Sub-gangs, by their set.
         self.parts: dict[str, int] = {}
 
@@ -151,9 +152,9 @@ class TakenUnits:
             name = unit.part.set_name
             self.parts[name] = self.parts.get(name, 0) + by
             return
-        if unit.source.role_surplus:
-            role = unit.members[0].pod.role
-            self.roles[role] = self.roles.get(role, 0) + by
+        if unit.source.kind_surplus:
+            kind = kind_of(unit.gang, unit.members[0])
+            self.kinds[kind] = self.kinds.get(kind, 0) + by
 
     def allows(self, unit: Unit) -> bool:
         """Whether a unit may be taken besides: no more than the gang's surplus, or all of it."""
@@ -165,14 +166,18 @@ class TakenUnits:
             return self.parts.get(unit.part.set_name, 0) < unit.part.surplus
         if self.count >= unit.source.surplus:
             return False
-        role = unit.members[0].pod.role
-        return all(
-            name != role or self.roles.get(role, 0) < most
-            for name, most in unit.source.role_surplus
-        )
+        kind = kind_of(unit.gang, unit.members[0])
+        most = unit.source.kind_surplus.get(kind)
+        return most is None or self.kinds.get(kind, 0) < most
 
 
 NOTHING_TAKEN: Final = TakenUnits()
+
+
+def kind_of(gang: Gang, member: Member) -> str:
+    """Members of one kind have a minimum of their own: those of a sub-gang, else of a role."""
+    has_parts = gang.group is not None and gang.group.sub_groups
+    return part_of(gang, member.pod) if has_parts else member.pod.role
 
 
 def members_of(taken: Iterable[Unit]) -> list[Member]:

@@ -95,8 +95,11 @@ class Run(msgspec.Struct, eq=False):
     by_role: dict[str, int] = {}
     #: By sub-gang.
     by_part: dict[str, int] = {}
-    #: Role and sub-gang of each by its pod's name: a pod of this name is its successor.
-    names: dict[str, tuple[str, str]] = {}
+    #: Role, sub-gang and UID of the owner of each by its pod's name: a pod of this name is its
+    #: successor.
+    names: dict[str, tuple[str, str, str]] = {}
+    #: UIDs of their Jobs by name: the pods of another Job of this name are their successors.
+    job_uids: dict[str, str] = {}
     #: Counted only once the run has ended: before, a failed pod gets a successor.
     failed: int = 0
     #: Whether a pod that had failed by itself was removed before the run has ended: its Job may

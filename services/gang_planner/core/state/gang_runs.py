@@ -86,6 +86,9 @@ def join(gang: "Gang", member: "Member", cluster_seq: int, *, is_new: bool) -> N
             gang.run = run = Run(emptied_seq=run.emptied_seq, is_seen_whole=True)
     if is_new:
         _replace(run, member.pod.name)
+        owner = member.pod.owner
+        if owner is not None and run.job_uids.get(owner.name, owner.uid) != owner.uid:
+            _replace_job(run, owner.name)
     if not has_ended:
         run.ended, run.failed = False, 0
         is_first = (run.emptied_seq or 0) <= gang.history.decided_cluster_seq
@@ -110,7 +113,10 @@ def leave(gang: "Gang", member: "Member", part: str, cluster_seq: int) -> None:
         if part != NO_SUB_GANG:
             _count(run.by_part, part)
         if len(run.names) < _DISTINGUISHED_MAX:
-            run.names[pod.name] = pod.role, part
+            owner = pod.owner.uid if pod.owner is not None else ""
+            run.names[pod.name] = pod.role, part, owner
+            if pod.owner is not None and is_of_job(pod):
+                run.job_uids[pod.owner.name] = owner
     elif member.state == FAILED:
         run.failed += run.ended
         was_made_to_end = member.past or pod.deleting or pod.disrupted
@@ -185,11 +191,20 @@ def _replace(run: Run, name: str) -> None:
     former = run.names.pop(name, None)
     if former is None:
         return
-    role, part = former
+    role, part, _ = former
     run.succeeded -= 1
     for counts, key in ((run.by_role, role), (run.by_part, part)):
         if counts.get(key):
             counts[key] -= 1
+
+
+def _replace_job(run: Run, name: str) -> None:
+    """Count the succeeded pods of a Job no longer: another one of its name makes them again, as
+    when a JobSet restarts.
+    """
+    uid = run.job_uids.pop(name)
+    for pod in [pod for pod, (_, _, owner) in run.names.items() if owner == uid]:
+        _replace(run, pod)
 
 
 def _count(counts: dict[str, int], name: str) -> None:

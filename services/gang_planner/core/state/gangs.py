@@ -367,13 +367,14 @@ class Gang(msgspec.Struct, eq=False):
     @property
     def completed(self) -> bool:
         """Whether its run has ended: every member has succeeded or failed, and these were at least
-        the minimum. It stays true when their pods are deleted.
+        the minimum, or their workload has ended. It stays true when their pods are deleted.
         """
         ended = self.counts[SUCCEEDED] + self.counts[FAILED]
         if ended != len(self.members):
             return False
-        run = self.run
-        return run.ended or ended + run.succeeded >= max(self.min_member, 1)
+        if self.run.ended or (self.group is not None and self.group.workload_ended):
+            return True
+        return ended + self.run.succeeded >= max(self.min_member, 1)
 
     @property
     def quorum_held(self) -> bool:
@@ -415,6 +416,9 @@ class Gang(msgspec.Struct, eq=False):
         """Remove a member; return whether the members' declarations changed."""
         pod = member.pod
         self._count(member, member.state, -1)
+        if not any(self.roles[pod.role]):
+            # A gang whose pods come and go for ever may have one name for each.
+            del self.roles[pod.role]
         del self.members[pod.uid]
         self.parts.pop(pod.uid, None)
         member.gang = None

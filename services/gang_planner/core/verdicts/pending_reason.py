@@ -11,6 +11,7 @@ from heapq import nsmallest
 from typing import Final
 
 from services.gang_planner.core.constraints.filters.resources_fit import INSUFFICIENT, TOO_MANY_PODS
+from services.gang_planner.core.framework.admission import AdmissionView
 from services.gang_planner.core.lifecycle.promises import promised_unready
 from services.gang_planner.core.placement.gang_placement import GangPlacement
 from services.gang_planner.core.placement.parts import Group
@@ -87,8 +88,10 @@ class Explainer:
         self._said: dict[tuple[Bucket, PendingReason, int, str, bool], Why] = {}
         #: None: not read yet.
         self._reservations: list[ReservationOwner] | None = None
-        #: Gangs that count for admission and cannot start; None: not read yet.
-        self._unready: list[Gang] | None = None
+        self._admission = AdmissionView(state, session.totals, 0, session.policies.without_room)
+        #: Gangs that count for admission and cannot start: all of them, and those of a queue and
+        #: those above it, or of a namespace.
+        self._unready: dict[QueueEntry | str | None, list[Gang]] = {}
         #: The queues of each queue's subtree, including itself, by name.
         self._subtrees: dict[str, list[QueueEntry]] | None = None
 
@@ -371,21 +374,32 @@ class Explainer:
         amounts = gang.queue.minimum(minimum)
         first = first_in_line(self._state, gang)
         if first is not gang:
-            return not_admitted(self._state, self._session, gang, first)
-        if self._unready is None:
-            self._unready = promised_unready(self._state)
-        counted = self._unready
+            return not_admitted(self._session, self._admission, gang, first)
+        counted: QueueEntry | str | None = None
         if gang.queue.excess(amounts, promised=True):
             reason = PendingReason.NOT_ENOUGH_QUOTA
             found = self._over_quota(gang.queue, amounts, promised=True)
-            chain = set(gang.queue.chain)
-            counted = [one for one in counted if not chain.isdisjoint(one.queue.chain)]
+            counted = gang.queue
         else:
-            reason, found = not_admitted(self._state, self._session, gang, first)
+            reason, found = not_admitted(self._session, self._admission, gang, first)
             if reason is PendingReason.NOT_ENOUGH_QUOTA:
                 # A ResourceQuota is short, which counts the groups of its namespace.
-                counted = [one for one in counted if one.namespace == gang.namespace]
-        return reason, with_unready(self._state, gang, found, counted)
+                counted = gang.namespace
+        return reason, with_unready(self._state, gang, found, self._unready_of(counted))
+
+    def _unready_of(self, counted: QueueEntry | str | None) -> list[Gang]:
+        found = self._unready.get(counted)
+        if found is not None:
+            return found
+        if counted is None:
+            found = promised_unready(self._state)
+        elif isinstance(counted, str):
+            found = [one for one in self._unready_of(None) if one.namespace == counted]
+        else:
+            chain = set(counted.chain)
+            found = [one for one in self._unready_of(None) if not chain.isdisjoint(one.queue.chain)]
+        self._unready[counted] = found
+        return found
 
     def _over_quota(
         self, entry: QueueEntry, amounts: dict[int, int], *, promised: bool

@@ -3,6 +3,7 @@ queues that deserve the capacity, and the faults of queues.
 """
 
 from collections.abc import Sequence
+from itertools import islice
 from typing import Final, assert_never
 
 from services.gang_planner.core.framework.admission import AdmissionView
@@ -31,16 +32,14 @@ def first_in_line(state: State, gang: Gang) -> Gang:
 
 
 def not_admitted(
-    state: State, session: Session, gang: Gang, first: Gang
+    session: Session, view: AdmissionView, gang: Gang, first: Gang
 ) -> tuple[PendingReason, Explanation]:
     """Why a group is not admitted although the capabilities of its queues allow it. `first` is the
     result of `first_in_line`.
     """
     if first is not gang:
-        return PendingReason.BEHIND_IN_QUEUE, behind(title_of(state, first), gang)
-    policies = session.policies
-    view = AdmissionView(state, session.totals, 0, policies.without_room)
-    if any(one.name == "resourcequota" for one in policies.policies):
+        return PendingReason.BEHIND_IN_QUEUE, behind(title_of(view.state, first), gang)
+    if any(one.name == "resourcequota" for one in session.policies.policies):
         for quota, over in resourcequota.shortages(gang, view):
             if quota.too_large is not None:
                 sentence = f"ResourceQuota {quota.namespace}/{quota.name}: {quota.too_large.text}"
@@ -75,8 +74,8 @@ def with_unready(
     """
     if not unready:
         return found
-    own = [one for one in unready if one.namespace == gang.namespace]
-    named = [title_of(state, one) for one in own[:_NAMED_MAX]]
+    own = (one for one in unready if one.namespace == gang.namespace)
+    named = [title_of(state, one) for one in islice(own, _NAMED_MAX)]
     if hidden := len(unready) - len(named):
         named.append(f"{hidden} more")
     words = (

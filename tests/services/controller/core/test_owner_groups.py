@@ -8,11 +8,14 @@ import msgspec
 import pytest
 
 from services.controller.core.owner_groups import owner_group_for, owner_of, upkeep
+from services.controller.core.statuses.annotation import annotation_of
+from shared.contracts import annotations
 from shared.dialects.owned_gangs import Owned, queue_for
 from shared.dialects.owner_kinds import owner_kind
 from shared.dialects.workload_sizes import Workload, WorkloadSpec, WorkloadStatus
 from shared.kinds.podgroup import PodGroup
-from shared.kube.objects import ObjectMeta, Pod
+from shared.kube.objects import Condition, ObjectMeta, Pod
+from tests.services.controller.core.samples import make_verdict
 
 Object = dict[str, Any]
 CONTAINERS = [{"name": "c", "resources": {"requests": {"nvidia.com/gpu": "1"}}}]
@@ -187,3 +190,20 @@ def test_the_group_of_a_replica_that_was_scaled_away_goes() -> None:
     metadata = msgspec.structs.replace(stored(a_job_set()).metadata, name="podgroup-u-1")
     group = msgspec.structs.replace(stored(a_job_set()), metadata=metadata)
     assert upkeep(group, owned) == "remove"
+
+
+@pytest.mark.parametrize("suspend", [True, False])
+def test_the_group_of_an_object_that_has_ended_says_so_if_its_pods_do_not(*, suspend: bool) -> None:
+    """Its success policy was met, and JobSet has deleted the pods of its other Jobs."""
+    owned = a_job_set(suspend=suspend)
+    condition = Condition(type="Completed", status="True")
+    status = msgspec.structs.replace(owned.found.status, conditions=(condition,))  # type: ignore[attr-defined]
+    ended = Owned(owned.kind, msgspec.structs.replace(owned.found, status=status))
+    group = stored(owned)
+    verdict = annotation_of(make_verdict(phase="Unknown", uid=""))
+    notes = {**group.metadata.annotations, annotations.VERDICT: verdict}
+    group = msgspec.structs.replace(
+        group, metadata=msgspec.structs.replace(group.metadata, annotations=notes)
+    )
+    mark = {annotations.WORKLOAD_ENDED: "true"}
+    assert upkeep(group, ended) == {"metadata": {"annotations": mark}}

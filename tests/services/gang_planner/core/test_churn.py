@@ -106,6 +106,38 @@ def test_names_that_came_and_went_leave_no_entry_in_any_table(*, hierarchical: b
     assert not grown
 
 
+@pytest.mark.parametrize("end", ["", "Failed"])
+def test_roles_that_came_and_went_leave_no_entry_in_a_gang_that_stays(end: str) -> None:
+    scene = Scene([make_node(f"n{at}") for at in range(3)])
+    scene.put(make_group("stays", 1), *make_pods("stays", 1, CPU, role="first"))
+
+    def come_and_go(number: int) -> None:
+        for decision in scene.settle():
+            scene.run(decision)
+        (pod,) = make_pods("stays", 1, CPU, role=f"role-{number}")
+        scene.put(pod)
+        for decision in scene.settle():
+            scene.run(decision)
+        if end:
+            scene.change(pod.uid, phase=end)
+            scene.step(after_ms=100)
+        scene.remove(scene.pods[pod.uid])
+        scene.step(after_ms=700_000)
+
+    for number in range(10):
+        come_and_go(number)
+    before = sizes(scene.planner)
+    for number in range(10, 60):
+        come_and_go(number)
+    after = sizes(scene.planner)
+    grown = {
+        path: (before[path], after[path])
+        for path in after
+        if after[path] > before[path] + 5 and not path.endswith(LOGS)
+    }
+    assert not grown
+
+
 def moved_about(scene: Scene, randomly: random.Random, name: str) -> None:
     """Objects of a tenant that come, change their queue, parent, class or node, and go, in any
     order; in the end all are gone.

@@ -5,9 +5,14 @@ from typing import Any
 import msgspec
 import pytest
 
+from services.controller.core.statuses.annotation import annotation_of
 from services.controller.core.workloads import owner_of, upkeep
+from shared.contracts import annotations
+from shared.contracts.verdicts import GangPhase
 from shared.dialects.workload_sizes import Workload, WorkloadStatus
 from shared.kinds.podgroup import PodGroup
+from shared.kube.objects import Condition
+from tests.services.controller.core.samples import make_verdict
 
 OWNER = {
     "apiVersion": "apps/v1",
@@ -16,8 +21,7 @@ OWNER = {
     "uid": "u",
     "controller": True,
 }
-
-
+MARK = {"metadata": {"annotations": {annotations.WORKLOAD_ENDED: "true"}}}
 CPU: dict[str, Any] = {"containers": [{"resources": {"requests": {"cpu": "1"}}}]}
 
 
@@ -246,3 +250,27 @@ def test_a_suspended_job_keeps_its_group_if_pods_have_succeeded() -> None:
     job = a_job(ALL, parallelism=2, suspend=True)
     some = msgspec.structs.replace(job, status=WorkloadStatus(succeeded=1))
     assert upkeep(a_group(minMember=2), "Job", some) is None
+
+
+@pytest.mark.parametrize(
+    ("condition", "phase", "write"),
+    [
+        ("Failed", "Inqueue", MARK),
+        ("Complete", "Unknown", MARK),
+        ("Complete", "Completed", None),
+        ("Failed", "Running", None),
+        ("FailureTarget", "Inqueue", None),
+    ],
+)
+def test_the_group_of_a_job_that_has_ended_says_so_if_its_pods_do_not(
+    condition: str, phase: GangPhase, write: Any
+) -> None:
+    conditions = (Condition(type=condition, status="True"),)
+    job = msgspec.structs.replace(
+        a_job(ALL, parallelism=2), status=WorkloadStatus(conditions=conditions)
+    )
+    verdict = annotation_of(make_verdict(phase=phase, uid=""))
+    group = a_group({annotations.VERDICT: verdict}, minMember=2)
+    assert upkeep(group, "Job", job) == write
+    group = a_group({annotations.VERDICT: verdict, annotations.WORKLOAD_ENDED: "true"}, minMember=2)
+    assert upkeep(group, "Job", job) is None

@@ -424,7 +424,7 @@ def test_searches_do_not_change_the_units_that_they_share() -> None:
     amounts = DeviceAmounts(state.node_capacity.devices, consumers, [shape])
     member = state.members["low-0"]
     assert member.gang is not None
-    source = VictimSource(member.gang, (member,), 1, (), False)
+    source = VictimSource(member.gang, (member,), 1, {}, False)
     unit = Unit(source, (member,), whole=False)
     (found,) = amounts.with_devices([unit])
     slot = required(member.slot, "low-0", "is on a node")

@@ -5,6 +5,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from shared.dialects.kubernetes import SCOPE, read_pod_group
+from shared.kube.group_objects import KubernetesPodGroup
 from shared.model.objects import Owner, PriorityClass, Queue
 from tests.services.gang_planner.core.logged_scene import LoggedScene
 from tests.services.gang_planner.core.preemption.crowd import (
@@ -49,6 +51,16 @@ def test_each_pod_of_a_generated_group_preempts(full: LoggedScene) -> None:
     carry_on(full)
     assert bound(full, "high") == 3
     assert sum(len(one.victims) for one in evictions(full)) == 3
+
+
+def test_each_pod_of_a_kubernetes_group_with_the_policy_basic_preempts(full: LoggedScene) -> None:
+    """As kube-scheduler does, and its tests of groups with this policy expect."""
+    manifest = """{"metadata": {"namespace": "team", "name": "high", "uid": "uid-high"},
+                   "spec": {"schedulingPolicy": {"basic": {}}}}"""
+    full.put(read_pod_group(msgspec.json.decode(manifest, type=KubernetesPodGroup)))
+    full.put(*make_pods("high", 3, QUARTER, priority=10, group_scope=SCOPE))
+    carry_on(full)
+    assert bound(full, "high") == 3
 
 
 def test_each_pod_of_an_owner_without_a_group_preempts(full: LoggedScene) -> None:

@@ -1,9 +1,16 @@
 """Pods of one namespace that take long to leave, and evictions for gangs of another namespace."""
 
+from collections.abc import Mapping
+
+import msgspec
 import pytest
 
+from services.gang_planner.core.preemption import constraints
 from services.gang_planner.core.preemption.candidates import LEAVES_WITHIN_MS
+from shared.model.label_selectors import selects
 from shared.model.objects import Queue
+from shared.model.reference_objects import Budget
+from shared.model.terms import Requirement, Selector
 from tests.services.gang_planner.core.logged_scene import LoggedScene
 from tests.services.gang_planner.core.preemption.crowd import (
     WHOLE_GANGS,
@@ -11,7 +18,12 @@ from tests.services.gang_planner.core.preemption.crowd import (
     accept,
     evictions,
 )
-from tests.services.gang_planner.core.scene import make_group, make_node, make_pods
+from tests.services.gang_planner.core.scene import (
+    make_group,
+    make_node,
+    make_pods,
+    make_shape,
+)
 
 
 def shared_cluster(nodes: int) -> LoggedScene:
@@ -85,3 +97,43 @@ def test_preemptions_of_one_namespace_leave_some_to_other_namespaces() -> None:
     accept(scene)
     scene.step(after_ms=1_000)
     assert is_evicted_for(scene, "good")
+
+
+@pytest.mark.parametrize("budgets", [10, 100])
+def test_budgets_of_a_namespace_cost_others_little_and_protect_all_its_pods_if_they_are_too_many(
+    budgets: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compared = 0
+
+    def counted(selector: Selector, labels: Mapping[str, str]) -> bool:
+        nonlocal compared
+        compared += len(selector.requirements)
+        return selects(selector, labels)
+
+    monkeypatch.setattr(constraints, "selects", counted)
+    room = {"cpu": 4_000, "memory": 16 << 30, "pods": 200}
+    scene = LoggedScene([make_node("n0", room)], conf=WHOLE_GANGS)
+    half, tiny = make_shape({"cpu": 2_000}), make_shape({})
+    place = {"node": "n0", "phase": "Running"}
+    for number in range(100):
+        name, shape = f"t{number}", tiny if number else half
+        labels = msgspec.msgpack.encode((("app", name),))
+        pods = make_pods(name, 1, shape, namespace="tenant", labels=labels, priority=-1, **place)
+        scene.put(make_group(name, 1, namespace="tenant"), *pods)
+    scene.put(make_group("low", 1), *make_pods("low", 1, half, **place))
+    absent = tuple(Requirement(key=f"k{at}", operator="DoesNotExist") for at in range(20))
+    nothing = Selector(requirements=(*absent, Requirement(key="never", operator="Exists")))
+    for number in range(budgets):
+        uid = f"b{number}"
+        scene.put(
+            Budget(uid=uid, namespace="tenant", name=uid, resource_version=1, selector=nothing)
+        )
+    scene.step()
+    for name in ("high-0", "high-1"):
+        scene.put(make_group(name, 1), *make_pods(name, 1, half, priority=5))
+    scene.step(after_ms=100)
+    victims = [one.name for act in evictions(scene) for one in act.victims]
+    # No budget selects the tenant's pod, but that is too much to compare.
+    in_order = ["t0-worker-0", "low-worker-0"]
+    assert victims == (in_order if budgets == 10 else in_order[::-1])
+    assert compared <= 100 * 10 * 21

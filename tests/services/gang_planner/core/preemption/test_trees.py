@@ -1,5 +1,6 @@
 """Trees of groups that lose groups, or all of it, to gangs of higher priority."""
 
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -127,3 +128,33 @@ def test_a_sub_group_that_its_group_can_do_without_is_evicted_alone_and_whole() 
     (eviction,) = evictions(scene)
     evicted = [scene.pods[one.uid].role for one in eviction.victims]
     assert evicted in (["a", "a"], ["b", "b"])
+
+
+@pytest.mark.parametrize(
+    ("needed", "size", "lost"),
+    [
+        pytest.param({"a": 1, "b": 1}, 1, 1, id="one above a minimum"),
+        pytest.param({"a": 1, "b": 1}, 2, 2, id="one above each minimum"),
+        pytest.param({"a": 1, "b": 1}, 3, 4, id="more than is above the minima"),
+        pytest.param({"a": 2, "b": 1}, 1, 1, id="one sub-group has no more than it needs"),
+        pytest.param({"a": 2, "b": 1}, 2, 4, id="the other one has too few"),
+    ],
+)
+def test_pods_above_the_minima_of_sub_groups_are_evicted_before_the_gang(
+    needed: dict[str, int], size: int, lost: int
+) -> None:
+    """As KAI's tests of preemption and reclaim expect: a gang of two sub-groups of two pods each,
+    on a full node.
+    """
+    scene = LoggedScene(nodes(4), conf=WHOLE_GANGS)
+    scene.put(sub_groups.group(*(sub_groups.part(name, least) for name, least in needed.items())))
+    scene.put(*(pod for name in needed for pod in sub_groups.pods(name, 2)))
+    scene.until_quiet()
+    scene.carry_out(phase="Running")
+    scene.until_quiet()
+    submit(scene, "high", size, priority=10, shape=CPU)
+    scene.until_quiet()
+    victims = [name for one in evictions(scene) for name in names(one.victims)]
+    left = Counter(pod.role for pod in scene.pods_of("job") if pod.name not in victims)
+    assert len(victims) == lost
+    assert not left or all(left[name] >= least for name, least in needed.items())

@@ -1,7 +1,10 @@
 """Quotas gate admission, missing room only orders it."""
 
+from collections.abc import Iterator
+
 import msgspec
 import pytest
+from typing_extensions import override
 
 from services.gang_planner.core.configuration.configuration import parse_configuration
 from services.gang_planner.core.framework.admission import AdmissionView, Vote, Voter, count_votes
@@ -274,3 +277,64 @@ def test_a_pod_that_asks_for_more_than_a_node_has_uses_no_more_than_the_node(nod
     scene.put(*(a_group(name, 1) for name in names))
     scene.settle()
     assert inside(scene, *names) == [True] * len(names)
+
+
+class _Walked(dict[str, dict[int, int]]):
+    """Promises of a queue, and how many of them were looked at one by one."""
+
+    looked_at = 0
+
+    @override
+    def __iter__(self) -> Iterator[str]:
+        for one in super().__iter__():
+            self.looked_at += 1
+            yield one
+
+
+@pytest.mark.parametrize("policy", ["overcommit", "resourcequota"])
+def test_admitted_groups_are_not_counted_again_for_each_group_that_is_voted_on(policy: str) -> None:
+    """3,000 admitted groups of a tenant and as many that have no room made cycles of two seconds
+    whenever anything changed.
+    """
+    conf = f'actions: "enqueue, allocate"\ntiers: [{{plugins: [{{name: {policy}}}]}}]'
+    scene = Scene([make_node("n1")], conf=conf)
+    quota = (("cpu", 100_000), ("pods", 10_000))
+    scene.put(ResourceQuota(uid="q", namespace="team", name="q", resource_version=1, hard=quota))
+    scene.put(a_queue("default"))
+    promises = scene.planner._state.queues.entry(DEFAULT).promises = _Walked()
+    admitted = [a_group(f"in-{at:03}", 1, min_resources=(("memory", 1 + at),)) for at in range(50)]
+    scene.put(*admitted)
+    scene.step()
+    assert all(inside(scene, *(one.name for one in admitted)))
+    before = promises.looked_at
+    assert before <= 4 * 50
+    refused = [
+        a_group(f"out-{at:03}", 1, min_resources=amounts(cpu=200_000 + at)) for at in range(50)
+    ]
+    scene.put(*refused)
+    scene.step()
+    assert not any(inside(scene, *(one.name for one in refused)))
+    assert promises.looked_at - before <= 8 * 50
+
+
+@pytest.mark.parametrize("policy", ["overcommit", "resourcequota"])
+def test_groups_admitted_in_the_same_cycle_count_for_those_after_them(policy: str) -> None:
+    conf = f'actions: "enqueue, allocate"\ntiers: [{{plugins: [{{name: {policy}}}]}}]'
+    scene = Scene([make_node("n1")], conf=conf)
+    quota = (("pods", 5),)
+    scene.put(ResourceQuota(uid="q", namespace="team", name="q", resource_version=1, hard=quota))
+    # With room for none: four of a queue are admitted without.
+    cpu = 1 if policy == "resourcequota" else 100
+    names = [f"g{at}" for at in range(8)]
+    for at, name in enumerate(names):
+        scene.put(
+            make_group(
+                name,
+                1,
+                dialect="volcano",
+                waits_for_inqueue=True,
+                min_resources=amounts(cpu=cpu * 1000 + at),
+            )
+        )
+    scene.step()
+    assert inside(scene, *names).count(True) == (5 if policy == "resourcequota" else 4)
