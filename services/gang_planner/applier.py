@@ -7,8 +7,8 @@ checkpoint contains. So the only records skipped here are the ones that this pla
 from collections.abc import Callable
 from typing import assert_never
 
-from services.gang_planner.core.ingest.cluster import FRESH_MS
 from services.gang_planner.core.planner import Planner
+from services.gang_planner.core.state.tables import FRESH_MS
 from services.gang_planner.inbox import (
     Arrival,
     CheckpointArrival,

@@ -8,7 +8,7 @@ import asyncio
 from typing import Final, NoReturn
 
 from services.gang_planner.applier import Applier
-from services.gang_planner.core.ingest.cluster import FRESH_MS
+from services.gang_planner.core.state.tables import FRESH_MS
 from shared.contracts.cluster import StreamOpened
 from shared.runtime.health import Readiness
 

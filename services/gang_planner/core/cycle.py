@@ -11,8 +11,8 @@ from typing import Final, NamedTuple
 from services.gang_planner.core.actions import allocate, enqueue
 from services.gang_planner.core.allocation import replacements
 from services.gang_planner.core.configuration.configuration import Configuration
-from services.gang_planner.core.cycle_context import CycleContext, Timers
-from services.gang_planner.core.ingest import cluster, decision_log
+from services.gang_planner.core.cycle_context import CycleContext
+from services.gang_planner.core.ingest import decision_log
 from services.gang_planner.core.lifecycle import (
     announced_losses,
     assessment,
@@ -30,8 +30,10 @@ from services.gang_planner.core.placement.session import ACTION_WORK, Session
 from services.gang_planner.core.preemption import requests, tracking
 from services.gang_planner.core.state import in_flight
 from services.gang_planner.core.state.gang_history import Failure
+from services.gang_planner.core.state.gang_states import GangState
 from services.gang_planner.core.state.gangs import Gang
 from services.gang_planner.core.state.planner_state import State
+from services.gang_planner.core.state.timers import Timers
 from services.gang_planner.core.verdicts.book import Book
 from services.gang_planner.core.verdicts.pending_reason import Explainer
 from shared.contracts.decisions import Act, Cycle, Note
@@ -42,6 +44,8 @@ from shared.model.invariants import InvariantViolation
 #: How long cycles wait for cluster state that has all decisions in the log: the longest time that a
 #: POST can be in flight.
 _UNRESOLVED_MS: Final = 120_000
+#: An attribute of an enum class is slow in Python 3.11, and every changed gang needs this one.
+_COMPLETED: Final = GangState.COMPLETED
 #: A clock that goes back by less than this is slewed: every deadline is that much later.
 _CLOCK_STEP_MS: Final = 1_000
 #: Maximum rounds of assessments and actions in one cycle.
@@ -79,6 +83,7 @@ class CycleRunner:
     def configure(self, configuration: Configuration, session: Session) -> None:
         """Use these from the next cycle on."""
         self._configuration = configuration
+        self._actions = configuration.in_turn
         self._session = session
 
     def run(self, now_ms: int, in_flight_max: int, synced_ms: int | None) -> Step:
@@ -137,7 +142,7 @@ class CycleRunner:
         state.extended_resources.count_devices()
         self._timers.due(state, now_ms)
         self._wake(in_flight.date_late_reservations(state, now_ms))
-        fresh = cluster.fresh(state, now_ms)
+        fresh = state.view.is_fresh(now_ms)
         self._wake(in_flight.end_forgotten(state, now_ms, fresh=fresh))
         self._overlooked_ms = in_flight.overlook_unanswered(state, now_ms)
         return fresh
@@ -179,7 +184,8 @@ class CycleRunner:
         """Reissue records that the log will soon drop, and close the notes of gangs now gone."""
         if self._state.gangs.remembered:
             decision_log.forget_gone(work)
-        reissue.reissue(work)
+        if self._state.open or self._state.evictions:
+            reissue.reissue(work)
 
     def _assess(self, work: CycleContext, assessed: dict[str, Gang]) -> None:
         """Advance and assess every gang that changed, and add it to `assessed` by its id."""
@@ -189,9 +195,10 @@ class CycleRunner:
         actions = self._configuration.actions
         for gang in changed:
             assessed[gang.gang_id] = gang
-            follow_run(gang)
-            late_roles.watch(work, gang)
             history = gang.history
+            if history.state is _COMPLETED:
+                follow_run(gang)
+            late_roles.watch(work, gang)
             known_as = history.known_as
             if known_as is not None and known_as != gang.gang_id:
                 work.rename(gang, known_as)
@@ -227,7 +234,8 @@ class CycleRunner:
 
     def _repair(self, work: CycleContext, *, resolved: bool, decisive: bool) -> None:
         state = work.state
-        unseen_losses.search(state)
+        if state.losses_unsearched:
+            unseen_losses.search(state)
         if resolved and state.holds.pending:
             self._open_holds(work)
         if resolved and (state.nodes.leaving or state.nodes.unready):
@@ -253,18 +261,19 @@ class CycleRunner:
     def _place_replacements(work: CycleContext) -> None:
         if work.state.holds.by_uid:
             replacements.run(work)
-        replacements.place_missing(work)
+        if work.state.backlog.lacking:
+            replacements.place_missing(work)
 
     def _act(self, work: CycleContext) -> None:
         if "enqueue" not in self._configuration.actions:
             work.admit_all = True
-            enqueue.run(work)
-        for action in self._configuration.in_turn:
+            self._enqueue(work)
+        for action in self._actions:
             self.on_action(action)
             self._session.work_left = max(self._session.work_left, ACTION_WORK)
             match action:
                 case "enqueue":
-                    enqueue.run(work)
+                    self._enqueue(work)
                     # The pods of a group without a minimum may exist before its admission: it may
                     # be placed in this cycle.
                     self._assess_admitted(work)
@@ -279,6 +288,11 @@ class CycleRunner:
                 case _:
                     raise InvariantViolation(f"action {action}", "was accepted and does not exist")
         self.on_action("")
+
+    @staticmethod
+    def _enqueue(work: CycleContext) -> None:
+        if work.state.gangs.admission_queue.buckets:
+            enqueue.run(work)
 
     def _assess_admitted(self, work: CycleContext) -> None:
         for gang in list(work.state.gangs.changed.values()):

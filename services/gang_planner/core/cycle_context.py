@@ -1,15 +1,14 @@
 """One cycle's inputs, and its decisions so far."""
 
-import heapq
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from services.gang_planner.core.placement.session import Session
-from services.gang_planner.core.state.gang_settings import Defaults
 from services.gang_planner.core.state.gang_states import GangEvent
 from services.gang_planner.core.state.gangs import Gang
 from services.gang_planner.core.state.planner_state import State
+from services.gang_planner.core.state.timers import Timers
 from shared.contracts.decisions import (
     Act,
     Cycle,
@@ -34,40 +33,6 @@ _MEMBERS_DECIDED: Final = GangEvent.MEMBERS_DECIDED
 RENAMED: Final = "Renamed"
 
 
-class Timers:
-    """The times at which gangs are assessed again, in milliseconds."""
-
-    def __init__(self) -> None:
-        self._heap: list[tuple[int, GangKey]] = []
-        self._known: set[tuple[int, GangKey]] = set()
-
-    def set(self, at_ms: int, gang: Gang) -> None:
-        """Assess the gang again at this time; repeated calls have no further effect."""
-        entry = (at_ms, gang.key)
-        if entry not in self._known:
-            self._known.add(entry)
-            heapq.heappush(self._heap, entry)
-
-    def forget(self) -> None:
-        """Discard all times, after the clock was set back."""
-        self._heap.clear()
-        self._known.clear()
-
-    def due(self, state: State, now_ms: int) -> None:
-        """Mark every gang whose time has come as changed, and remove these times."""
-        while self._heap and self._heap[0][0] <= now_ms:
-            entry = heapq.heappop(self._heap)
-            self._known.discard(entry)
-            gang = state.gangs.gangs.get(entry[1])
-            if gang is not None:
-                state.gangs.touch(gang)
-
-    @property
-    def next_ms(self) -> int | None:
-        """The earliest time; None: there are none."""
-        return self._heap[0][0] if self._heap else None
-
-
 class CycleContext:
     """Passed to all modules that decide in a cycle. It collects decisions and notes in the order in
     which they are appended to DECISIONS.
@@ -86,6 +51,9 @@ class CycleContext:
         self.state = state
         self.session = session
         self.cycle = cycle
+        #: The time of this cycle, in milliseconds.
+        self.now_ms = cycle.now_ms
+        self.defaults = state.defaults
         self.timers = timers
         self.decisions: list[Act] = []
         self.notes: list[Note] = []
@@ -99,15 +67,6 @@ class CycleContext:
         self.throttled = False
         #: The enqueue action is not configured: every group is admitted.
         self.admit_all = False
-
-    @property
-    def defaults(self) -> Defaults:
-        return self.state.defaults
-
-    @property
-    def now_ms(self) -> int:
-        """The time of this cycle, in milliseconds."""
-        return self.cycle.now_ms
 
     def add_decision(self, gang: Gang, decision: GangDecision) -> None:
         """Add a decision to place members of the gang, and apply its event to the gang's state."""

@@ -41,9 +41,11 @@ def run(work: CycleContext, *, best_effort: bool = False) -> None:
     if work.throttled or (state.backlog.buckets and not work.session.worth_a_look):
         work.throttled = True
         return
-    kept_capacity.retry_others(state)
+    if state.backlog.kept_for:
+        kept_capacity.retry_others(state)
     active = dict.fromkeys(state.backlog.active(state.node_capacity.freed))
-    active.update(dict.fromkeys(gang_allocation.outranking(state)))
+    if state.holds.by_uid:
+        active.update(dict.fromkeys(gang_allocation.outranking(state)))
     # Their quota may suffice since another gang of them is gone.
     active.update(dict.fromkeys(state.backlog.unrequested.values()))
     parked = strict_order.names(state)
@@ -51,7 +53,8 @@ def run(work: CycleContext, *, best_effort: bool = False) -> None:
         return
     claims = Claims(work)
     active.update(dict.fromkeys(claims.released()))
-    strict_order.line_up(state, parked, active)
+    if parked:
+        strict_order.line_up(state, parked, active)
     buckets = [one for one in active if one.need.best_effort == best_effort]
     if not state.backlog.provisioned:
         _Pass(work, claims, buckets).run()
@@ -112,7 +115,8 @@ class _Pass:
             return False
         if bucket.need.provisioning is UNREQUESTED:
             return self._request(index, bucket, gang)
-        if self._shortfalls.remains(bucket):
+        shortfall = bucket.shortfall
+        if shortfall is not None and self._shortfalls.remains(bucket, shortfall):
             self._refuse(bucket, gang, UNLIMITED)
             return False
         if self._kept_out(bucket, gang):

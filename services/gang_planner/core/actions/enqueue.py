@@ -19,14 +19,11 @@ if TYPE_CHECKING:
 
 def run(work: CycleContext) -> None:
     """Admit groups by the order of queues, then by the order of groups in each queue."""
-    admission_queue = work.state.gangs.admission_queue
-    if not admission_queue.buckets:
-        return
     state = work.state
     now = (state.node_capacity.freed, state.queues.withdrawn, state.queues.changes)
     active = [
         bucket
-        for bucket in admission_queue.buckets.values()
+        for bucket in state.gangs.admission_queue.buckets.values()
         if work.admit_all or bucket.queue.strict or bucket.refused_at != now
     ]
     if active:

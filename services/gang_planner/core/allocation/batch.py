@@ -21,7 +21,8 @@ import numpy as np
 from services.gang_planner.core.allocation.decision import decide_charged
 from services.gang_planner.core.cycle_context import CycleContext
 from services.gang_planner.core.framework.statement import Statement
-from services.gang_planner.core.placement.domains import Space
+from services.gang_planner.core.placement.domains import Space, find_spaces
+from services.gang_planner.core.placement.members import MembersRequest, place_batch
 from services.gang_planner.core.placement.session import Session
 from services.gang_planner.core.queueing.turns import Turns
 from services.gang_planner.core.state.backlog import Line
@@ -307,7 +308,8 @@ def _space(session: Session, bucket: Bucket, request: BatchRequest) -> Space | N
     if structure is None or structure.topology is None:
         return Space(base)
     skipped = bucket.spaces_to_skip(session.node_capacity)
-    found = session.spaces(
+    found = find_spaces(
+        session,
         structure.topology,
         [(group.role, group.shape, group.members) for group in request.groups],
         need.quorum,
@@ -338,7 +340,14 @@ def _spread(
     shapes = state.shapes.entries
     for role, shape_id in sorted(members, key=lambda place: (place[0], shapes[place[1]].order)):
         counts = members[role, shape_id]
-        slots = session.spread_in_turn(statement, role, shapes[shape_id], sum(counts), space.mask)
+        all_members = MembersRequest(
+            statement=statement,
+            role=role,
+            shape=shapes[shape_id],
+            wanted=sum(counts),
+            within=space.mask,
+        )
+        slots = place_batch(session, all_members)
         found[role, shape_id] = _shared_out(slots, counts, order)
     statement.commit()
     return found

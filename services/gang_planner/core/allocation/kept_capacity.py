@@ -44,8 +44,6 @@ def retry_others(state: State) -> None:
     tried again.
     """
     backlog = state.backlog
-    if not backlog.kept_for:
-        return
     waiting = {key for bucket in backlog.provisioned.values() for _, key, _ in bucket.entries}
     if not backlog.kept_for <= waiting:
         backlog.kept_for &= waiting

@@ -17,6 +17,7 @@ from services.gang_planner.core.allocation.gang_allocation import (
 from services.gang_planner.core.cycle_context import CycleContext
 from services.gang_planner.core.framework.statement import Allocation, Statement
 from services.gang_planner.core.placement.domains import domain_around
+from services.gang_planner.core.placement.members import MembersRequest, place_members
 from services.gang_planner.core.placement.namespace_turns import in_turns
 from services.gang_planner.core.placement.released_reservation import ReleasedReservations
 from services.gang_planner.core.queueing.fair_share import Limit
@@ -62,8 +63,6 @@ def place_missing(work: CycleContext) -> None:
     progress, so its missing members are placed first.
     """
     backlog = work.state.backlog
-    if not backlog.lacking:
-        return
     gangs = [gang for one in backlog.lacking.values() for _, _, gang in one.entries]
     fresh = (one for one in backlog.buckets.values() if not one.need.lacking)
     highest = max((one.entries[0][2].priority for one in fresh), default=None)
@@ -98,7 +97,7 @@ def _worth_trying(work: CycleContext, gang: Gang, need: Need) -> bool:
 def _fill(work: CycleContext, gang: Gang, need: Need) -> None:
     """Bind waiting members of a started gang as replacements of its lost ones."""
     state, session = work.state, work.session
-    avoid = set(session.slots(need.avoid).tolist())
+    avoid = set(state.nodes.slots_of(need.avoid).tolist())
     exact, loose = _match(state.holds.of(gang), need, avoid)
     # The members that one decision does not hold are placed by later ones.
     most = members_max(state, gang, need)
@@ -112,11 +111,12 @@ def _fill(work: CycleContext, gang: Gang, need: Need) -> None:
     for allocation in _exactly(exact, state.shapes.entries):
         statement.allocate(allocation)
     filled = [hold for hold, _ in exact]
-    slots = session.slots(need.avoid)
+    slots = state.nodes.slots_of(need.avoid)
     full: set[int] = set()
     for hold, (role, shape_id) in loose:
         shape = state.shapes.entries[shape_id]
-        if shape_id not in full and session.spread(statement, gang.queue, role, shape, 1, slots):
+        request = MembersRequest(statement=statement, role=role, shape=shape, wanted=1, avoid=slots)
+        if shape_id not in full and place_members(session, request):
             filled.append(hold)
             continue
         full.add(shape_id)
@@ -210,9 +210,15 @@ def _reserve(work: CycleContext, hold: Hold, gang: Gang, full: set[tuple[object,
     if equal in full:
         return
     statement = Statement(state.node_capacity, gang.queue)
-    avoid = session.slots(bad)
-    within = _domain(work, gang)
-    if not session.spread(statement, gang.queue, hold.role, hold.shape, 1, avoid, within=within):
+    request = MembersRequest(
+        statement=statement,
+        role=hold.role,
+        shape=hold.shape,
+        wanted=1,
+        avoid=state.nodes.slots_of(bad),
+        within=_domain(work, gang),
+    )
+    if not place_members(session, request):
         statement.discard()
         full.add(equal)
         return
@@ -229,4 +235,4 @@ def _domain(work: CycleContext, gang: Gang) -> Bools | None:
         return None
     names = nodes_of(gang.members.values(), work.state.nodes.names)
     found = work.state.node_capacity.topology.levels(group.topology)
-    return domain_around(found, work.session.slots(names))
+    return domain_around(found, work.state.nodes.slots_of(names))

@@ -8,6 +8,7 @@ versions.
 from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
@@ -26,6 +27,13 @@ from shared.model.invariants import required
 
 #: Number of cached shapes. Beyond it the whole cache is dropped, which is rare and only costs time.
 _CACHED_MAX = 4096
+#: What it costs to count a shape once, in node columns.
+_COUNT: Final = 2_000
+#: The same of a shape with claims: each of its filters works its answer out again (a millisecond).
+_COUNT_CLAIMS: Final = 40_000
+#: The same of each inter-pod rule that applies to it, beyond the number that real shapes have.
+_COUNT_RULE: Final = 200
+_RULES_FREE: Final = 64
 
 
 @dataclass(eq=False, slots=True)
@@ -58,10 +66,15 @@ class Fits:
         self._versioned = versioned(self.filters)
         self._cache: dict[Hashable, _Fit] = {}
 
-    def rules_count(self, shape: ShapeEntry) -> int:
-        """The number of inter-pod rules that apply to the shape."""
+    def cost(self, shape: ShapeEntry) -> int:
+        """What it costs to count a shape, beside the nodes, in node columns."""
+        if shape.alike:
+            cost = _COUNT * len(shape.alike)
+        else:
+            cost = _COUNT_CLAIMS if shape.attached else _COUNT
         ruled = self._ruled(shape)
-        return 0 if ruled is None else ruled[0].count(ruled[1])
+        rules = 0 if ruled is None else ruled[0].count(ruled[1])
+        return cost + _COUNT_RULE * max(rules - _RULES_FREE, 0)
 
     def counts(self, shape: ShapeEntry) -> Ints:
         """One count per slot; 0 where a filter excludes the shape. Callers must not write to it."""

@@ -48,7 +48,7 @@ class Statement:
     def __init__(self, node_capacity: NodeCapacity, queue: QueueEntry | None) -> None:
         """Charge allocations to `queue`; None: the caller charges several queues."""
         self._node_capacity = node_capacity
-        self._queue = queue
+        self.queue = queue
         self._allocations: list[Allocation] = []
         self._open = True
 
@@ -105,5 +105,5 @@ class Statement:
         return tuple(self._allocations)
 
     def _charge(self, shape: ShapeEntry, count: int) -> None:
-        if self._queue is not None:
-            self._queue.charge(shape, count)
+        if self.queue is not None:
+            self.queue.charge(shape, count)

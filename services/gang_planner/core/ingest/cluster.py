@@ -6,7 +6,6 @@ where the snapshot shows pods bound or gone.
 """
 
 from collections.abc import Sequence
-from typing import Final
 
 from services.gang_planner.core.lifecycle import holds
 from services.gang_planner.core.state import accounting, gang_runs, in_flight, sub_gangs
@@ -40,10 +39,6 @@ from shared.kube.resources import PODS, RESOURCE_CLAIMS
 from shared.model.gang_keys import GangKey, key_of
 from shared.model.invariants import InvariantViolation
 from shared.model.objects import LastRun, Node, Resources
-
-#: Cluster state is stale when the newest `synced` arrived longer ago than this. The watcher sends
-#: one each second.
-FRESH_MS: Final = 5_000
 
 
 def apply_record(state: State, seq: int, record: ClusterRecord) -> None:
@@ -122,16 +117,6 @@ def _release_devices(state: State, synced: Synced) -> None:
     known = dict(synced.resource_versions)
     version = known.get(RESOURCE_CLAIMS.title, INT64_MAX)
     state.node_capacity.claims_known_up_to(version, known.get(PODS.title, 0))
-
-
-def fresh(state: State, now_ms: int) -> bool:
-    """Whether the cluster state is new enough for placement decisions."""
-    view = state.view
-    return (
-        view.synced is not None
-        and view.epoch == view.newest_epoch
-        and now_ms - view.synced_ms <= FRESH_MS
-    )
 
 
 def _remove_missing(state: State, named: set[str], groups: set[str], at_ms: int) -> None:

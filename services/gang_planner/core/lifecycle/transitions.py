@@ -232,10 +232,10 @@ def apply_event(history: History, event: GangEvent, gang: Gang | str) -> Effect:
 
 
 def follow_run(gang: Gang) -> None:
-    """Report that a completed gang has pods again which have not ended. Called before all else that
-    depends on the gang's state.
+    """Report that a gang in the state Completed has pods again which have not ended. Called before
+    all else that depends on the gang's state.
     """
-    if gang.history.state is _COMPLETED and not gang.completed:
+    if not gang.completed:
         counts = gang.placed() > gang.run.succeeded
         event = GangEvent.RUN_CONTINUED if counts else GangEvent.RUN_BEGUN
         apply_event(gang.history, event, gang)

@@ -39,7 +39,7 @@ def search(state: State) -> None:
     """Search once in an epoch, as soon as every binding in the log was matched with the cluster
     state. The active planner opens the holds in its next cycle.
     """
-    if not state.losses_unsearched or not state.view.epoch or state.unresolved:
+    if not state.view.epoch or state.unresolved:
         return
     state.losses_unsearched = False
     doubtful = _doubtful_namespaces(state)

@@ -6,13 +6,16 @@ members, the one with less other free capacity comes first. Domains that hold th
 members come last, those with the most free capacity first.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
 
+from services.gang_planner.core.placement.session import Session
 from services.gang_planner.core.state.columns import Bools, Ints
+from services.gang_planner.core.state.pod_shapes import ShapeEntry
 from services.gang_planner.core.state.topology.levels import NOWHERE, Level, Levels
+from shared.model.objects import NetworkTopology
 
 #: Weight of one member when the free capacities of domains are compared.
 UNIT: Final = 1000
@@ -43,6 +46,43 @@ class DomainDemand(NamedTuple):
     minima: tuple[tuple[str, int], ...]
     #: The free capacity of each node in thousandths of a member; decides between equal domains.
     fractions: Callable[[], Sequence[Ints]]
+
+
+def find_spaces(
+    session: Session,
+    topology: NetworkTopology,
+    groups: Sequence[tuple[str, ShapeEntry, int]],
+    quorum: int,
+    minima: tuple[tuple[str, int], ...],
+    *,
+    near: Iterable[str] = (),
+    home: str | None = None,
+    base: Bools | None = None,
+) -> Iterator[Space]:
+    """Spaces in which these members may be placed together, in the order in which to try them.
+
+    Args:
+        session: Its budget is charged.
+        topology: How close together they have to be.
+        groups: (role, shape, members) each.
+        quorum: Spaces that certainly cannot hold as many are left out.
+        minima: The same by role.
+        near: Nodes with members already: only domains that contain all of these count.
+        home: Name of the domain to try first; None: it has no preferred domain.
+        base: One flag per slot, only these nodes may be used; None: all.
+    """
+    node_capacity = session.node_capacity
+    found = node_capacity.topology.levels(topology)
+    session.work_left -= len(found.levels) * node_capacity.nodes.size
+    demand = DomainDemand(
+        roles=[role for role, _, _ in groups],
+        wanted=[wanted for _, _, wanted in groups],
+        counts=lambda: [session.fits.counts(shape) for _, shape, _ in groups],
+        quorum=quorum,
+        minima=minima,
+        fractions=lambda: [node_capacity.capacity_in_parts(shape, UNIT) for _, shape, _ in groups],
+    )
+    return ranked_spaces(found, demand, node_capacity.nodes.slots_of(near), home, base)
 
 
 def ranked_spaces(

@@ -18,7 +18,6 @@ from typing import Final, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from services.gang_planner.core.placement.parts import Group
 from services.gang_planner.core.state.columns import Ints
 from services.gang_planner.core.state.devices.free_numbers import JointLimit
 from services.gang_planner.core.state.node_capacity import NodeCapacity
@@ -60,17 +59,6 @@ class FoundCounts:
     budget_exceeded: bool = False
     #: Cells examined.
     work: int = 0
-
-
-def searchable(groups: Sequence[Group]) -> bool:
-    """Whether these groups compete for nothing but amounts of resources and numbers of devices."""
-    return len(groups) > 1 and all(
-        group.needs is not None
-        and not group.shape.shape.host_ports
-        and group.shape.shape.pod_affinity is None
-        and not group.shape.shape.spread
-        for group in groups
-    )
 
 
 def search(

@@ -9,27 +9,26 @@ attempt ends after too many failed domains (`AttemptBudget`): whether the gang f
 known (`budget_exceeded`).
 """
 
-from collections.abc import Hashable, Sequence
-from collections.abc import Set as AbstractSet
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from functools import cached_property
 
 import numpy as np
 
 from services.gang_planner.core.framework.statement import Statement
 from services.gang_planner.core.placement.domains import Space, wider
-from services.gang_planner.core.placement.part_placement import AttemptBudget, PartPlacement
-from services.gang_planner.core.placement.parts import Group, Part, placed_of, scarcest_first
+from services.gang_planner.core.placement.part_placement import (
+    AttemptBudget,
+    Part,
+    PartPlacement,
+    parts_of,
+    placed_of,
+    scarcest_first,
+)
 from services.gang_planner.core.placement.session import Session
 from services.gang_planner.core.placement.sub_gang_placement import SubGangPlacement, largest_first
 from services.gang_planner.core.state.columns import Bools, Ints
-from services.gang_planner.core.state.devices.demand import Key
-from services.gang_planner.core.state.needs import NOTHING_SAID, Need, Structure, Wanted
-from services.gang_planner.core.state.pod_shapes import ShapeEntry, stand_in
+from services.gang_planner.core.state.needs import NOTHING_SAID, Need, Structure
 from services.gang_planner.core.state.queues import QueueEntry
-
-if TYPE_CHECKING:
-    from services.gang_planner.core.state.devices.allocation_search import Problem
-    from services.gang_planner.core.state.node_capacity import Alike
 
 
 class GangPlacement:
@@ -53,7 +52,7 @@ class GangPlacement:
         self._session = session
         self._need = need
         self._members_max = members_max
-        avoid = session.slots(need.avoid)
+        avoid = session.node_capacity.nodes.slots_of(need.avoid)
         if withheld is not None:
             avoid = np.concatenate([avoid, withheld])
         #: Nodes that its queue and its group may use; None: all.
@@ -65,18 +64,22 @@ class GangPlacement:
         self.missing = 0
         #: The domain that all of it was placed in; None: it has no topology.
         self.domain: str | None = None
-        self._parts = _parts_of(session, need)
+        self._parts = parts_of(session, need)
         self.groups = [group for part in self._parts for group in part.groups]
         self._placement = PartPlacement(
             session, queue, need.structure, avoid, self.statement, self._budget
         )
-        self._sub_gangs = SubGangPlacement(
+
+    @cached_property
+    def _sub_gangs(self) -> SubGangPlacement:
+        structure = self._need.structure or NOTHING_SAID
+        return SubGangPlacement(
             self._placement,
             self.statement,
             self._budget,
             self.sub_gangs,
-            need.structure.sets if need.structure is not None else (),
-            members_max,
+            structure.sets,
+            self._members_max,
         )
 
     @property
@@ -233,7 +236,8 @@ class GangPlacement:
 
     def _undo(self) -> None:
         self._placement.undo(0, self.groups)
-        self._sub_gangs.forget()
+        if self.sub_gangs:
+            self._sub_gangs.forget()
 
 
 def _all_needed(parts: Sequence[Part], need: Need) -> bool:
@@ -245,81 +249,3 @@ def _all_needed(parts: Sequence[Part], need: Need) -> bool:
     }
     others = sum(count for _, _, count in need.wanted) - min(part.quorum for part in parts)
     return len(kinds) > 1 and others < need.quorum
-
-
-def _parts_of(session: Session, need: Need) -> list[Part]:
-    """The sub-gangs of a need, and last the part with all other members."""
-    structure = need.structure or NOTHING_SAID
-    shared = _shared_claims(session, need)
-    left = {(role, shape_id): count for role, shape_id, count in need.wanted}
-    parts: list[Part] = []
-    for sub in structure.sub_gangs:
-        for role, shape_id, count in sub.wanted:
-            left[role, shape_id] -= count
-        parts.append(
-            Part(
-                _groups(session, sub.wanted, shared),
-                sub.quorum,
-                topology=sub.topology,
-                near=sub.near,
-                name=sub.part,
-                policy=sub.policy,
-                set_name=sub.set_name,
-            )
-        )
-    rest = [(role, shape_id, count) for (role, shape_id), count in left.items() if count]
-    ranks = need.ranks if need.ranks and not parts else (0,) * len(rest)
-    last = Part(_groups(session, rest, shared, ranks), need.quorum, need.minima)
-    if structure.tasks is not None:
-        for group in last.groups:
-            group.turn = structure.tasks.turn(group.role)
-    return [*parts, last]
-
-
-def _groups(
-    session: Session,
-    wanted: Sequence[Wanted],
-    shared: AbstractSet[Key],
-    ranks: Sequence[int] = (),
-) -> list[Group]:
-    """Groups by role and shape. Members that differ only in the names of their claims are one
-    group, unless one of these claims is shared.
-    """
-    entries = session.shapes.entries
-    shapes = [entries[shape_id] for _, shape_id, _ in wanted]
-    similar = session.node_capacity.alike(shapes)
-    #: Role, rank, what the members have in common, how many they are, and their shapes.
-    found: dict[Hashable, tuple[str, int, Alike | None, int, list[ShapeEntry]]] = {}
-    latest: tuple[str, int, Alike] | None = None
-    members: list[ShapeEntry] = []
-    for at, (role, _, count) in enumerate(wanted):
-        shape, rank, alike = shapes[at], ranks[at] if ranks else 0, similar[at]
-        if alike is None or count > 1 or not shared.isdisjoint(shape.device_keys):
-            found[at] = role, rank, None, count, [shape]
-            continue
-        if latest is None or latest[2] is not alike or latest[:2] != (role, rank):
-            latest = role, rank, alike
-            members = found.setdefault(latest, (*latest, 1, []))[4]
-        members.append(shape)
-    groups: list[Group] = []
-    for role, rank, alike, count, same in found.values():
-        shape = same[0]
-        needs: Problem | None = None if shape.attached else ()
-        if alike is not None:
-            count, needs = len(same), alike[1]
-        if len(same) > 1:
-            same.sort(key=lambda one: one.order)
-            shape = stand_in(same, alike)
-        fitting = min(count, session.total(shape))
-        groups.append(Group(role, shape, count, fitting, rank=rank, needs=needs))
-    return groups
-
-
-def _shared_claims(session: Session, need: Need) -> set[Key]:
-    """The ResourceClaims that several of the gang's waiting shapes name."""
-    seen: set[Key] = set()
-    shared: set[Key] = set()
-    for _, shape_id, _ in need.wanted if need.attached else ():
-        for key in session.shapes.entries[shape_id].device_keys:
-            (shared if key in seen else seen).add(key)
-    return shared

@@ -1,4 +1,5 @@
-"""Places one part of a gang: its quorum whole or nothing, then as many of its other members as fit.
+"""Divides a gang into parts, and places one part: its quorum whole or nothing, then as many of its
+other members as fit.
 
 A part has a few *groups*, each a role and a shape. Its quorum is placed greedily: every group gets
 a target (its role's minimum first, the rest for the groups that fit most easily), targets are
@@ -7,20 +8,34 @@ filled up one after the other, which leaves more nodes to the next shape; then a
 a budget is made (`exact_search`). One group is placed exactly whenever it fits.
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from services.gang_planner.core.framework.statement import Allocation, Statement
-from services.gang_planner.core.placement.domains import Space
-from services.gang_planner.core.placement.exact_search import GroupRequest, search, searchable
-from services.gang_planner.core.placement.parts import Group, Part, placed_of, scarcest_first
+from services.gang_planner.core.placement.domains import Space, find_spaces
+from services.gang_planner.core.placement.exact_search import GroupRequest, search
+from services.gang_planner.core.placement.members import MembersRequest, place_members
 from services.gang_planner.core.placement.session import Session
 from services.gang_planner.core.state.columns import Bools, Ints
-from services.gang_planner.core.state.needs import Structure
+from services.gang_planner.core.state.devices.demand import ClaimNeed, Key
+from services.gang_planner.core.state.needs import (
+    NO_SUB_GANG,
+    NOTHING_SAID,
+    Need,
+    Structure,
+    Wanted,
+)
+from services.gang_planner.core.state.pod_shapes import ShapeEntry, stand_in
 from services.gang_planner.core.state.queues import QueueEntry
+from shared.model.objects import NetworkTopology
+
+if TYPE_CHECKING:
+    from services.gang_planner.core.state.devices.allocation_search import Problem
+    from services.gang_planner.core.state.node_capacity import Alike
 
 #: Failed domains after which an attempt ends: each costs as much as a gang that does not fit.
 _FAILURES_MAX: Final = 64
@@ -28,6 +43,180 @@ _FAILURES_MAX: Final = 64
 _EXCEEDED_COST: Final = 16
 #: Cells of the exact search that cost as much as a node column.
 _CELLS_PER_COLUMN: Final = 10
+
+
+@dataclass(slots=True)
+class Group:
+    """Members of one role and shape during one attempt."""
+
+    role: str
+    shape: ShapeEntry
+    wanted: int
+    #: How many fit alone, at most `wanted`.
+    fit: int
+    placed: int = 0
+    target: int = 0
+    #: Priority: when not all fit, the higher is placed first.
+    rank: int = 0
+    #: Its turn by the gang's own order of roles.
+    turn: int = 0
+    #: The needs of each member's own ResourceClaims, if numbers of devices decide them; (): it has
+    #: no claims; None: more than numbers decides.
+    needs: tuple[ClaimNeed, ...] | None = ()
+
+    @property
+    def shapes(self) -> tuple[ShapeEntry, ...]:
+        """The shapes of its members, each once."""
+        return self.shape.alike or (self.shape,)
+
+    def put_last_first(self, count: int) -> None:
+        """Place this many of its members that come last before its other members. None is placed.
+
+        So it would be if each were a group, because targets go to the last of equal groups.
+        """
+        alike = sorted(self.shape.alike, key=lambda one: one.order)
+        if count < len(alike):
+            self.shape = stand_in([*alike[-count:], *alike[:-count]], self.shape.counted)
+
+    def first(self, count: int) -> ShapeEntry:
+        """The shape of its first members, so many."""
+        if count >= len(self.shape.alike):
+            return self.shape
+        return stand_in(self.shape.alike[:count], self.shape.counted)
+
+    @property
+    def next_shape(self) -> ShapeEntry:
+        """The shape of its members that are not placed."""
+        if not self.placed or not self.shape.alike:
+            return self.shape
+        return stand_in(self.shape.alike[self.placed :], self.shape.counted)
+
+    @property
+    def left(self) -> int:
+        return self.wanted - self.placed
+
+    @property
+    def plenty(self) -> tuple[int, str, bytes]:
+        """How easily it fits; role and shape decide between equals, not the order of arrival."""
+        return self.fit * 1000 // max(self.wanted, 1), self.role, self.shape.order
+
+
+@dataclass(slots=True)
+class Part:
+    """Members that are placed together, or not at all up to their quorum."""
+
+    groups: list[Group]
+    quorum: int
+    minima: tuple[tuple[str, int], ...] = ()
+    topology: NetworkTopology | None = None
+    near: tuple[str, ...] = ()
+    #: The sub-gang, and the policy that makes it; None: it is no sub-gang.
+    name: str = NO_SUB_GANG
+    policy: str | None = None
+    #: The set that it is in; "": its gang has no sets.
+    set_name: str = ""
+    #: Where its quorum was placed, and the space around, of its set or its gang.
+    space: Space = field(default_factory=lambda: Space(None))
+    around: Bools | None = None
+    whole: bool = False
+    #: Nodes are filled up one after the other: it did not fit otherwise.
+    packed: bool = False
+
+    @property
+    def placed(self) -> int:
+        return sum(group.placed for group in self.groups)
+
+    @property
+    def wanted(self) -> int:
+        return sum(group.wanted for group in self.groups)
+
+
+def parts_of(session: Session, need: Need) -> list[Part]:
+    """The sub-gangs of a need, and last the part with all other members."""
+    structure = need.structure or NOTHING_SAID
+    shared = _shared_claims(session, need)
+    left = {(role, shape_id): count for role, shape_id, count in need.wanted}
+    parts: list[Part] = []
+    for sub in structure.sub_gangs:
+        for role, shape_id, count in sub.wanted:
+            left[role, shape_id] -= count
+        parts.append(
+            Part(
+                _groups(session, sub.wanted, shared),
+                sub.quorum,
+                topology=sub.topology,
+                near=sub.near,
+                name=sub.part,
+                policy=sub.policy,
+                set_name=sub.set_name,
+            )
+        )
+    rest = [(role, shape_id, count) for (role, shape_id), count in left.items() if count]
+    ranks = need.ranks if need.ranks and not parts else (0,) * len(rest)
+    last = Part(_groups(session, rest, shared, ranks), need.quorum, need.minima)
+    if structure.tasks is not None:
+        for group in last.groups:
+            group.turn = structure.tasks.turn(group.role)
+    return [*parts, last]
+
+
+def _groups(
+    session: Session,
+    wanted: Sequence[Wanted],
+    shared: AbstractSet[Key],
+    ranks: Sequence[int] = (),
+) -> list[Group]:
+    """Groups by role and shape. Members that differ only in the names of their claims are one
+    group, unless one of these claims is shared.
+    """
+    entries = session.shapes.entries
+    shapes = [entries[shape_id] for _, shape_id, _ in wanted]
+    similar = session.node_capacity.alike(shapes)
+    #: Role, rank, what the members have in common, how many they are, and their shapes.
+    found: dict[Hashable, tuple[str, int, Alike | None, int, list[ShapeEntry]]] = {}
+    latest: tuple[str, int, Alike] | None = None
+    members: list[ShapeEntry] = []
+    for at, (role, _, count) in enumerate(wanted):
+        shape, rank, alike = shapes[at], ranks[at] if ranks else 0, similar[at]
+        if alike is None or count > 1 or not shared.isdisjoint(shape.device_keys):
+            found[at] = role, rank, None, count, [shape]
+            continue
+        if latest is None or latest[2] is not alike or latest[:2] != (role, rank):
+            latest = role, rank, alike
+            members = found.setdefault(latest, (*latest, 1, []))[4]
+        members.append(shape)
+    groups: list[Group] = []
+    for role, rank, alike, count, same in found.values():
+        shape = same[0]
+        needs: Problem | None = None if shape.attached else ()
+        if alike is not None:
+            count, needs = len(same), alike[1]
+        if len(same) > 1:
+            same.sort(key=lambda one: one.order)
+            shape = stand_in(same, alike)
+        fitting = min(count, session.total(shape))
+        groups.append(Group(role, shape, count, fitting, rank=rank, needs=needs))
+    return groups
+
+
+def _shared_claims(session: Session, need: Need) -> set[Key]:
+    """The ResourceClaims that several of the gang's waiting shapes name."""
+    seen: set[Key] = set()
+    shared: set[Key] = set()
+    for _, shape_id, _ in need.wanted if need.attached else ():
+        for key in session.shapes.entries[shape_id].device_keys:
+            (shared if key in seen else seen).add(key)
+    return shared
+
+
+def placed_of(groups: Iterable[Group], role: str) -> int:
+    """How many members of a role are placed."""
+    return sum(group.placed for group in groups if group.role == role)
+
+
+def scarcest_first(groups: Iterable[Group]) -> list[Group]:
+    """The order in which groups are placed: the gang's own order, then the hardest to place."""
+    return sorted(groups, key=lambda one: (one.turn, *one.plenty))
 
 
 @dataclass(slots=True)
@@ -71,7 +260,8 @@ class PartPlacement:
         """
         if part.topology is None:
             return (Space(base),)
-        return self._session.spaces(
+        return find_spaces(
+            self._session,
             part.topology,
             [(group.role, group.shape, group.wanted) for group in part.groups],
             part.quorum,
@@ -113,17 +303,19 @@ class PartPlacement:
     def place(self, part: Part, group: Group, wanted: int, within: Bools | None) -> None:
         """Place up to `wanted` members of a group of a part."""
         if wanted > 0:
-            group.placed += self._session.spread(
-                self._statement,
-                self._queue,
-                group.role,
-                group.next_shape,
-                wanted,
-                self._avoid,
-                packed=part.packed,
-                within=within,
-                part=part.name,
-                structure=self._structure,
+            group.placed += place_members(
+                self._session,
+                MembersRequest(
+                    statement=self._statement,
+                    role=group.role,
+                    shape=group.next_shape,
+                    wanted=wanted,
+                    avoid=self._avoid,
+                    packed=part.packed,
+                    within=within,
+                    part=part.name,
+                    structure=self._structure,
+                ),
             )
 
     def undo(self, mark: int, groups: Iterable[Group]) -> None:
@@ -181,7 +373,7 @@ class PartPlacement:
         session = self._session
         # The table has an axis for each group but the last, which may be as large as it likes.
         groups = sorted(part.groups, key=lambda group: group.wanted)
-        if not searchable(groups):
+        if not _is_searchable(groups):
             return False
         shapes = [group.shape for group in groups]
         counts = [session.fits.counts(shape) for shape in shapes]
@@ -241,6 +433,17 @@ class PartPlacement:
         return any(
             amount > int(np.maximum(free[row], 0).sum()) for row, amount in requested.items()
         )
+
+
+def _is_searchable(groups: Sequence[Group]) -> bool:
+    """Whether these groups compete for nothing but amounts of resources and numbers of devices."""
+    return len(groups) > 1 and all(
+        group.needs is not None
+        and not group.shape.shape.host_ports
+        and group.shape.shape.pod_affinity is None
+        and not group.shape.shape.spread
+        for group in groups
+    )
 
 
 def _cannot_fit(part: Part) -> bool:

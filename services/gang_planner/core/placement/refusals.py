@@ -45,10 +45,10 @@ class Shortfalls:
         #: Gangs of higher priority may take capacity that is reserved for other gangs.
         self._lowest_held = min(held, default=None)
 
-    def remains(self, bucket: Bucket) -> bool:
-        """Whether none of the bucket's gangs can fit, as when it was refused."""
-        state, shortfall = self._state, bucket.shortfall
-        if shortfall is None or not shortfall.members:
+    def remains(self, bucket: Bucket, shortfall: Shortfall) -> bool:
+        """Whether none of the bucket's gangs can fit, as when it had this shortfall."""
+        state = self._state
+        if not shortfall.members:
             return False
         if shortfall.nodes_at != state.nodes.changes.position:
             return False

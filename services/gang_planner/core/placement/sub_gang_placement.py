@@ -14,8 +14,7 @@ from typing import Final, TypeAlias, TypeVar
 
 from services.gang_planner.core.framework.statement import Statement
 from services.gang_planner.core.placement.domains import Space
-from services.gang_planner.core.placement.part_placement import AttemptBudget, PartPlacement
-from services.gang_planner.core.placement.parts import Part
+from services.gang_planner.core.placement.part_placement import AttemptBudget, Part, PartPlacement
 from services.gang_planner.core.state.columns import Bools
 from services.gang_planner.core.state.needs import SetNeed
 

@@ -26,7 +26,8 @@ from services.gang_planner.core.cycle_context import CycleContext
 from services.gang_planner.core.framework.eviction_rules import Preemptor, VictimRules
 from services.gang_planner.core.framework.statement import Allocation
 from services.gang_planner.core.placement.gang_placement import GangPlacement
-from services.gang_planner.core.placement.parts import Group
+from services.gang_planner.core.placement.members import MembersRequest, place_members
+from services.gang_planner.core.placement.part_placement import Group
 from services.gang_planner.core.preemption.candidates import VictimCandidates, claims_of
 from services.gang_planner.core.preemption.constraints import (
     Allowances,
@@ -88,7 +89,7 @@ class VictimSearch:
         self._trial = Trial(work.state, claims_of(work.state.shapes, need))
         self._budgets = Budgets(work.state, candidates.budgets)
         self._proofs_left = _PROOFS_MAX
-        self._avoid = work.session.slots(need.avoid)
+        self._avoid = work.state.nodes.slots_of(need.avoid)
         self._wanted = need.quorum
         #: Evictions anywhere help, because its queue, or one above it, is full.
         self._anywhere = bool(
@@ -318,14 +319,14 @@ class VictimSearch:
             selection.until(group.shape, target, self._avoid)
             if place < len(targets):
                 # The next shape is placed beside it.
-                self._session.spread(
-                    tried.statement,
-                    self._preemptor.gang.queue,
-                    group.role,
-                    group.shape,
-                    target,
-                    self._avoid,
+                request = MembersRequest(
+                    statement=tried.statement,
+                    role=group.role,
+                    shape=group.shape,
+                    wanted=target,
+                    avoid=self._avoid,
                 )
+                place_members(self._session, request)
         tried.statement.discard()
 
     def _add(self, selection: GreedySelection, pool: Sequence[Unit]) -> None:

@@ -204,7 +204,7 @@ def _exactly(
     """The placement that was proven, if it still fits and suffices; None: nothing is taken."""
     session = work.session
     statement = Statement(work.state.node_capacity, gang.queue)
-    avoid = set(session.slots(need.avoid).tolist())
+    avoid = set(session.node_capacity.nodes.slots_of(need.avoid).tolist())
     wanted = {(role, shape_id): count for role, shape_id, count in need.wanted}
     placed: dict[str, int] = {}
     for (role, shape_id), counts in sorted(places.items()):

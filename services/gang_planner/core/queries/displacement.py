@@ -8,7 +8,7 @@ from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from typing import Final, NamedTuple
 
-from services.gang_planner.core.cycle_context import CycleContext, Timers
+from services.gang_planner.core.cycle_context import CycleContext
 from services.gang_planner.core.framework.eviction_rules import Kind, Preemptor
 from services.gang_planner.core.lifecycle.transitions import apply_event
 from services.gang_planner.core.placement.session import Session
@@ -20,6 +20,7 @@ from services.gang_planner.core.state.gangs import Gang, Member
 from services.gang_planner.core.state.needs import Need
 from services.gang_planner.core.state.planner_state import State
 from services.gang_planner.core.state.queued_demand import QueuedDemand
+from services.gang_planner.core.state.timers import Timers
 from shared.contracts.decisions import Cycle
 
 #: By action: the kind of eviction, and whether it may evict whole gangs despite their protection.

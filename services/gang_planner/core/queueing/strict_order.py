@@ -18,8 +18,6 @@ def line_up(state: State, queues: list[str], active: dict[Bucket, None]) -> None
     """Update the buckets to try: of each strict queue all buckets if its first one is to be tried,
     none if the first one was refused.
     """
-    if not queues:
-        return
     lines: dict[tuple[str, bool], list[Bucket]] = {}
     for bucket in state.backlog.buckets.values():
         if bucket.need.queue in queues and not bucket.minimum_unattainable:

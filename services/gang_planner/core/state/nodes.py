@@ -7,7 +7,7 @@ on slot numbers, which follow the order of arrival: ties are broken by name (`ra
 """
 
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 import numpy as np
@@ -154,6 +154,11 @@ class NodeTable:
     def find(self, name: str) -> int | None:
         """Slot of a node or phantom; None if the name is unknown."""
         return self._slots.get(name)
+
+    def slots_of(self, names: Iterable[str]) -> Ints:
+        """Slots of the nodes and phantoms with these names, as far as they are known."""
+        found = [self._slots.get(name) for name in names]
+        return np.array([slot for slot in found if slot is not None], dtype=np.int64)
 
     def has_plugin_of(self, resource: str, slot: int) -> bool:
         """Whether the node's own status has an amount of the resource."""

@@ -3,7 +3,7 @@
 They never leave the planner; its results are frozen messages.
 """
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from services.gang_planner.core.state.backlog import Backlog
 from services.gang_planner.core.state.columns import ResourceIndex
@@ -19,10 +19,12 @@ from services.gang_planner.core.state.reservations import ReservationTable
 
 if TYPE_CHECKING:
     from services.gang_planner.core.state.gangs import Member
-
-
-if TYPE_CHECKING:
     from shared.contracts.cluster import Synced
+
+
+#: Cluster state is stale when the newest `synced` arrived longer ago than this. The watcher sends
+#: one each second.
+FRESH_MS: Final = 5_000
 
 
 class ClusterView:
@@ -49,6 +51,14 @@ class ClusterView:
         if synced_ms is None:
             synced_ms = self.synced.at_ms if self.synced is not None else 0
         self.synced_ms = synced_ms
+
+    def is_fresh(self, now_ms: int) -> bool:
+        """Whether the cluster state is new enough for placement decisions."""
+        return (
+            self.synced is not None
+            and self.epoch == self.newest_epoch
+            and now_ms - self.synced_ms <= FRESH_MS
+        )
 
     def local_ms(self, watcher_ms: int) -> int:
         """A time of the watcher's clock on the planner's, by the newest `synced`'s difference."""

@@ -16,7 +16,7 @@ import numpy as np
 
 from services.gang_planner.core.placement.domains import counts_by_domain, domain_around
 from services.gang_planner.core.placement.gang_placement import GangPlacement
-from services.gang_planner.core.placement.parts import Group
+from services.gang_planner.core.placement.part_placement import Group
 from services.gang_planner.core.placement.session import Session
 from services.gang_planner.core.queueing import min_resources
 from services.gang_planner.core.state.columns import Bools
@@ -280,7 +280,7 @@ class Forecast:
         found = self._session.node_capacity.topology.levels(structure.topology)
         if found.open or not found.levels:
             return not found.open
-        around = domain_around(found, self._session.slots(structure.near))
+        around = domain_around(found, self._session.node_capacity.nodes.slots_of(structure.near))
         widest = found.levels[-1]
         anywhere = 0
         inside = np.zeros(len(widest.names), dtype=np.int64)

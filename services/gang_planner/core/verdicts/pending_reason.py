@@ -14,7 +14,7 @@ from services.gang_planner.core.constraints.filters.resources_fit import INSUFFI
 from services.gang_planner.core.framework.admission import AdmissionView
 from services.gang_planner.core.lifecycle.promises import promised_unready
 from services.gang_planner.core.placement.gang_placement import GangPlacement
-from services.gang_planner.core.placement.parts import Group
+from services.gang_planner.core.placement.part_placement import Group
 from services.gang_planner.core.placement.session import Session
 from services.gang_planner.core.queueing import min_resources
 from services.gang_planner.core.state.amounts import in_words, listed

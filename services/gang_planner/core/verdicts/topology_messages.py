@@ -10,7 +10,7 @@ import numpy as np
 
 from services.gang_planner.core.placement.domains import counts_by_domain
 from services.gang_planner.core.placement.gang_placement import GangPlacement
-from services.gang_planner.core.placement.parts import Part
+from services.gang_planner.core.placement.part_placement import Part
 from services.gang_planner.core.placement.session import Session
 from services.gang_planner.core.state.needs import Need, Structure, Wanted
 from services.gang_planner.core.state.topology.levels import Level, MissingLevels, TopologyProblem

@@ -3,9 +3,9 @@
 import pytest
 
 from services.gang_planner.core.configuration.configuration import parse_configuration
-from services.gang_planner.core.ingest.cluster import FRESH_MS
 from services.gang_planner.core.lifecycle.repair import QUIET_MS
 from services.gang_planner.core.planner import Planner
+from services.gang_planner.core.state.tables import FRESH_MS
 from shared.contracts import codec
 from shared.contracts.decisions import Cycle, GangDecision, NoteOpened
 from tests.services.gang_planner.core.scene import (

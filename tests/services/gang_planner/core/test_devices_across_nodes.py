@@ -71,7 +71,7 @@ def test_a_member_leaves_the_only_node_of_another_one(monkeypatch: pytest.Monkey
     scene.put(two_gpus("a"), gpu_and_nic("b"), make_group("g", 2))
     scene.put(*members("g", [("a",), ("b",)]))
     with monkeypatch.context() as patched:
-        patched.setattr(part_placement, "searchable", lambda _: False)
+        patched.setattr(part_placement, "_is_searchable", lambda _: False)
         assert not scene.settle()
         reason, sentence = condition(scene, "g")
         assert (reason, "1 of 2" in sentence) == ("NotEnoughResources", True)

@@ -33,12 +33,12 @@ class Length(NamedTuple):
     [
         pytest.param(
             3,
-            Length(files=29, returns=59),
-            Length(files=71, returns=264),
+            Length(files=21, returns=35),
+            Length(files=65, returns=237),
             id="placed by itself, because members above its quorum wait",
         ),
         pytest.param(
-            4, Length(files=24, returns=38), Length(files=67, returns=172), id="placed in a batch"
+            4, Length(files=17, returns=25), Length(files=62, returns=158), id="placed in a batch"
         ),
     ],
 )

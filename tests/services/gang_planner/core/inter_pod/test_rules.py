@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any
 
 import msgspec
-import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -15,6 +14,7 @@ from services.gang_planner.core.configuration.configuration import parse_configu
 from services.gang_planner.core.constraints.masks import Masks
 from services.gang_planner.core.framework.statement import Statement
 from services.gang_planner.core.ingest import cluster
+from services.gang_planner.core.placement.members import MembersRequest, place_members
 from services.gang_planner.core.placement.session import Session
 from services.gang_planner.core.state import accounting
 from services.gang_planner.core.state.inter_pod import profiles
@@ -33,7 +33,6 @@ from tests.services.gang_planner.core.inter_pod.strategies import (
 
 CONF = "tiers: [{plugins: [{name: predicates}, {name: nodeorder}]}]"
 PODS_PER_NODE = 4
-NOWHERE = np.zeros(0, dtype=np.int64)
 
 
 class World:
@@ -207,7 +206,10 @@ def test_equal_pods_are_placed_as_if_one_by_one_and_a_discard_leaves_no_trace(
     statement = Statement(state.node_capacity, queue)
     packed = data.draw(st.booleans())
     at_most = world.session.total(entry)
-    placed = world.session.spread(statement, queue, "", entry, wanted, NOWHERE, packed=packed)
+    request = MembersRequest(
+        statement=statement, role="", shape=entry, wanted=wanted, packed=packed
+    )
+    placed = place_members(world.session, request)
     left = Counter(
         {
             state.nodes.names[slot]: count

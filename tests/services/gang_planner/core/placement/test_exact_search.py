@@ -134,7 +134,7 @@ def test_what_the_greedy_search_misses_the_exact_one_finds(
     case = Case(((6, 7), (5, 4), (8, 3)), (("a", (1, 4), 1), ("b", (3, 5), 1)), 2)
     assert possible(case)
     assert attempt_of(case).run()
-    monkeypatch.setattr(part_placement, "searchable", lambda _: False)
+    monkeypatch.setattr(part_placement, "_is_searchable", lambda _: False)
     assert not attempt_of(case).run()
 
 

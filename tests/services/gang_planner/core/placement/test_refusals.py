@@ -14,6 +14,7 @@ from services.gang_planner.core.cycle_context import CycleContext
 from services.gang_planner.core.placement.refusals import Shortfalls
 from services.gang_planner.core.queueing.fair_share import UNLIMITED, Limit
 from services.gang_planner.core.state.gangs import Bucket, Gang
+from services.gang_planner.core.state.needs import Shortfall
 from shared.model.objects import Queue
 from tests.services.gang_planner.core.losing import WORKER, running
 from tests.services.gang_planner.core.scene import (
@@ -113,8 +114,8 @@ def test_the_same_is_decided_as_by_looking_at_every_bucket(
         assert live(waiting, events) == found
 
 
-def _never(shortfalls: Shortfalls, bucket: Bucket) -> bool:
-    del shortfalls, bucket
+def _never(shortfalls: Shortfalls, bucket: Bucket, shortfall: Shortfall) -> bool:
+    del shortfalls, bucket, shortfall
     return False
 
 

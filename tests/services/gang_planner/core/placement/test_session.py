@@ -1,13 +1,12 @@
 """A session sums the cluster once per change of its nodes, and spreads only where it may."""
 
-from typing import Final
-
 import msgspec
 import numpy as np
 
 from services.gang_planner.core.configuration.configuration import parse_configuration
 from services.gang_planner.core.constraints.masks import Masks
 from services.gang_planner.core.framework.statement import Statement
+from services.gang_planner.core.placement.members import MembersRequest, place_members
 from services.gang_planner.core.placement.session import Session
 from services.gang_planner.core.state.planner_state import State
 from shared.model.objects import Shape
@@ -35,9 +34,6 @@ def test_the_totals_of_a_cycle_follow_nodes_that_come_change_and_go() -> None:
     assert seen == [4000, 6000, 6000, 5000, 1000]
 
 
-NOWHERE_ELSE: Final = np.zeros(0, dtype=np.int64)
-
-
 def test_members_are_spread_only_within_the_nodes_given() -> None:
     state = State()
     policies = parse_configuration("").policies()
@@ -53,7 +49,7 @@ def test_members_are_spread_only_within_the_nodes_given() -> None:
     queue = state.queues.entry("default")
     statement = Statement(state.node_capacity, queue)
     within = np.array([False, True, False])
-    placed = session.spread(statement, queue, "", shape, 5, NOWHERE_ELSE, within=within)
-    assert placed == 2
+    request = MembersRequest(statement=statement, role="", shape=shape, wanted=5, within=within)
+    assert place_members(session, request) == 2
     assert [one.slots.tolist() for one in statement.commit()] == [[1]]
-    assert session.spread(statement, queue, "", shape, 5, NOWHERE_ELSE, within=within) == 0
+    assert place_members(session, request) == 0
