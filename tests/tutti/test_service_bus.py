@@ -19,8 +19,7 @@ from tests.support.nats_server import running_nats_server
 from tutti.api.failures import Refusal
 from tutti.nats_server import NatsServer
 from tutti.provision.folder import provision
-from tutti.service_access import reached
-from tutti.service_bus import ServiceBus, service_options
+from tutti.service_access import ServiceBus, reached, service_options
 from tutti.up.readiness import STATE_FILE
 
 

@@ -13,7 +13,7 @@ from tutti.api.access import open_client
 from tutti.api.failures import Refusal, run
 from tutti.bundle import collection
 from tutti.bundle.archive import Archive, Manifest
-from tutti.service_bus import ServiceBus, service_options
+from tutti.service_access import ServiceBus, service_options
 
 _MIB: Final = 1 << 20
 

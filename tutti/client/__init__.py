@@ -8,8 +8,7 @@ or the service account of a pod. docs/client.md shows it.
 from shared.kube.errors import ApiError, KubeError
 from tutti.api.failures import Refusal
 from tutti.client.asynchronous import AsyncClient
-from tutti.client.errors import ApiNotServed, GangDeleted, WaitTimeout
-from tutti.client.gang_events import GangEvent
+from tutti.client.gangs import ApiNotServed, GangDeleted, GangEvent, WaitTimeout
 from tutti.client.submission import Submitted
 from tutti.client.synchronous import Client
 

@@ -32,10 +32,17 @@ from shared.kube.credentials import load
 from shared.kube.errors import ApiError, MalformedAnswer, NotFound
 from shared.kube.resources import Resource
 from tutti.api.fetches import Wanted, fetch, follow, get
-from tutti.client.errors import ApiNotServed, GangDeleted, WaitTimeout
-from tutti.client.gang_events import GangEvent, Goal, describe, is_reached
+from tutti.client.gangs import (
+    ApiNotServed,
+    GangDeleted,
+    GangEvent,
+    Goal,
+    WaitTimeout,
+    describe,
+    is_reached,
+    wanted_gang,
+)
 from tutti.client.submission import Manifests, Submitted, apply_all, read_manifests
-from tutti.client.wanted_gang import wanted_gang
 from tutti.up.options import SCHEDULER_NAMES
 from tutti.why.explanation import Answer
 
@@ -176,7 +183,7 @@ class AsyncClient:
             scheduler_names: Scheduler names that Tutti serves in this cluster.
         """
         # The dialects of all gang APIs, which other methods do not need.
-        from tutti.why.question import explain_object
+        from tutti.why.reader import explain_object
 
         kube = await self._opened()
         return await explain_object(kube, self._place(kube, namespace), reference, scheduler_names)

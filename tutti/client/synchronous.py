@@ -23,7 +23,7 @@ from shared.contracts.visibility import (
     Queue,
 )
 from tutti.client.asynchronous import AsyncClient
-from tutti.client.gang_events import GangEvent, Goal
+from tutti.client.gangs import GangEvent, Goal
 from tutti.client.submission import Manifests, Submitted
 from tutti.up.options import SCHEDULER_NAMES
 from tutti.why.explanation import Answer

@@ -26,8 +26,8 @@ from tutti.cluster.errors import (
     wrong,
 )
 from tutti.cluster.objects import Obj, clone, dig, only, set_condition
+from tutti.cluster.patches import Applied, read_configuration
 from tutti.cluster.resources import CRDS, EVENTS, NAMESPACES, PODS, Registry
-from tutti.cluster.server_side_apply import Applied, read_configuration
 from tutti.cluster.store import Store, Stored
 from tutti.cluster.users import ADMIN
 

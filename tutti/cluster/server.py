@@ -28,9 +28,9 @@ from tutti.cluster.errors import (
 )
 from tutti.cluster.faults import FaultInjector
 from tutti.cluster.objects import Obj, Value, decode, dig, encode
+from tutti.cluster.patches import APPLY_PATCH
 from tutti.cluster.resources import NAMESPACES, PODS, REVIEWS, Registry, Resource
 from tutti.cluster.selectors import Predicate, selector
-from tutti.cluster.server_side_apply import APPLY_PATCH
 from tutti.cluster.store import Stored
 from tutti.cluster.tables import table
 from tutti.cluster.users import reviewed

@@ -20,7 +20,7 @@ from shared.kube.listwatch import Batch, Changes, HasMetadata, Listed, ListWatch
 from shared.kube.requests import amounts, effective_requests
 from shared.kube.resources import DISRUPTION_BUDGETS, NODES, PODGROUPS_INCUBATOR, PODS
 from shared.model.invariants import InvariantViolation
-from tutti.demo.observations import Job, LatestPods, PodObservation, of_job
+from tutti.demo.claims import Job, LatestPods, PodObservation, of_job
 
 _ROLE: Final = "tf-replica-type"
 _decode_verdict: Final = msgspec.json.Decoder(Verdict).decode

@@ -23,12 +23,18 @@ from shared.kube.errors import ApiError
 from shared.model.invariants import InvariantViolation
 from tutti.api.failures import run
 from tutti.api.flags import report_flag
-from tutti.api.output import as_yaml, print_report
-from tutti.api.report_data import report_data
+from tutti.api.output import as_yaml, print_report, report_data
 from tutti.client.asynchronous import AsyncClient
-from tutti.nats_store import NoHealth, store_problem
-from tutti.service_access import Reached, is_passing, reached, read_queues
-from tutti.service_bus import NoStandby, ServiceBus, service_options
+from tutti.nats_server import NoHealth, store_problem
+from tutti.service_access import (
+    NoStandby,
+    Reached,
+    ServiceBus,
+    is_passing,
+    reached,
+    read_queues,
+    service_options,
+)
 from tutti.status.live import StatusScreen
 from tutti.status.report import Report, StreamLine, report, report_of_api
 from tutti.terminal import plain_table, redraw, report_console, screen_console

@@ -16,8 +16,7 @@ from tutti.api.failures import run
 from tutti.api.flags import report_flag
 from tutti.api.output import print_report
 from tutti.client.asynchronous import AsyncClient
-from tutti.service_access import reached
-from tutti.service_bus import ServiceBus, service_options
+from tutti.service_access import ServiceBus, reached, service_options
 from tutti.terminal import drawing_width, report_console
 from tutti.timeline.api_history import api_history
 from tutti.timeline.history import History, build_history, trimmed

@@ -15,15 +15,14 @@ from tutti.api.failures import run
 from tutti.api.flags import report_flag
 from tutti.api.output import print_report
 from tutti.client.asynchronous import AsyncClient
-from tutti.service_access import reached
-from tutti.service_bus import ServiceBus, service_options
+from tutti.service_access import ServiceBus, reached, service_options
 from tutti.terminal import report_console
 from tutti.trace import jaeger
 from tutti.trace.api_timeline import api_timeline
 from tutti.trace.jaeger import JaegerError
 from tutti.trace.records import Wanted, read_gang, read_reference
 from tutti.trace.timeline import Line, Timeline, timeline, with_lines
-from tutti.why.completion import complete_reference
+from tutti.why.kinds import complete_reference
 
 
 @click.command()

@@ -28,15 +28,12 @@ from shared.kube.client import KubeClient
 from shared.kube.credentials import load
 from shared.runtime.heartbeat import Heartbeat
 from tutti.api.failures import Refusal, first_failure
-from tutti.up.api_registration import prepare_api, remove_api
-from tutti.up.cluster_checks import check_cluster
+from tutti.lifeline import age_s
 from tutti.up.crds import install
 from tutti.up.nats import Nats, running_nats
 from tutti.up.options import OBSERVED_DIR, UpOptions, default_data_dir
-from tutti.up.other_schedulers import find_other_schedulers, refusal
-from tutti.up.own_process import age_s
+from tutti.up.other_schedulers import check_cluster, find_other_schedulers, refusal
 from tutti.up.plan import plan
-from tutti.up.planner_lease import install_planner_lease, remove_planner_lease
 from tutti.up.presence import Presence, identity, is_dead
 from tutti.up.processes import Launcher
 from tutti.up.readiness import (
@@ -49,6 +46,12 @@ from tutti.up.readiness import (
     write_atomically,
 )
 from tutti.up.supervisor import Keeper, Supervisor
+from tutti.up.user_rights import (
+    install_planner_lease,
+    prepare_api,
+    remove_api,
+    remove_planner_lease,
+)
 from tutti.up.watchdog import Heartbeats, Say
 
 #: A server given by `--nats` should already run.

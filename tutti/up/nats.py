@@ -12,12 +12,17 @@ from typing import Final
 from shared.bus.errors import BusError
 from shared.bus.permissions import User
 from shared.pacing import Backoff
-from tutti.nats_server import NatsServer, NatsServerError, NatsServerSettings
-from tutti.nats_store import NoHealth, store_problem, write_problem
+from tutti.nats_server import (
+    NatsServer,
+    NatsServerError,
+    NatsServerSettings,
+    NoHealth,
+    store_problem,
+    write_problem,
+)
 from tutti.up.keys import Keys, adopt_streams, restorer
 from tutti.up.keys import keep as keep_keys
-from tutti.up.restarts import Restarts
-from tutti.up.supervisor import how_it_ended
+from tutti.up.supervisor import Restarts, how_it_ended
 from tutti.up.watchdog import Say, kill_when_hung
 
 #: NATS closes a store of a gigabyte within a second or two.

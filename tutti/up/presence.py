@@ -20,8 +20,8 @@ from shared.kube.errors import Conflict, KubeError, NotFound
 from shared.kube.leases import LIVES_S, Lease, micro_time
 from shared.kube.resources import LEASES
 from tutti.api.failures import Refusal
+from tutti.lifeline import start_ticks
 from tutti.up.other_schedulers import OWN_LEASE
-from tutti.up.own_process import start_ticks
 
 _RENEW_S: Final = 20.0
 _RELEASE_TIMEOUT_S: Final = 2.0

@@ -10,9 +10,9 @@ from tutti.api.failures import run
 from tutti.api.flags import access_flags, namespace_flag, report_flag, scheduler_names_flag
 from tutti.api.output import print_report
 from tutti.terminal import report_console
-from tutti.why.completion import complete_reference
 from tutti.why.explanation import Answer
-from tutti.why.question import explain_object
+from tutti.why.kinds import complete_reference
+from tutti.why.reader import explain_object
 from tutti.why.view import show
 
 #: Exit status of an answer that may be out of date, because no planner reports.

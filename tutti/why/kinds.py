@@ -1,4 +1,6 @@
-"""Resolves a reference such as `tfjob/train` to a resource that the API server serves."""
+"""Resolves a reference such as `tfjob/train` to a resource that the API server serves; and
+completes it in a shell: names of the kind, or without one of Jobs and groups.
+"""
 
 import asyncio
 import re
@@ -6,14 +8,16 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 from urllib.parse import quote
 
+import click
 import msgspec
 
 from shared.dialects.discovery import group_resources
 from shared.kube.client import KubeClient
 from shared.kube.errors import ApiError, MalformedAnswer, NotFound
 from shared.kube.objects import KubeStruct
-from shared.kube.resources import PODS, Resource
+from shared.kube.resources import JOBS_VOLCANO, PODGROUPS_VOLCANO, PODS, Resource
 from tutti.api.failures import Refusal
+from tutti.api.flags import Completion, completed_by, completing_client, names_of
 
 _NAME: Final = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9.:]*[A-Za-z0-9])?")
 #: API groups with kinds that are workloads or groups of pods. A bare name is searched among them.
@@ -198,3 +202,19 @@ async def _read_kinds(client: KubeClient, group_version: str, *, preferred: bool
         for each in served
         if "/" not in each.name
     ]
+
+
+#: The user waits for it after pressing Tab; a kind needs discovery first.
+_PATIENCE_S: Final = 4.0
+
+
+async def _references(ctx: click.Context, begun: str) -> list[str]:
+    word, slash, _ = begun.partition("/")
+    async with asyncio.timeout(_PATIENCE_S), completing_client(ctx) as client:
+        if not slash:
+            return await names_of((JOBS_VOLCANO, PODGROUPS_VOLCANO), client, ctx)
+        resources, _ = await resolve(client, word)
+        return [f"{word}/{name}" for name in await names_of(resources, client, ctx)]
+
+
+complete_reference: Completion = completed_by(_references)

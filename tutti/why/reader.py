@@ -43,18 +43,21 @@ from shared.kube.resources import (
 )
 from tutti.api.failures import Refusal
 from tutti.api.fetches import list_typed
+from tutti.why.explanation import Answer, explain
 from tutti.why.facts import (
     PODS_MISSING,
     Facts,
     Group,
     MemberPod,
+    awaited_queue_of_pod,
     declared_gang,
     gangs_of,
     members_of,
+    suspended,
     with_members,
 )
-from tutti.why.kinds import Kind, resolve
-from tutti.why.suspension import awaited_queue_of_pod, suspended
+from tutti.why.kinds import Kind, read_reference, resolve
+from tutti.why.planner_liveness import read_liveness
 
 #: Levels of owners. A CronJob is two levels above its pods; nested operators add a third or fourth.
 _STEPS_MAX: Final = 5
@@ -525,3 +528,29 @@ def _group(resource: Resource, found: _GroupObject) -> Group:
         unreadable=unreadable,
         priority_class=found.spec.priority_class_name,
     )
+
+
+async def explain_object(
+    client: KubeClient,
+    namespace: str,
+    reference: str | Sequence[str],
+    scheduler_names: Sequence[str],
+) -> Answer:
+    """Why a pod, a group or a job waits, and whether a planner is active.
+
+    Args:
+        client: An open client, whose user may get and list objects of the namespace.
+        namespace: Namespace of the object.
+        reference: `KIND/NAME`, `NAME`, or kind and name as two words.
+        scheduler_names: Scheduler names that Tutti serves in this cluster.
+
+    Raises:
+        KubeError: A request failed.
+        Refusal: There is no such kind or object, or more than one.
+    """
+    words = [reference] if isinstance(reference, str) else list(reference)
+    word, name = read_reference(words)
+    facts = await NamespaceReader(client, namespace, scheduler_names).read(word, name)
+    ours = {each.pod.scheduler_name for each in facts.pods if each.pod.ours}
+    liveness = await read_liveness(client, ours)
+    return explain(msgspec.structs.replace(facts, planner=liveness))

@@ -15,9 +15,8 @@ from shared.kube.leases import Lease
 from shared.kube.resources import LEASES
 from tests.controlplane.cluster import ControlPlane
 from tests.controlplane.kubeconfig import write_kubeconfig
-from tutti.up.cluster_checks import ClusterUnreachable, check_cluster
-from tutti.up.other_schedulers import OWN_LEASE
-from tutti.up.own_process import start_ticks
+from tutti.lifeline import start_ticks
+from tutti.up.other_schedulers import OWN_LEASE, ClusterUnreachable, check_cluster
 from tutti.up.presence import AnotherIsHere, Presence, identity, is_dead
 
 integration = pytest.mark.integration

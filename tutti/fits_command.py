@@ -35,8 +35,7 @@ from tutti.api.flags import files_flag, namespace_flag, report_flag, scheduler_n
 from tutti.api.manifests import read_opened, title_of
 from tutti.api.output import print_report
 from tutti.client.asynchronous import AsyncClient
-from tutti.service_access import reached
-from tutti.service_bus import ServiceBus, ask_standby, read_ledger, service_options
+from tutti.service_access import ServiceBus, ask_standby, reached, read_ledger, service_options
 from tutti.terminal import report_console
 
 Json: TypeAlias = dict[str, Any]
