@@ -26,7 +26,7 @@ from shared.kube.client import KubeClient
 from shared.kube.errors import ApiError, KubeError, NotFound, RequestTimeout, TransportError
 from shared.runtime.guarded_server import Bodies, GuardedServer, RequestRefused
 from tutti.api.access import Access, open_client
-from tutti.api.failures import Refusal, run
+from tutti.api.failures import Refusal, running
 from tutti.api.flags import access_flags
 
 HOST: Final = "127.0.0.1"
@@ -160,16 +160,13 @@ def _failed(status: int, message: str) -> web.Response:
     "--port", type=click.IntRange(0, 65535), default=0, help="Port on 127.0.0.1; 0: any free one."
 )
 @click.option("--browser/--no-browser", default=True, help="Open the console in the browser.")
-def console(*, access: Access, port: int, browser: bool) -> None:
+@running(interrupted=0)
+async def console(*, access: Access, port: int, browser: bool) -> None:
     """Serve the console at 127.0.0.1 until Ctrl-C, and open it in the browser.
 
     It shows gangs, queues and nodes with the rights of the kubeconfig's user. The address contains
     a token that is valid for this run only: do not share it.
     """
-    run(_serve(access, port, browser=browser), interrupted=0)
-
-
-async def _serve(access: Access, port: int, *, browser: bool) -> None:
     async with open_client(access) as client:
         await _require_api(client)
         server = ConsoleServer(client)

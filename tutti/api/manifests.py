@@ -3,6 +3,7 @@
 import re
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import IO, Any, Final
 
@@ -45,17 +46,12 @@ def read(files: Sequence[str], resource: Resource) -> list[Object]:
 
 
 def _documents(file: str) -> list[Any]:
-    if file == STANDARD_INPUT:
-        return _without_empty(read_opened(sys.stdin.buffer, file))
+    standard = file == STANDARD_INPUT
     try:
-        with Path(file).open("rb") as opened:
-            return _without_empty(read_opened(opened, file))
+        with nullcontext(sys.stdin.buffer) if standard else Path(file).open("rb") as opened:
+            return [each for each in read_opened(opened, file) if each is not None]
     except OSError as error:
         raise Refusal(f"{file}: cannot be read: {error}") from None
-
-
-def _without_empty(documents: Sequence[Any]) -> list[Any]:
-    return [each for each in documents if each is not None]
 
 
 def title_of(file: IO[bytes]) -> str:
