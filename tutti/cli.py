@@ -104,7 +104,7 @@ COMMANDS: Final[Table] = {
         "tutti.timeline.command:timeline",
         "Draw which gangs ran on which nodes, and when.",
     ),
-    "bundle": ("tutti.bundle.command:bundle", "Collect diagnostics for a bug report in one file."),
+    "bundle": ("tutti.bundle_command:bundle", "Collect diagnostics for a bug report in one file."),
     "trace": ("tutti.trace.command:trace", "Show what happened to a gang, and when."),
     "observe": (
         "tutti.observe_command:observe",

@@ -30,7 +30,7 @@ from tutti.api.fetches import Wanted, fetch, get
 from tutti.api.flags import access_flags, report_flag, scheduler_names_flag
 from tutti.api.manifests import read_opened, title_of
 from tutti.api.output import print_report
-from tutti.terminal import report_console
+from tutti.terminal import print_line, report_console
 from tutti.why.kinds import complete_reference, read_reference, resolve
 
 #: Fields that say nothing about how an object is understood.
@@ -160,19 +160,19 @@ _GANG_WIDTH = 11
 def show(report: Report, console: Console) -> None:
     """Print it; in colour where the console has colours."""
     for one in report.objects:
-        _line(console, Text(f"{one.place}: {one.title}", style="bold"))
+        print_line(console, Text(f"{one.place}: {one.title}", style="bold"))
         _rows(console, _of_object(one), _OBJECT_WIDTH)
     for gang in report.gangs:
         colour = "green" if gang.scheduled else "yellow"
         words = "Tutti schedules it" if gang.scheduled else "Tutti does not schedule all of it"
-        _line(console, Text(f"\ngang {gang.title}: {words}", style=f"bold {colour}"))
+        print_line(console, Text(f"\ngang {gang.title}: {words}", style=f"bold {colour}"))
         _rows(console, _of_gang(gang), _GANG_WIDTH)
 
 
 def _rows(console: Console, rows: Iterator[tuple[str, str]], width: int) -> None:
     for label, value in rows:
         style = "yellow" if label == "missing" else ""
-        _line(console, Text.assemble("  ", (label.ljust(width), "dim"), "  ", (value, style)))
+        print_line(console, Text.assemble("  ", (label.ljust(width), "dim"), "  ", (value, style)))
 
 
 def _of_object(one: ObjectReport) -> Iterator[tuple[str, str]]:
@@ -204,11 +204,6 @@ def _of_gang(gang: GangReport) -> Iterator[tuple[str, str]]:
         yield "topology", gang.topology
     yield from (("missing", text) for text in gang.missing)
     yield from (("ignored", text) for text in gang.ignored)
-
-
-def _line(console: Console, text: Text) -> None:
-    """Print without breaking lines, for grep."""
-    console.print(text, soft_wrap=True)
 
 
 @click.command()

@@ -25,8 +25,8 @@ import signal
 import sysconfig
 from pathlib import Path
 from typing import IO, Final
-from urllib.parse import urlsplit
 
+import aiohttp
 import msgspec
 
 from shared.runtime.whole_files import write_whole
@@ -260,7 +260,6 @@ def _locked(data_dir: Path) -> IO[bytes]:
 #: The server answers within a millisecond, unless it waits for its disk.
 _ANSWER_S: Final = 2.0
 _ANSWER_BYTES_MAX: Final = 1 << 20
-_OK: Final = 200
 #: More bytes than a new block of a stream and its index need.
 _PROBE_BYTES: Final = 1 << 20
 _PROBE_NAME: Final = ".tutti-write-probe"
@@ -289,11 +288,14 @@ class NoHealth(Exception):
 async def store_problem(monitor_url: str) -> str:
     """Why the server stores nothing until it restarts; "" if it can store. Raises NoHealth."""
     try:
-        async with asyncio.timeout(_ANSWER_S):
-            status, body = await _get(monitor_url, "/healthz?details=true")
-    except (OSError, TimeoutError, ValueError, asyncio.IncompleteReadError) as error:
+        async with (
+            asyncio.timeout(_ANSWER_S),
+            aiohttp.ClientSession() as session,
+            session.get(f"{monitor_url}/healthz?details=true") as answer,
+        ):
+            return "" if answer.ok else read_problem(await answer.content.read(_ANSWER_BYTES_MAX))
+    except (OSError, TimeoutError, ValueError, aiohttp.ClientError) as error:
         raise NoHealth(str(error) or type(error).__name__) from None
-    return "" if status == _OK else read_problem(body)
 
 
 def read_problem(body: bytes) -> str:
@@ -324,22 +326,3 @@ def write_problem(folder: Path) -> str:
         with contextlib.suppress(OSError):
             path.unlink()
     return ""
-
-
-async def _get(url: str, path: str) -> tuple[int, bytes]:
-    """One HTTP/1.0 request: status and body."""
-    address = urlsplit(url)
-    reader, writer = await asyncio.open_connection(address.hostname, address.port)
-    try:
-        writer.write(f"GET {path} HTTP/1.0\r\nHost: {address.netloc}\r\n\r\n".encode())
-        await writer.drain()
-        status = int((await reader.readline()).split()[1])
-        while (await reader.readline()).strip():
-            pass
-        return status, await reader.read(_ANSWER_BYTES_MAX)
-    except IndexError:
-        raise ValueError("no HTTP") from None
-    finally:
-        writer.close()
-        with contextlib.suppress(OSError):
-            await writer.wait_closed()

@@ -156,16 +156,12 @@ class AsyncClient:
         the errors as causes of its details.
         """
         found = await self._ask(served.FITS, Fit, manifests, namespace)
-        if found.status is None:
-            raise MalformedAnswer("a Fit was answered without status")
-        return found.status
+        return _answered(found.status, "a Fit")
 
     async def explain(self, manifests: Manifests, *, namespace: str = "") -> ExplanationStatus:
         """How Tutti understands manifests; nothing is created."""
         found = await self._ask(served.EXPLANATIONS, Explanation, manifests, namespace)
-        if found.status is None:
-            raise MalformedAnswer("an Explanation was answered without status")
-        return found.status
+        return _answered(found.status, "an Explanation")
 
     async def why(
         self,
@@ -355,6 +351,12 @@ def _typed(found: Any, kind: type[T]) -> T:
         return msgspec.convert(found, kind)
     except msgspec.ValidationError as error:
         raise MalformedAnswer(f"{kind.__name__}: {error}") from None
+
+
+def _answered(status: T | None, what: str) -> T:
+    if status is None:
+        raise MalformedAnswer(f"{what} was answered without status")
+    return status
 
 
 @contextmanager

@@ -1,6 +1,4 @@
-"""Gangs for callers of the client: which one is meant, how it changes, until when to wait, and what
-may happen meanwhile. Pure.
-"""
+"""Gangs for callers of the client: which one is meant, how it changes, until when to wait. Pure."""
 
 from typing import Final, Literal, TypeAlias
 from uuid import UUID

@@ -18,14 +18,11 @@ from typing import Final, NoReturn
 import msgspec
 
 from shared.bus.connection import Bus
-from shared.bus.questions import ask_all
-from shared.contracts.codec import decode_status
-from shared.contracts.questions import ServiceStatus, StatusRequest
-from shared.contracts.subjects import ASK_STATUS
+from shared.contracts.questions import ServiceStatus
 from shared.model.invariants import required
 from tutti.api.failures import Refusal
 from tutti.lifeline import dying_with_parent
-from tutti.up.readiness import ReadyFile
+from tutti.up.readiness import ReadyFile, ask_services
 
 #: All services start in two to three seconds on idle cores.
 _START_S: Final = 60.0
@@ -159,8 +156,6 @@ class Killer:
 
     async def _ask(self) -> dict[str, ServiceStatus]:
         """The services that answer, without killed processes, whose last answer may be late."""
-        answers = await ask_all(
-            self._bus, ASK_STATUS, StatusRequest(), decode_status, wait_s=_ANSWERS_S
-        )
+        answers = await ask_services(self._bus, _ANSWERS_S)
         dead = set(self.killed.values())
         return {each.instance: each for each in answers if each.pid not in dead}

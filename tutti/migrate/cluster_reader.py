@@ -5,6 +5,7 @@ process of its own: commands never import services.
 
 import asyncio
 import contextlib
+import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, TypeVar
@@ -78,32 +79,21 @@ def find_refused(
 
 
 async def check_policy(policy: PolicyText) -> PolicyText:
-    """The configuration with the planner's error and warnings."""
-    answer = await _ask(_PLANNER, policy.text.encode())
-    found = msgspec.json.decode(answer, type=_CheckedPolicy)
-    return msgspec.structs.replace(policy, error=found.error, warnings=found.warnings)
-
-
-async def _ask(module: str, question: bytes) -> bytes:
-    """Raises Refusal when the process ends with an error, which is a bug."""
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        module,
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
+    """The configuration with the planner's error and warnings. Raises Refusal when the process ends
+    with an error, which is a bug.
+    """
+    done = await asyncio.to_thread(
+        subprocess.run,
+        [sys.executable, "-m", _PLANNER],
+        input=policy.text.encode(),
+        capture_output=True,
+        check=False,
     )
-    try:
-        out, err = await process.communicate(question)
-    except asyncio.CancelledError:
-        process.kill()
-        await process.wait()
-        raise
-    if process.returncode:
-        last = err.decode(errors="replace").strip().splitlines()[-1:]
-        raise Refusal(f"{module} ended with status {process.returncode}: {' '.join(last)}")
-    return out
+    if done.returncode:
+        last = done.stderr.decode(errors="replace").strip().splitlines()[-1:]
+        raise Refusal(f"{_PLANNER} ended with status {done.returncode}: {' '.join(last)}")
+    found = msgspec.json.decode(done.stdout, type=_CheckedPolicy)
+    return msgspec.structs.replace(policy, error=found.error, warnings=found.warnings)
 
 
 def _title(one: Object) -> str:

@@ -14,10 +14,8 @@ from rich.table import Table
 from rich.text import Text
 
 from shared.bus.connection import Bus
-from shared.bus.questions import ask_all
-from shared.contracts.codec import decode_status
-from shared.contracts.questions import LedgerAnswer, ServiceStatus, StatusRequest
-from shared.contracts.subjects import ASK_STATUS, CLUSTER, DECISIONS, OUTCOMES, VERDICTS
+from shared.contracts.questions import LedgerAnswer, ServiceStatus
+from shared.contracts.subjects import CLUSTER, DECISIONS, OUTCOMES, VERDICTS
 from shared.contracts.visibility_resources import INSTANCES
 from shared.kube.errors import ApiError
 from shared.model.invariants import InvariantViolation
@@ -38,6 +36,7 @@ from tutti.service_access import (
 from tutti.status.live import StatusScreen
 from tutti.status.report import Report, StreamLine, report, report_of_api
 from tutti.terminal import plain_table, redraw, report_console, screen_console
+from tutti.up.readiness import ask_services
 
 #: Services answer within milliseconds; a busy planner answers between two cycles.
 _ANSWERS_S: Final = 0.5
@@ -84,10 +83,10 @@ async def _collect(services: ServiceBus, interval_s: float) -> Report:
         if isinstance(way, AsyncClient):
             return await _read_api(way)
         started_s = time.monotonic()
-        first = await _ask(way)
+        first = await ask_services(way, _ANSWERS_S)
         await asyncio.sleep(max(0.0, interval_s - (time.monotonic() - started_s)))
         seconds = time.monotonic() - started_s
-        second = await _ask(way)
+        second = await ask_services(way, _ANSWERS_S)
         streams = [await _stream(way, name) for name in _STREAMS]
     return report(first, second, seconds, streams, await _store_problem(services))
 
@@ -143,7 +142,7 @@ async def _rounds(bus: Bus, services: ServiceBus, interval_s: float) -> AsyncIte
     asked_s = time.monotonic()
     while True:
         began_s = time.monotonic()
-        answers, ledger = await asyncio.gather(_ask(bus), _ledger(bus))
+        answers, ledger = await asyncio.gather(ask_services(bus, _ANSWERS_S), _ledger(bus))
         now_s = time.monotonic()
         seconds, asked_s = now_s - asked_s, now_s
         streams = [await _stream(bus, name) for name in _STREAMS]
@@ -160,10 +159,6 @@ async def _ledger(way: Reached) -> LedgerAnswer | None:
         if not is_passing(error):
             raise
         return None
-
-
-async def _ask(bus: Bus) -> Sequence[ServiceStatus]:
-    return await ask_all(bus, ASK_STATUS, StatusRequest(), decode_status, wait_s=_ANSWERS_S)
 
 
 async def _store_problem(services: ServiceBus) -> str:

@@ -5,13 +5,13 @@ them.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import datetime
 
 from shared.contracts.visibility import Decision, Gang
 from tutti.api.failures import Refusal
-from tutti.timeline.api_history import gang_of
+from tutti.terminal import count
+from tutti.timeline.history import gang_of, instant_ms
 from tutti.trace.records import Wanted
-from tutti.trace.timeline import Line, Timeline, count
+from tutti.trace.timeline import Line, Timeline
 
 
 def api_timeline(wanted: Wanted, gangs: Iterable[Gang], decisions: Iterable[Decision]) -> Timeline:
@@ -95,16 +95,16 @@ def _of_gang(gang: Gang) -> Iterator[Line]:
     status = gang.status
     created = gang.metadata.creation_timestamp
     if created is not None:
-        yield Line(at_ms=_ms(created), what="queued", detail="first seen by the planner")
+        yield Line(at_ms=instant_ms(created), what="queued", detail="first seen by the planner")
     for one in status.conditions:
         if one.status == "True" and one.last_transition_time is not None:
             detail = ": ".join(filter(None, (one.reason, one.message)))
-            yield Line(at_ms=_ms(one.last_transition_time), what=one.type, detail=detail)
+            yield Line(at_ms=instant_ms(one.last_transition_time), what=one.type, detail=detail)
     if status.pending is not None:
         since = status.pending.since or created
         if since is not None:
             detail = f"{status.pending.reason}: {status.pending.message}"
-            yield Line(at_ms=_ms(since), what="waits", detail=detail)
+            yield Line(at_ms=instant_ms(since), what="waits", detail=detail)
 
 
 def _of_decisions(decisions: Iterable[Decision]) -> Iterator[Line]:
@@ -120,8 +120,4 @@ def _of_decisions(decisions: Iterable[Decision]) -> Iterator[Line]:
             what, number = "evicting", count(status.count, "pod")
             reason = ": ".join(filter(None, (status.reason, status.message)))
             detail = ", ".join(filter(None, (number, reason)))
-        yield Line(at_ms=_ms(status.time), what=what, detail=detail)
-
-
-def _ms(at: datetime) -> int:
-    return int(at.timestamp() * 1000)
+        yield Line(at_ms=instant_ms(status.time), what=what, detail=detail)

@@ -16,6 +16,7 @@ from shared.contracts.decisions import (
 from shared.contracts.outcomes import Outcome
 from shared.contracts.verdicts import Verdict
 from shared.model.gang_titles import gang_title
+from tutti.terminal import count
 
 #: Members that a line names; further ones are counted.
 _MEMBERS_NAMED: Final = 3
@@ -198,8 +199,3 @@ def _members(outcome: Outcome, names: Mapping[str, str]) -> str:
 def _detail(first: str, reason: str, words: str) -> str:
     """`first, reason: words`, without the empty parts."""
     return ", ".join(part for part in (first, ": ".join(x for x in (reason, words) if x)) if part)
-
-
-def count(number: int, noun: str) -> str:
-    """`1 pod`, `2 pods`."""
-    return f"{number} {noun}{'' if number == 1 else 's'}"

@@ -39,10 +39,6 @@ class Crd(KubeObject, frozen=True, kw_only=True):
         return any(c.type == "Established" and c.status == "True" for c in self.status.conditions)
 
 
-class CrdsNotEstablished(Refusal):
-    """The API server does not serve a CRD after it was created."""
-
-
 async def install(
     client: KubeClient,
     say: Callable[[str], None],
@@ -62,7 +58,7 @@ async def install(
     Raises:
         ApiError: The API server refuses one, or our right to write it.
         TransportError: It does not answer.
-        CrdsNotEstablished: The API server does not serve a CRD in time.
+        Refusal: The API server does not serve a CRD in time.
     """
     default = default_names()
     wanted = {each["metadata"]["name"]: each for each in manifests()}
@@ -144,6 +140,4 @@ async def _established(client: KubeClient, name: str) -> None:
                     pass
                 await asyncio.sleep(_LOOK_EVERY_S)
     except TimeoutError:
-        raise CrdsNotEstablished(
-            f"CRD {name} is not served after {_ESTABLISHED_TIMEOUT_S:.0f} s"
-        ) from None
+        raise Refusal(f"CRD {name} is not served after {_ESTABLISHED_TIMEOUT_S:.0f} s") from None

@@ -199,7 +199,7 @@ async def running_nats(url: str, data_dir: Path, users: Sequence[User]) -> Async
     """Run our own server for the length of the block, with these users, or use the one at `url`.
 
     Raises:
-        BadKey: A file of a user's key is not valid.
+        Refusal: A file of a user's key is not valid.
         NatsServerError: Our server does not start.
     """
     if url:

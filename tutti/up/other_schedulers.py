@@ -231,15 +231,11 @@ _REACH_TIMEOUT_S: Final = 10.0
 T = TypeVar("T", bound=KubeObject)
 
 
-class ClusterUnreachable(Refusal):
-    """The API server does not answer, or refuses our credentials."""
-
-
 async def check_cluster(client: KubeClient, scheduler_names: Iterable[str]) -> ReferenceObjects:
     """Read the objects that `other_schedulers` needs.
 
     Raises:
-        ClusterUnreachable: The API server does not answer, or refuses our credentials.
+        Refusal: The API server does not answer, or refuses our credentials.
     """
     now = await _reach(client)
     unreadable: list[str] = []
@@ -276,11 +272,11 @@ async def _reach(client: KubeClient) -> datetime:
     try:
         reply = await client.send("GET", "/version", timeout_s=_REACH_TIMEOUT_S)
     except TransportError as error:
-        raise ClusterUnreachable(f"cannot reach the cluster at {server}: {error}") from None
+        raise Refusal(f"cannot reach the cluster at {server}: {error}") from None
     if reply.status == 401:
-        raise ClusterUnreachable(f"{server} does not know these credentials (401)")
+        raise Refusal(f"{server} does not know these credentials (401)")
     if reply.status >= 500:
-        raise ClusterUnreachable(f"{server} answers {reply.status}")
+        raise Refusal(f"{server} answers {reply.status}")
     return server_time(reply.headers) or datetime.now(UTC)
 
 

@@ -8,6 +8,7 @@ from rich.text import Text
 
 from shared.contracts.verdicts import Reason
 from shared.kube.quantities import format_quantity
+from tutti.terminal import print_line
 from tutti.why.explanation import Answer, GangAnswer, State
 from tutti.why.planner_liveness import PlannerLiveness
 
@@ -29,26 +30,23 @@ _NODES_MAX = 20
 
 def show(answer: Answer, console: Console, now: datetime) -> None:
     if answer.warning:
-        _line(console, Text(answer.warning, style="bold red"))
-    _line(console, Text(answer.sentence, style=f"bold {_COLOURS[answer.state]}"))
+        print_line(console, Text(answer.warning, style="bold red"))
+    print_line(console, Text(answer.sentence, style=f"bold {_COLOURS[answer.state]}"))
     for gang in answer.gangs:
         if len(answer.gangs) > 1:
-            _line(console, Text(f"\n{gang.sentence}", style=_COLOURS[gang.state]))
+            print_line(console, Text(f"\n{gang.sentence}", style=_COLOURS[gang.state]))
         rows = list(_rows(gang, now))
         width = max(len(label) for label, _ in rows)
         for label, value in rows:
-            _line(console, Text.assemble("  ", (label.ljust(width), "dim"), "  ", value))
-    _line(console, Text.assemble("  ", ("as of".ljust(9), "dim"), "  ", _as_of(answer.planner)))
+            print_line(console, Text.assemble("  ", (label.ljust(width), "dim"), "  ", value))
+    print_line(
+        console, Text.assemble("  ", ("as of".ljust(9), "dim"), "  ", _as_of(answer.planner))
+    )
     for trouble in answer.troubles:
-        _line(console, Text.assemble("  ", ("warning", "dim"), "  ", trouble))
+        print_line(console, Text.assemble("  ", ("warning", "dim"), "  ", trouble))
     for resource in answer.forbidden:
         words = f"  not read: {resource} (no right to list them in {answer.namespace})"
-        _line(console, Text(words, "dim"))
-
-
-def _line(console: Console, text: Text) -> None:
-    """Print without breaking lines, for grep."""
-    console.print(text, soft_wrap=True)
+        print_line(console, Text(words, "dim"))
 
 
 def _as_of(planner: PlannerLiveness) -> str:

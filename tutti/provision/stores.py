@@ -1,10 +1,12 @@
-"""Keeps keys and certificates in Secrets `RELEASE-nats-NAME` of one namespace.
+"""Keeps keys and certificates in Secrets `RELEASE-nats-NAME` of one namespace, or in files,
+`FOLDER/NAME/KEY`, as Secrets are mounted.
 
 msgspec, which encodes the requests and decodes the answers, writes bytes as base64.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, Final
 
 import msgspec
@@ -14,6 +16,7 @@ from shared.kinds.metadata import Metadata
 from shared.kube.client import KubeClient
 from shared.kube.errors import Conflict, NotFound
 from shared.kube.resources import SECRETS
+from shared.runtime.whole_files import write_whole
 from tutti.api.failures import Refusal
 from tutti.provision.plan import BadSecret, Kept, names, plan
 
@@ -24,10 +27,6 @@ _ATTEMPTS: Final = 20
 class _Secret(msgspec.Struct, frozen=True):
     metadata: Metadata = Metadata()
     data: dict[str, bytes] | None = None
-
-
-class Busy(Refusal):
-    """Other clients keep changing the Secrets."""
 
 
 def addresses(release: str, namespace: str) -> tuple[str, ...]:
@@ -44,7 +43,7 @@ def addresses(release: str, namespace: str) -> tuple[str, ...]:
     )
 
 
-async def provision(
+async def provision_secrets(
     client: KubeClient,
     users: Sequence[User],
     *,
@@ -60,7 +59,7 @@ async def provision(
 
     Raises:
         BadSecret: The content of a Secret is not valid; nothing is written.
-        Busy: Other clients keep changing the Secrets.
+        Refusal: Other clients keep changing the Secrets.
         KubeError: The API server refuses, or does not answer.
     """
     at = now or datetime.now(UTC)
@@ -83,7 +82,7 @@ async def provision(
         except (Conflict, NotFound):
             continue  # another client has changed or removed one
         return
-    raise Busy(f"other clients keep changing the Secrets {namespace}/{release}-nats-*")
+    raise Refusal(f"other clients keep changing the Secrets {namespace}/{release}-nats-*")
 
 
 async def _stored(client: KubeClient, name: str, namespace: str) -> _Secret | None:
@@ -136,3 +135,38 @@ def _manifest(release: str, title: str, data: Mapping[str, bytes]) -> dict[str, 
         "type": "Opaque",
         "data": data,
     }
+
+
+def provision_folder(
+    folder: Path, users: Sequence[User], addresses: Sequence[str], now: datetime | None = None
+) -> tuple[str, ...]:
+    """Create missing files, renew certificates that expire soon, and return the written paths.
+
+    Blocks. Only the owner can read the files. Idempotent: after a failure run it again.
+
+    Raises:
+        BadSecret: The content of a file is not valid; nothing is written.
+        OSError: The folder cannot be read or written.
+    """
+    wanted_names = names(users)
+    stored = {name: _read_files(folder / name) for name in wanted_names if (folder / name).is_dir()}
+    try:
+        wanted = plan(users, tuple(addresses), stored, now or datetime.now(UTC))
+    except BadSecret as error:
+        raise BadSecret(f"{folder}: {error}") from error
+    written: list[str] = []
+    for name in wanted_names:
+        (folder / name).mkdir(mode=0o700, parents=True, exist_ok=True)
+        known = stored.get(name, {})
+        for key, value in wanted[name].items():
+            if known.get(key) != value:
+                write_whole(folder / name / key, value)
+                written.append(f"{name}/{key}")
+        for key in sorted(known.keys() - wanted[name].keys()):
+            (folder / name / key).unlink()
+    return tuple(written)
+
+
+def _read_files(folder: Path) -> dict[str, bytes]:
+    files = (path for path in folder.iterdir() if path.is_file() and path.name[0] != ".")
+    return {path.name: path.read_bytes() for path in files}
