@@ -27,7 +27,7 @@ from shared.kube.resources import NAMESPACES, Resource
 from tutti.api.access import Access, open_namespace
 from tutti.api.failures import Refusal, fail, run
 from tutti.api.fetches import Wanted, fetch, get
-from tutti.api.flags import access_flags, report_flag, scheduler_names_flag
+from tutti.api.flags import access_flags, files_flag, report_flag, scheduler_names_flag
 from tutti.api.manifests import read_opened, title_of
 from tutti.api.output import print_report
 from tutti.terminal import print_line, report_console
@@ -213,14 +213,7 @@ def _of_gang(gang: GangReport) -> Iterator[tuple[str, str]]:
     metavar="[KIND/NAME]...",
     shell_complete=complete_reference,
 )
-@click.option(
-    "--filename",
-    "-f",
-    "files",
-    multiple=True,
-    type=click.File("rb"),
-    help="Manifest file; - for standard input; repeatable.",
-)
+@files_flag("Manifest file; - for standard input; repeatable.", required=False)
 @click.option(
     "--namespace",
     "-n",

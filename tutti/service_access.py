@@ -20,7 +20,7 @@ from shared.bus.ledger import ask_ledger
 from shared.bus.permissions import PEOPLES_API, READER
 from shared.bus.questions import ask
 from shared.contracts import subjects
-from shared.contracts.questions import LedgerAnswer
+from shared.contracts.questions import LedgerAmount, LedgerAnswer
 from shared.contracts.visibility import Queue
 from shared.contracts.visibility_resources import ServedResource
 from shared.kube.client import KubeClient
@@ -270,6 +270,14 @@ async def _reason_against(kube: KubeClient, resource: ServedResource) -> KubeErr
 def _report(services: ServiceBus, way: str) -> None:
     if services.verbosity >= _REPORT:
         click.echo(f"tutti: asks {way}", err=True)
+
+
+def share_of(one: LedgerAmount) -> tuple[float, int]:
+    """The part that a queue uses of its share of a resource, and the share: what it deserves,
+    otherwise its limit. 0: it has none.
+    """
+    whole = (one.deserved if one.deserved is not None else one.ceiling) or 0
+    return (one.used / whole if whole else 0.0), whole
 
 
 async def read_queues(way: Reached, *, timeout_s: float = LEDGER_S) -> QueueReport:

@@ -44,6 +44,7 @@ from tutti.service_access import (
     reached,
     read_queues,
     service_options,
+    share_of,
 )
 from tutti.terminal import bar, cut, drawing_width, redraw, report_console, shortened
 
@@ -244,21 +245,12 @@ def _count_rest(table: Table, rows: int) -> None:
         table.add_row(Text(f"and {rows - ROWS_MAX} more", "dim"))
 
 
-def _whole(one: LedgerAmount) -> int | None:
-    return one.deserved if one.deserved is not None else one.ceiling
-
-
-def _share(one: LedgerAmount) -> float:
-    whole = _whole(one)
-    return one.used / whole if whole else 0.0
-
-
 def _largest(queue: LedgerQueue) -> float:
-    return max((_share(one) for one in queue.amounts), default=0.0)
+    return max((share_of(one)[0] for one in queue.amounts), default=0.0)
 
 
 def _cells(one: LedgerAmount, style: _Style) -> tuple[RenderableType, ...]:
-    whole, share = _whole(one), _share(one)
+    share, whole = share_of(one)
     colour = "yellow" if share > 1 else "green"
     return (
         cut(one.resource, style.name_max),

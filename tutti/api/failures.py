@@ -61,14 +61,14 @@ def run(work: Coroutine[Any, Any, T], *, status: int = 1, interrupted: int = _IN
 
 
 def running(
-    *, status: int = 1, interrupted: int = _INTERRUPTED
+    *, interrupted: int = _INTERRUPTED
 ) -> Callable[[Callable[P, Coroutine[Any, Any, T]]], Callable[P, T]]:
     """Makes the function of a command from a coroutine function, by `run`."""
 
     def decorate(work: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
         @functools.wraps(work)
         def call(*args: P.args, **kwargs: P.kwargs) -> T:
-            return run(work(*args, **kwargs), status=status, interrupted=interrupted)
+            return run(work(*args, **kwargs), interrupted=interrupted)
 
         return call
 

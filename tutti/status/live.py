@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from shared.contracts.questions import LedgerAnswer, LedgerQueue
+from tutti.service_access import share_of
 from tutti.status.report import Report, ServiceLine, StreamLine
 from tutti.terminal import bar, counted, shortened, sparkline
 
@@ -154,14 +155,11 @@ def _queues(ledger: LedgerAnswer) -> RenderableType:
 
 def _largest(queue: LedgerQueue) -> tuple[RenderableType, Text]:
     """A bar and the amounts of the resource of which the queue uses most of its share."""
-    shares = [
-        (one.used / whole, one, whole)
-        for one in queue.amounts
-        if (whole := one.deserved if one.deserved is not None else one.ceiling)
-    ]
-    if not shares:
+    shared = [one for one in queue.amounts if share_of(one)[1]]
+    if not shared:
         return Text(""), Text("")
-    part, one, whole = max(shares, key=lambda share: share[0])
+    one = max(shared, key=lambda one: share_of(one)[0])
+    part, whole = share_of(one)
     colour = "yellow" if one.used > whole else "green"
     used, of = shortened(one.resource, one.used), shortened(one.resource, whole)
     return bar(part, 1.0, _WIDTH, colour), Text(f"{used} of {of} {one.resource}", "dim")

@@ -50,8 +50,8 @@ class Timeline(msgspec.Struct, frozen=True, kw_only=True):
     traces: tuple[str, ...]
 
 
-def timeline(records: GangRecords, exported: Iterable[Line] = ()) -> Timeline:
-    """The gang's timeline, with lines from other sources, ordered by time."""
+def timeline(records: GangRecords) -> Timeline:
+    """The gang's timeline; `with_lines` orders it by time."""
     verdict = records.verdict
     lines = [*_first(records), *_last(verdict)]
     for seq, record in records.records:
@@ -59,14 +59,13 @@ def timeline(records: GangRecords, exported: Iterable[Line] = ()) -> Timeline:
         outcome = records.outcomes.get(seq)
         if isinstance(record, GangDecision | EvictionDecision) and outcome is not None:
             lines += _of_outcome(record, outcome)
-    found = Timeline(
+    return Timeline(
         gang=f"{verdict.namespace}/{gang_title(verdict.name)}",
         gang_id=verdict.gang_id,
         phase=verdict.phase,
         lines=tuple(lines),
         traces=traces(records),
     )
-    return with_lines(found, exported)
 
 
 def with_lines(found: Timeline, exported: Iterable[Line]) -> Timeline:

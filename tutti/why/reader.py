@@ -28,7 +28,7 @@ from shared.kube import objects as kube
 from shared.kube.client import KubeClient
 from shared.kube.errors import Forbidden, NotFound
 from shared.kube.group_objects import SchedulingPolicy
-from shared.kube.objects import KubeStruct, ObjectMeta, OwnerReference
+from shared.kube.objects import KubeObject, KubeStruct, ObjectMeta, OwnerReference
 from shared.kube.resources import (
     CORE_EVENTS,
     DISRUPTION_BUDGETS,
@@ -79,13 +79,7 @@ _GROUP_TITLES: Final = frozenset(resource.title for resource in _GROUPS)
 _decode_verdict: Final = msgspec.json.Decoder(Verdict).decode
 
 
-class Owned(KubeStruct, frozen=True, kw_only=True):
-    """Any object: its identity and its owners."""
-
-    metadata: ObjectMeta = ObjectMeta()
-
-
-class _Asked(Owned, frozen=True, kw_only=True):
+class _Asked(KubeObject, frozen=True, kw_only=True):
     """The object in question; it is of any kind, so its fields may have any type."""
 
     api_version: str = ""
@@ -101,11 +95,11 @@ class _GroupSpec(KubeStruct, frozen=True, kw_only=True):
     scheduling_policy: SchedulingPolicy = SchedulingPolicy()
 
 
-class _GroupObject(Owned, frozen=True, kw_only=True):
+class _GroupObject(KubeObject, frozen=True, kw_only=True):
     spec: _GroupSpec = _GroupSpec()
 
 
-class _Event(Owned, frozen=True, kw_only=True):
+class _Event(KubeObject, frozen=True, kw_only=True):
     type: str = ""
     reason: str = ""
     message: str = ""
@@ -160,7 +154,7 @@ class NamespaceReader:
     async def _check_namespace(self) -> None:
         """Raises Refusal when the namespace does not exist, if the user may read it."""
         try:
-            await self._client.get(NAMESPACES, self._namespace, Owned)
+            await self._client.get(NAMESPACES, self._namespace, KubeObject)
         except NotFound:
             raise Refusal(f"namespace {self._namespace} does not exist") from None
         except Forbidden:
@@ -321,7 +315,7 @@ class NamespaceReader:
         faults: list[str] = []
         for name in sorted(names - {""}):
             try:
-                await self._client.get(PRIORITY_CLASSES, name, Owned)
+                await self._client.get(PRIORITY_CLASSES, name, KubeObject)
             except NotFound:
                 faults.append(f"PriorityClass {name} does not exist")
             except Forbidden:
@@ -363,7 +357,8 @@ class NamespaceReader:
                 break
             async with asyncio.TaskGroup() as group:
                 tasks = [
-                    group.create_task(self._list(each, Owned), name=each.title) for each in todo
+                    group.create_task(self._list(each, KubeObject), name=each.title)
+                    for each in todo
                 ]
             owners = [
                 (thing.metadata.uid, above)
@@ -427,7 +422,7 @@ class NamespaceReader:
             # A PodGroup creates no pods: the warnings about it repeat why its gang is pending.
             makers.pop(gang.uid, None)
         for resource in _MAKERS:
-            for thing in await self._list(resource, Owned):
+            for thing in await self._list(resource, KubeObject):
                 owner = _owner_of(thing.metadata)
                 if owner is not None and owner.uid in makers:
                     makers[thing.metadata.uid] = None
@@ -536,17 +531,9 @@ async def explain_object(
     reference: str | Sequence[str],
     scheduler_names: Sequence[str],
 ) -> Answer:
-    """Why a pod, a group or a job waits, and whether a planner is active.
-
-    Args:
-        client: An open client, whose user may get and list objects of the namespace.
-        namespace: Namespace of the object.
-        reference: `KIND/NAME`, `NAME`, or kind and name as two words.
-        scheduler_names: Scheduler names that Tutti serves in this cluster.
-
-    Raises:
-        KubeError: A request failed.
-        Refusal: There is no such kind or object, or more than one.
+    """Why a pod, a group or a job waits, and whether a planner is active; `reference` is
+    `KIND/NAME`, `NAME`, or kind and name as two words. Raises KubeError, and Refusal when there is
+    no such kind or object, or more than one.
     """
     words = [reference] if isinstance(reference, str) else list(reference)
     word, name = read_reference(words)
