@@ -24,8 +24,7 @@ from typing_extensions import override
 
 from shared.bus.connection import Bus
 from shared.bus.permissions import READER
-from shared.kube.client import KubeClient
-from shared.kube.credentials import load
+from tutti.api.access import Access, open_client
 from tutti.api.failures import run
 from tutti.cluster.embedded import EmbeddedCluster, Settings
 from tutti.console_command import ConsoleServer
@@ -39,7 +38,6 @@ from tutti.manifests.crds import manifests
 from tutti.tf_operator.stand_in import CRD_FILE, TfOperator
 from tutti.up.readiness import ReadyFile
 
-_CONNECTIONS_MAX: Final = 32
 #: NATS already runs when the demo connects to it.
 _NATS_PATIENCE_S: Final = 10.0
 #: Killed processes are ready again in a second or two; the last delays before a start may have
@@ -126,10 +124,8 @@ async def _set_up(stack: AsyncExitStack, kubeconfig: Path, pace: Pace) -> Stage:
     settings = Settings(nodes=4, node_labels=NODE_LABELS, crds=(*manifests(), CRD_FILE))
     cluster = await stack.enter_async_context(EmbeddedCluster(settings))
     operator = await stack.enter_async_context(TfOperator(cluster.api))
-    credentials = await load(str(cluster.kubeconfig(kubeconfig)))
-    client = await stack.enter_async_context(
-        KubeClient(credentials, connections_max=_CONNECTIONS_MAX, user_agent="tutti-demo")
-    )
+    access = Access(kubeconfig=str(cluster.kubeconfig(kubeconfig)))
+    client = await stack.enter_async_context(open_client(access))
     observer = Observer(client)
     await stack.enter_async_context(observer.watching())
     stage = Stage(client, observer, cluster, operator, pace, began_s=began_s)
@@ -141,10 +137,7 @@ async def _serve_console(stack: AsyncExitStack, kubeconfig: Path) -> ConsoleServ
     """Serve the console as `tutti console` does, over connections of its own: what a browser asks
     does not delay the acts.
     """
-    credentials = await load(str(kubeconfig))
-    client = await stack.enter_async_context(
-        KubeClient(credentials, connections_max=_CONNECTIONS_MAX, user_agent="tutti-demo-console")
-    )
+    client = await stack.enter_async_context(open_client(Access(kubeconfig=str(kubeconfig))))
     server = ConsoleServer(client)
     await stack.enter_async_context(server.serving(0))
     return server
