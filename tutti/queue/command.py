@@ -13,10 +13,9 @@ from tutti.api.conventions import conventions
 from tutti.api.failures import Refusal, run, running
 from tutti.api.fetches import Wanted, fetch, get
 from tutti.api.flags import Selection, split_selector
-from tutti.api.manifests import create
+from tutti.api.manifests import Action, create, send_command
 from tutti.api.objects import Object, field, name_of, number, text
 from tutti.api.output import Column, Format, Layout, Printer, echo, reference
-from tutti.api.volcano_commands import Action, send_command
 
 State = Literal["Open", "Closed"]
 
