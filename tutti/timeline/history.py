@@ -283,7 +283,7 @@ def _api_stays(
         by_node.setdefault(pod.node, []).append(pod)
     present = set() if gang is None else {one.node for one in gang.status.placement}
     for node, pods in by_node.items():
-        ended = [
+        ended: list[tuple[int, End]] = [
             (instant_ms(pod.ended), _end(pod, evicted)) for pod in pods if pod.ended is not None
         ]
         if len(ended) < len(pods) and node not in present:
