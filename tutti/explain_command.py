@@ -6,7 +6,6 @@ one of these is, and whether its namespace has opted in. What the user may not r
 absent. Nothing is written.
 """
 
-import asyncio
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import IO, Any, Final
@@ -26,7 +25,7 @@ from shared.kube.errors import Forbidden, NotFound
 from shared.kube.resources import NAMESPACES, Resource
 from tutti.api.access import Access, open_namespace
 from tutti.api.failures import Refusal, fail, run
-from tutti.api.fetches import Wanted, fetch, get
+from tutti.api.fetches import Wanted, at_once, fetch, get
 from tutti.api.flags import access_flags, files_flag, report_flag, scheduler_names_flag
 from tutti.api.manifests import read_opened, title_of
 from tutti.api.output import print_report
@@ -110,14 +109,9 @@ async def _named(
     client: KubeClient, namespace: str, resources: Sequence[Resource], name: str
 ) -> list[JsonObject]:
     """The objects of this name, each in the first version in which it is served."""
-    async with asyncio.TaskGroup() as group:
-        tasks = [
-            group.create_task(_get(client, one, namespace, name), name=one.title)
-            for one in resources
-        ]
+    objects = await at_once(resources, lambda resource: _get(client, resource, namespace, name))
     found: dict[str, JsonObject] = {}
-    for task in tasks:
-        one = task.result()
+    for one in objects.values():
         if one is not None:
             found.setdefault(str(one["metadata"].get("uid")), one)
     return list(found.values())

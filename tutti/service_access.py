@@ -62,13 +62,6 @@ class NoStandby(Refusal):
         super().__init__("no standby planner answers")
 
 
-class NoTuttiUp(Refusal):
-    """No `tutti up` runs in a data folder."""
-
-    def __init__(self, folder: Path) -> None:
-        super().__init__(f"no tutti up runs in {folder}: give --nats or --data-dir")
-
-
 class ServiceBus(msgspec.Struct, frozen=True, kw_only=True):
     """The flags that select a running Tutti, and its NATS."""
 
@@ -110,7 +103,7 @@ class ServiceBus(msgspec.Struct, frozen=True, kw_only=True):
         try:
             return msgspec.json.decode(path.read_bytes(), type=RunningFile)
         except (FileNotFoundError, msgspec.MsgspecError):
-            raise NoTuttiUp(folder) from None
+            raise Refusal(f"no tutti up runs in {folder}: give --nats or --data-dir") from None
 
     @asynccontextmanager
     async def connected(self, name: str, found: RunningFile | None = None) -> AsyncIterator[Bus]:
@@ -252,7 +245,7 @@ async def reached(
     _report(services, f"NATS, since {reason}")
     try:
         found = await services.find()
-    except NoTuttiUp as error:
+    except Refusal as error:
         raise Refusal(f"{explained(reason)}; {error}") from None
     async with services.connected(name, found) as bus:
         yield bus

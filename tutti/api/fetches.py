@@ -1,7 +1,7 @@
 """Lists objects, and follows their changes."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterable
 from typing import Any, Final, Literal, TypeAlias, TypeVar
 
 import msgspec
@@ -23,6 +23,7 @@ _BACKOFF_S_MAX: Final = 10.0
 
 EventType: TypeAlias = Literal["ADDED", "MODIFIED", "DELETED"]
 
+K = TypeVar("K")
 T = TypeVar("T")
 
 _decoder: Final = KindDecoder[dict[str, Any]](dict[str, Any])
@@ -48,6 +49,13 @@ def named(resource: Resource, obj: Object) -> Wanted:
         namespace=namespace_of(obj),
         field_selector=f"metadata.name={name_of(obj)}",
     )
+
+
+async def at_once(keys: Iterable[K], work: Callable[[K], Coroutine[Any, Any, T]]) -> dict[K, T]:
+    """What `work` returns for each key, all at the same time. Raises an ExceptionGroup."""
+    async with asyncio.TaskGroup() as group:
+        tasks = {key: group.create_task(work(key), name=f"{key}") for key in keys}
+    return {key: task.result() for key, task in tasks.items()}
 
 
 async def get(client: KubeClient, resource: Resource, name: str, namespace: str = "") -> Object:

@@ -7,7 +7,6 @@ import logging
 import random
 from collections.abc import AsyncIterator, Callable, Mapping
 from http import HTTPStatus
-from typing import NamedTuple
 
 import msgspec
 from aiohttp import web
@@ -340,17 +339,10 @@ def _reviewed(key: Key, body: Obj) -> Obj:
     raise KeyError(key)
 
 
-class _Address(NamedTuple):
-    group: str
-    version: str
-    namespace: str
-    plural: str
-    name: str = ""
-    subresource: str = ""
-
-
-def _address(path: str) -> _Address:
-    """The address of an object or a collection. Raises ApiError 404 for another path."""
+def _address(path: str) -> tuple[str, str, str, str, str, str]:
+    """Group, version, namespace, plural, name and subresource of an object or a collection. Raises
+    ApiError 404 for another path.
+    """
     match [step for step in path.split("/") if step]:
         case ["api", version, first, *more]:
             group = ""
@@ -363,7 +355,8 @@ def _address(path: str) -> _Address:
         namespace, first, *more = more
     if len(more) > 2:
         raise no_such_path()
-    return _Address(group, version, namespace, first, *more)
+    name, subresource, *_ = *more, "", ""
+    return group, version, namespace, first, name, subresource
 
 
 def _call_of(request: web.Request, registry: Registry) -> tuple[str, Call]:

@@ -35,7 +35,7 @@ from shared.kube.resources import (
 from shared.model.devices import ResourceClaim
 from shared.model.objects import Pod, PodGroup
 from tutti.api.failures import Refusal
-from tutti.api.fetches import Wanted, fetch
+from tutti.api.fetches import Wanted, at_once, fetch
 from tutti.api.objects import Object, field, name_of, namespace_of, text
 from tutti.migrate.cluster_facts import (
     CHECKED_KINDS,
@@ -136,12 +136,7 @@ async def read_cluster(
     """
     checked = await check_cluster(client, scheduler_names)
     unreadable = set(checked.unreadable)
-    async with asyncio.TaskGroup() as group:
-        lists = {
-            resource: group.create_task(_list(client, resource, unreadable), name=resource.title)
-            for resource in _LISTED
-        }
-    objects = {resource: task.result() for resource, task in lists.items()}
+    objects = await at_once(_LISTED, lambda resource: _list(client, resource, unreadable))
     context = ReadingContext(scheduler_names=frozenset(scheduler_names))
     pods = _read(objects, (PODS,), Pod, context)
     policies, admission_files = await _configurations(

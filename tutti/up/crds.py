@@ -14,6 +14,7 @@ from shared.kube.errors import Conflict, NotFound
 from shared.kube.objects import Condition, KubeObject, KubeStruct
 from shared.kube.resources import CUSTOM_RESOURCE_DEFINITIONS as CRDS
 from tutti.api.failures import Refusal
+from tutti.api.fetches import at_once
 from tutti.manifests.crds import REVISION_ANNOTATION, default_names, manifests
 
 #: Label of every CRD that Tutti creates; a CRD without it belongs to another product.
@@ -62,19 +63,17 @@ async def install(
     """
     default = default_names()
     wanted = {each["metadata"]["name"]: each for each in manifests()}
-    async with asyncio.TaskGroup() as group:
-        tasks = [
-            group.create_task(
-                _apply(client, each, take_over=take_over, create=kube_batch or name in default),
-                name=name,
-            )
-            for name, each in wanted.items()
-        ]
+    outcomes = await at_once(
+        wanted,
+        lambda name: _apply(
+            client, wanted[name], take_over=take_over, create=kube_batch or name in default
+        ),
+    )
     for left, why in (("foreign", "of another product"), ("newer", "of a newer Tutti")):
-        names = sorted(task.get_name() for task in tasks if task.result() == left)
+        names = sorted(name for name, outcome in outcomes.items() if outcome == left)
         if names:
             say(f"CRDs {why} are not changed: {', '.join(names)}")
-    served = {task.get_name() for task in tasks if task.result() != "absent"}
+    served = {name for name, outcome in outcomes.items() if outcome != "absent"}
     old = sorted(served - default)
     if old and not kube_batch:
         say(

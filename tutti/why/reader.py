@@ -42,7 +42,7 @@ from shared.kube.resources import (
     Resource,
 )
 from tutti.api.failures import Refusal
-from tutti.api.fetches import list_typed
+from tutti.api.fetches import at_once, list_typed
 from tutti.why.explanation import Answer, explain
 from tutti.why.facts import (
     PODS_MISSING,
@@ -231,14 +231,10 @@ class NamespaceReader:
         precedence over objects of the same name that a controller created for it.
         """
         refused: Forbidden | None = None
-        async with asyncio.TaskGroup() as group:
-            tasks = [
-                group.create_task(self._get(resource, name), name=resource.title)
-                for resource in resources
-            ]
+        objects = await at_once(resources, lambda resource: self._get(resource, name))
         all_found: list[tuple[Resource, _Asked]] = []
-        for resource, task in zip(resources, tasks, strict=True):
-            match task.result():
+        for resource, answer in objects.items():
+            match answer:
                 case _Asked() as thing:
                     all_found.append((resource, thing))
                 case Forbidden() as error:
@@ -355,15 +351,11 @@ class NamespaceReader:
             asked |= wanted
             if not todo:
                 break
-            async with asyncio.TaskGroup() as group:
-                tasks = [
-                    group.create_task(self._list(each, KubeObject), name=each.title)
-                    for each in todo
-                ]
+            lists = await at_once(todo, lambda each: self._list(each, KubeObject))
             owners = [
                 (thing.metadata.uid, above)
-                for task in tasks
-                for thing in task.result()
+                for found in lists.values()
+                for thing in found
                 if (above := _owner_of(thing.metadata)) is not None
             ]
             parent.update((child, above.uid) for child, above in owners)
@@ -384,14 +376,8 @@ class NamespaceReader:
         return [_member(pod, context) for pod in pods]
 
     async def _groups(self) -> list[Group]:
-        async with asyncio.TaskGroup() as tasks:
-            lists = {
-                resource: tasks.create_task(self._list(resource, _GroupObject), name=resource.title)
-                for resource in _GROUPS
-            }
-        found = [
-            _group(resource, each) for resource, task in lists.items() for each in task.result()
-        ]
+        lists = await at_once(_GROUPS, lambda resource: self._list(resource, _GroupObject))
+        found = [_group(resource, each) for resource, each_of in lists.items() for each in each_of]
         # A budget without a controller, or of a percentage, declares no gang.
         return [
             group
