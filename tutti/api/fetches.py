@@ -8,7 +8,7 @@ import msgspec
 
 from shared.kube.client import KubeClient
 from shared.kube.decoding import Bookmark, KindDecoder, ListPage, Undecodable
-from shared.kube.errors import ApiError, Gone, KubeError, MalformedAnswer, TransportError
+from shared.kube.errors import ApiError, Gone, KubeError, MalformedAnswer, NotFound, TransportError
 from shared.kube.resources import Resource
 from shared.pacing import Backoff
 from tutti.api.objects import Object, name_of, namespace_of, text
@@ -63,6 +63,16 @@ async def get(client: KubeClient, resource: Resource, name: str, namespace: str 
     reply = await client.request("GET", resource.path(namespace, name))
     found: Object = msgspec.json.decode(reply.body)
     return found
+
+
+async def find(
+    client: KubeClient, resource: Resource, name: str, kind: type[T], *, namespace: str = ""
+) -> T | None:
+    """One object, decoded as `kind`; None: there is none. Raises as `get` does."""
+    try:
+        return await client.get(resource, name, kind, namespace=namespace)
+    except NotFound:
+        return None
 
 
 async def fetch(client: KubeClient, wanted: Wanted) -> list[Object]:

@@ -21,7 +21,7 @@ from shared.kube.resources import COMMANDS, Resource
 from tutti.api.conventions import conventions
 from tutti.api.failures import Refusal, explained
 from tutti.api.fetches import get
-from tutti.api.objects import Object, name_of, namespace_of, text
+from tutti.api.objects import Object, name_of, namespace_of, new_object, text
 from tutti.api.output import echo
 
 #: The standard input, as kubectl names it.
@@ -183,16 +183,11 @@ def build_command(resource: Resource, target: Object, action: Action) -> Object:
         "controller": True,
         "blockOwnerDeletion": True,
     }
-    return {
-        "apiVersion": COMMANDS.api_version,
-        "kind": COMMANDS.kind,
-        "metadata": {
-            "generateName": f"{owner['name']}-{action.lower()}-",
-            "ownerReferences": [owner],
-        },
-        "action": action,
-        "target": owner,
+    metadata = {
+        "generateName": f"{owner['name']}-{action.lower()}-",
+        "ownerReferences": [owner],
     }
+    return new_object(COMMANDS, metadata, action=action, target=owner)
 
 
 async def send_command(

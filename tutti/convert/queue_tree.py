@@ -13,6 +13,7 @@ import msgspec
 from shared.kinds.queue_names import NAME_CHARACTERS_MAX, ROOT, queue_name
 from shared.kube.quantities import format_quantity
 from shared.kube.resources import QUEUES_VOLCANO
+from tutti.api.objects import new_object
 
 T = TypeVar("T")
 
@@ -63,12 +64,7 @@ class Queue(msgspec.Struct, kw_only=True):
         metadata: Json = {"name": self.name}
         if self.annotations:
             metadata["annotations"] = self.annotations
-        return {
-            "apiVersion": QUEUES_VOLCANO.api_version,
-            "kind": QUEUES_VOLCANO.kind,
-            "metadata": metadata,
-            "spec": spec,
-        }
+        return new_object(QUEUES_VOLCANO, metadata, spec=spec)
 
 
 class Conversion(msgspec.Struct, kw_only=True):

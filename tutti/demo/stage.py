@@ -20,6 +20,8 @@ from shared.contracts.annotations import GROUP_NAME
 from shared.kube.client import KubeClient
 from shared.kube.resources import NAMESPACES, PODS, Resource
 from shared.yaml_documents import read_document
+from tutti.api.fetches import at_once
+from tutti.api.objects import new_object
 from tutti.cluster.embedded import EmbeddedCluster
 from tutti.cluster.kubelet import EXIT
 from tutti.demo.claims import Claim, Finding, Job, PodObservation, Record, of_job, waits_whole
@@ -155,9 +157,7 @@ class Stage:
         self.say(f"{'✓' if finding.held else '✗'} {text} ({finding.evidence})", style)
 
     async def create_namespace(self, name: str) -> None:
-        await self.client.create(
-            NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
-        )
+        await self.client.create(NAMESPACES, new_object(NAMESPACES, {"name": name}))
 
     async def add_node(self, name: str) -> None:
         """Add a simulated node like the ones that the cluster has."""
@@ -244,12 +244,10 @@ class Stage:
         """
         workers = [each for each in self.observer.of(job) if each.role == "worker"]
         patch = {"metadata": {"annotations": {EXIT: "0"}}}
-        async with asyncio.TaskGroup() as group:
-            for each in workers:
-                group.create_task(
-                    self.client.patch(PODS, each.name, patch, namespace=job.namespace),
-                    name=f"finish-{each.name}",
-                )
+        await at_once(
+            [each.name for each in workers],
+            lambda name: self.client.patch(PODS, name, patch, namespace=job.namespace),
+        )
         uids = {each.uid for each in workers}
         await self.until(
             lambda: all(self.observer.pods[uid].ended for uid in uids),

@@ -23,7 +23,15 @@ from tutti.api.failures import Refusal, fail
 from tutti.api.fetches import follow, named
 from tutti.api.flags import Flag, gathered
 from tutti.api.manifests import create, read
-from tutti.api.objects import Object, name_of, namespace_of, number, text, why_unschedulable
+from tutti.api.objects import (
+    Object,
+    name_of,
+    namespace_of,
+    new_object,
+    number,
+    text,
+    why_unschedulable,
+)
 from tutti.api.output import Format, Printer, echo
 from tutti.job.view import FINAL_PHASES, layout, phase, replicas
 
@@ -291,12 +299,7 @@ def manifest(options: JobFlags, name: str, queue: str = "") -> Object:
     }
     if queue:
         spec["queue"] = queue
-    return {
-        "apiVersion": JOBS_VOLCANO.api_version,
-        "kind": JOBS_VOLCANO.kind,
-        "metadata": {"name": name},
-        "spec": spec,
-    }
+    return new_object(JOBS_VOLCANO, {"name": name}, spec=spec)
 
 
 def _resources(options: JobFlags) -> Object:

@@ -18,6 +18,8 @@ from shared.kube.errors import Conflict, NotFound
 from shared.kube.resources import SECRETS
 from shared.runtime.whole_files import write_whole
 from tutti.api.failures import Refusal
+from tutti.api.fetches import find
+from tutti.api.objects import new_object
 from tutti.provision.plan import BadSecret, Kept, names, plan
 
 #: Attempts when another `provision` writes at the same time: more than there are Secrets.
@@ -66,7 +68,9 @@ async def provision_secrets(
     wanted_addresses = (*addresses(release, namespace), *more_addresses)
     for _ in range(_ATTEMPTS):
         stored = {
-            name: await _stored(client, f"{release}-nats-{name}", namespace)
+            name: await find(
+                client, SECRETS, f"{release}-nats-{name}", _Secret, namespace=namespace
+            )
             for name in names(users)
         }
         known = {name: one.data or {} for name, one in stored.items() if one is not None}
@@ -83,13 +87,6 @@ async def provision_secrets(
             continue  # another client has changed or removed one
         return
     raise Refusal(f"other clients keep changing the Secrets {namespace}/{release}-nats-*")
-
-
-async def _stored(client: KubeClient, name: str, namespace: str) -> _Secret | None:
-    try:
-        return await client.get(SECRETS, name, _Secret, namespace=namespace)
-    except NotFound:
-        return None
 
 
 async def _write(
@@ -122,19 +119,11 @@ async def _write(
 
 
 def _manifest(release: str, title: str, data: Mapping[str, bytes]) -> dict[str, Any]:
-    return {
-        "apiVersion": SECRETS.api_version,
-        "kind": SECRETS.kind,
-        "metadata": {
-            "name": title,
-            "labels": {
-                "app.kubernetes.io/managed-by": "tutti-provision",
-                "app.kubernetes.io/instance": release,
-            },
-        },
-        "type": "Opaque",
-        "data": data,
+    labels = {
+        "app.kubernetes.io/managed-by": "tutti-provision",
+        "app.kubernetes.io/instance": release,
     }
+    return new_object(SECRETS, {"name": title, "labels": labels}, type="Opaque", data=data)
 
 
 def provision_folder(

@@ -14,7 +14,7 @@ from tutti.api.failures import Refusal, run, running
 from tutti.api.fetches import Wanted, fetch, get
 from tutti.api.flags import Selection, split_selector
 from tutti.api.manifests import Action, create, send_command
-from tutti.api.objects import Object, field, name_of, number, text
+from tutti.api.objects import Object, field, name_of, new_object, number, text
 from tutti.api.output import Column, Format, Layout, Printer, echo, reference
 
 State = Literal["Open", "Closed"]
@@ -96,12 +96,7 @@ async def create_(*, access: Access, name: str, weight: int, state: State, paren
     spec: Object = {"weight": weight}
     if parent:
         spec["parent"] = parent
-    manifest: Object = {
-        "apiVersion": QUEUES_VOLCANO.api_version,
-        "kind": QUEUES_VOLCANO.kind,
-        "metadata": {"name": name},
-        "spec": spec,
-    }
+    manifest = new_object(QUEUES_VOLCANO, {"name": name}, spec=spec)
     async with open_client(access) as client:
         await create(client, QUEUES_VOLCANO, manifest)
         echo(f"{reference(QUEUES_VOLCANO, name)} created")

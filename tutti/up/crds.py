@@ -10,11 +10,11 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal
 
 from shared.kube.client import KubeClient
-from shared.kube.errors import Conflict, NotFound
+from shared.kube.errors import Conflict
 from shared.kube.objects import Condition, KubeObject, KubeStruct
 from shared.kube.resources import CUSTOM_RESOURCE_DEFINITIONS as CRDS
 from tutti.api.failures import Refusal
-from tutti.api.fetches import at_once
+from tutti.api.fetches import at_once, find
 from tutti.manifests.crds import REVISION_ANNOTATION, default_names, manifests
 
 #: Label of every CRD that Tutti creates; a CRD without it belongs to another product.
@@ -96,7 +96,7 @@ async def _apply(
     name = manifest["metadata"]["name"]
     outcome: _Outcome = "written"
     manifest["metadata"].setdefault("labels", {})[_MANAGED_BY] = _OURS
-    if not create and not await _is_there(client, name):
+    if not create and await find(client, CRDS, name, Crd) is None:
         return "absent"
     try:
         await client.create(CRDS, manifest)
@@ -113,14 +113,6 @@ async def _apply(
     return outcome
 
 
-async def _is_there(client: KubeClient, name: str) -> bool:
-    try:
-        await client.get(CRDS, name, Crd)
-    except NotFound:
-        return False
-    return True
-
-
 def _revision(annotations: Mapping[str, str]) -> int:
     """The schema revision; 0 for a CRD without one."""
     text = annotations.get(REVISION_ANNOTATION, "")
@@ -131,12 +123,10 @@ async def _established(client: KubeClient, name: str) -> None:
     try:
         async with asyncio.timeout(_ESTABLISHED_TIMEOUT_S):
             while True:
-                try:
-                    if (await client.get(CRDS, name, Crd)).established:
-                        return
-                except NotFound:
-                    # Another client deleted it; the timeout ends this.
-                    pass
+                found = await find(client, CRDS, name, Crd)
+                # If another client deleted it, the timeout ends this.
+                if found is not None and found.established:
+                    return
                 await asyncio.sleep(_LOOK_EVERY_S)
     except TimeoutError:
         raise Refusal(f"CRD {name} is not served after {_ESTABLISHED_TIMEOUT_S:.0f} s") from None

@@ -30,6 +30,7 @@ from shared.kube.resources import (
     SERVICES,
     Resource,
 )
+from tutti.api.objects import new_object
 from tutti.rights.rules import rules
 from tutti.rights.table import ALL_USERS, API_USERS, Right
 from tutti.up.other_schedulers import OWN_LEASE
@@ -146,11 +147,6 @@ async def create_missing(
 ) -> None:
     """Create an object unless one of that name exists. Raises KubeError."""
     metadata = {"name": name, **({"namespace": namespace} if namespace else {})}
-    manifest = {
-        "apiVersion": resource.api_version,
-        "kind": resource.kind,
-        "metadata": metadata,
-        **content,
-    }
+    manifest = new_object(resource, metadata, **content)
     with contextlib.suppress(Conflict):
         await client.create(resource, manifest, namespace=namespace)

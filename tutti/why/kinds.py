@@ -17,6 +17,7 @@ from shared.kube.errors import ApiError, MalformedAnswer, NotFound
 from shared.kube.objects import KubeStruct
 from shared.kube.resources import JOBS_VOLCANO, PODGROUPS_VOLCANO, PODS, Resource
 from tutti.api.failures import Refusal
+from tutti.api.fetches import at_once
 from tutti.api.flags import Completion, completed_by, completing_client, names_of
 
 _NAME: Final = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9.:]*[A-Za-z0-9])?")
@@ -146,24 +147,16 @@ async def discover(client: KubeClient) -> list[Kind]:
     """All kinds that the API server serves; groups whose own server is down are left out. Raises
     KubeError.
     """
-    async with asyncio.TaskGroup() as group:
-        core = group.create_task(_served(client, "v1", preferred=True), name="core")
-        listed = group.create_task(client.request("GET", "/apis"), name="groups")
-    groups = msgspec.json.decode(listed.result().body, type=_GroupList).groups
-    async with asyncio.TaskGroup() as group:
-        tasks = [
-            group.create_task(
-                _served(
-                    client,
-                    version.group_version,
-                    preferred=version.group_version == each.preferred_version.group_version,
-                ),
-                name=version.group_version,
-            )
-            for each in groups
-            for version in each.versions
-        ]
-    return [*core.result(), *(kind for task in tasks for kind in task.result())]
+    listed = await client.request("GET", "/apis")
+    preferred = {"v1": True} | {
+        version.group_version: version == each.preferred_version
+        for each in msgspec.json.decode(listed.body, type=_GroupList).groups
+        for version in each.versions
+    }
+    found = await at_once(
+        preferred, lambda version: _served(client, version, preferred=preferred[version])
+    )
+    return [kind for kinds in found.values() for kind in kinds]
 
 
 async def kinds_of_version(client: KubeClient, api_version: str) -> list[Kind]:

@@ -42,7 +42,7 @@ from shared.kube.resources import (
     Resource,
 )
 from tutti.api.failures import Refusal
-from tutti.api.fetches import at_once, list_typed
+from tutti.api.fetches import at_once, find, list_typed
 from tutti.why.explanation import Answer, explain
 from tutti.why.facts import (
     PODS_MISSING,
@@ -276,9 +276,7 @@ class NamespaceReader:
 
     async def _get(self, resource: Resource, name: str) -> _Asked | Forbidden | None:
         try:
-            return await self._client.get(resource, name, _Asked, namespace=self._namespace)
-        except NotFound:
-            return None
+            return await find(self._client, resource, name, _Asked, namespace=self._namespace)
         except Forbidden as error:
             return error
 
