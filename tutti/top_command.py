@@ -30,7 +30,7 @@ from shared.kube.requests import amounts, effective_requests, resize_of
 from shared.kube.resources import NODES, PODS
 from shared.model.gang_titles import gang_title
 from tutti.api.access import Access, open_client
-from tutti.api.failures import explained, run
+from tutti.api.failures import explained, running
 from tutti.api.fetches import list_typed
 from tutti.api.flags import access_flags, objects_flag, report_flag
 from tutti.api.output import print_objects, print_report
@@ -300,7 +300,8 @@ def top() -> None:
 @_watch
 @_interval
 @objects_flag
-def queues(*, services: ServiceBus, watch: bool, interval_s: float, output: str) -> None:
+@running(interrupted=0)
+async def queues(*, services: ServiceBus, watch: bool, interval_s: float, output: str) -> None:
     """Show queues, those that use the largest part of their share first.
 
     The share is what a queue deserves while other queues want theirs, otherwise its limit. Tutti's
@@ -313,12 +314,9 @@ def queues(*, services: ServiceBus, watch: bool, interval_s: float, output: str)
     def draw(found: QueueReport, width: int) -> RenderableType:
         return of_queues(found.ledger, width)
 
-    async def show() -> None:
-        async with reached(services, "tutti-top", QUEUES) as way:
-            data = print_data if output != "text" else None
-            await _show(partial(read_queues, way), draw, data, interval_s if watch else None)
-
-    run(show(), interrupted=0)
+    async with reached(services, "tutti-top", QUEUES) as way:
+        data = print_data if output != "text" else None
+        await _show(partial(read_queues, way), draw, data, interval_s if watch else None)
 
 
 @top.command()
@@ -333,7 +331,10 @@ def queues(*, services: ServiceBus, watch: bool, interval_s: float, output: str)
 @_watch
 @_interval
 @report_flag
-def nodes(*, access: Access, sort_by: str, watch: bool, interval_s: float, output: str) -> None:
+@running()
+async def nodes(
+    *, access: Access, sort_by: str, watch: bool, interval_s: float, output: str
+) -> None:
     """Show the requests of the pods on each node, and their gangs.
 
     Needs the right to list nodes and pods.
@@ -342,13 +343,10 @@ def nodes(*, access: Access, sort_by: str, watch: bool, interval_s: float, outpu
     def print_data(found: list[NodeUse]) -> None:
         print_report(found, output, lambda: None)
 
-    async def show() -> None:
-        async with open_client(access) as client:
-            read = partial(_uses, client, sort_by)
-            data = print_data if output != "text" else None
-            await _show(read, of_nodes, data, interval_s if watch else None)
-
-    run(show())
+    async with open_client(access) as client:
+        read = partial(_uses, client, sort_by)
+        data = print_data if output != "text" else None
+        await _show(read, of_nodes, data, interval_s if watch else None)
 
 
 async def _show(
