@@ -17,7 +17,7 @@ from shared.bus.questions import ask_all
 from shared.contracts.codec import decode_status
 from shared.contracts.questions import ServiceStatus, StatusRequest
 from shared.contracts.subjects import ASK_STATUS, CLUSTER, DECISIONS, OUTCOMES, VERDICTS
-from tutti.service_bus import ServiceBus
+from tutti.service_access import ServiceBus
 
 STREAMS = (CLUSTER, DECISIONS, OUTCOMES, VERDICTS)
 _ANSWERS_S = 0.5

@@ -71,7 +71,7 @@ def pack_plugin(source: Source, layers: Layers, architecture: str, path: Path) -
     tree.add_file(_CUSTOMIZE, _SITE_CUSTOMIZE.encode())
     for name, code in (
         (PROGRAM, "from tutti.cli import kubectl_plugin; kubectl_plugin()"),
-        (_COMPLETION, "from tutti.kubectl_completion import kubectl_complete as c; c()"),
+        (_COMPLETION, "from tutti.completion_command import kubectl_complete as c; c()"),
     ):
         tree.add_file(name, _STARTER.format(code=code).encode(), executable=True)
     tree.add_file("LICENSE", source.folder / "LICENSE")

@@ -8,38 +8,36 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from tutti.client import ApiError as ApiError
-    from tutti.client import ApiNotServed as ApiNotServed
-    from tutti.client import AsyncClient as AsyncClient
-    from tutti.client import Client as Client
-    from tutti.client import GangDeleted as GangDeleted
-    from tutti.client import GangEvent as GangEvent
-    from tutti.client import KubeError as KubeError
-    from tutti.client import Refusal as Refusal
-    from tutti.client import Submitted as Submitted
-    from tutti.client import WaitTimeout as WaitTimeout
+    from shared.kube.errors import ApiError as ApiError
+    from shared.kube.errors import KubeError as KubeError
+    from tutti.api.failures import Refusal as Refusal
+    from tutti.client.asynchronous import AsyncClient as AsyncClient
+    from tutti.client.gangs import ApiNotServed as ApiNotServed
+    from tutti.client.gangs import GangDeleted as GangDeleted
+    from tutti.client.gangs import GangEvent as GangEvent
+    from tutti.client.gangs import WaitTimeout as WaitTimeout
+    from tutti.client.submission import Submitted as Submitted
+    from tutti.client.synchronous import Client as Client
 
-#: The client's names, which `tutti.client` defines.
-_CLIENT: Final = frozenset(
-    {
-        "ApiError",
-        "ApiNotServed",
-        "AsyncClient",
-        "Client",
-        "GangDeleted",
-        "GangEvent",
-        "KubeError",
-        "Refusal",
-        "Submitted",
-        "WaitTimeout",
-    }
-)
+#: The names of the client, and the modules that define them.
+_CLIENT: Final = {
+    "ApiError": "shared.kube.errors",
+    "KubeError": "shared.kube.errors",
+    "Refusal": "tutti.api.failures",
+    "AsyncClient": "tutti.client.asynchronous",
+    "ApiNotServed": "tutti.client.gangs",
+    "GangDeleted": "tutti.client.gangs",
+    "GangEvent": "tutti.client.gangs",
+    "WaitTimeout": "tutti.client.gangs",
+    "Submitted": "tutti.client.submission",
+    "Client": "tutti.client.synchronous",
+}
 
 
 def __getattr__(name: str) -> object:
     if name not in _CLIENT:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found: object = getattr(import_module("tutti.client"), name)
+    found: object = getattr(import_module(_CLIENT[name]), name)
     globals()[name] = found
     return found
 

@@ -4,14 +4,38 @@
 embedded cluster. A new subcommand is one module and one line of the table.
 """
 
+import os
+import sys
 from collections.abc import Mapping
 from importlib import import_module
+from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 import click
 from typing_extensions import override
 
-from tutti.standard_streams import StreamCommand
+#: Exit status of a command whose output cannot be written: 1 may be an answer.
+_NO_OUTPUT: Final = 2
+
+
+class StreamCommand(click.Command):
+    """A program's root: errors of its output, help included, end it with a line and status 2, a
+    closed input is read as an empty one, and what is written to a closed output is dropped.
+    """
+
+    @override
+    def main(self, *args: Any, **kwargs: Any) -> Any:
+        if sys.stdin is None:
+            sys.stdin = Path(os.devnull).open(encoding="utf-8")  # noqa: SIM115 - until the end
+        if sys.stdout is None:
+            sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - until the end
+        try:
+            return super().main(*args, **kwargs)
+        except OSError as error:
+            # Commands report their own; click has ended the program where the reader is gone.
+            click.echo(f"tutti: {error}", err=True)
+            sys.exit(_NO_OUTPUT)
+
 
 Table: TypeAlias = Mapping[str, tuple[str, str]]
 """By name of a subcommand: its definition as "module:attribute", and its line in the help."""
@@ -62,7 +86,7 @@ COMMANDS: Final[Table] = {
         "Create, list, suspend and delete CronJobs of Jobs.",
     ),
     "podgroup": ("tutti.object_commands:podgroup", "List, create and delete PodGroups."),
-    "pod": ("tutti.pod.command:pod", "List the pods of Jobs and queues."),
+    "pod": ("tutti.object_commands:pod", "List the pods of Jobs and queues."),
     "status": (
         "tutti.status.command:status",
         "Show services, gangs by phase and decisions per second.",
@@ -72,18 +96,18 @@ COMMANDS: Final[Table] = {
         "Show what each queue uses, deserves and has reserved, and why.",
     ),
     "console": (
-        "tutti.console.command:console",
+        "tutti.console_command:console",
         "Open the console: queues, gangs and nodes in a browser.",
     ),
-    "top": ("tutti.top.command:top", "Show the queues and nodes with the highest usage."),
+    "top": ("tutti.top_command:top", "Show the queues and nodes with the highest usage."),
     "timeline": (
         "tutti.timeline.command:timeline",
         "Draw which gangs ran on which nodes, and when.",
     ),
-    "bundle": ("tutti.bundle.command:bundle", "Collect diagnostics for a bug report in one file."),
+    "bundle": ("tutti.bundle_command:bundle", "Collect diagnostics for a bug report in one file."),
     "trace": ("tutti.trace.command:trace", "Show what happened to a gang, and when."),
     "observe": (
-        "tutti.observe.command:observe",
+        "tutti.observe_command:observe",
         "Show what `tutti up --observe` found beside another scheduler.",
     ),
     "migrate": (
@@ -99,10 +123,10 @@ COMMANDS: Final[Table] = {
         "Run an embedded cluster, to try Tutti without a real one.",
     ),
     "explain-dialect": (
-        "tutti.explain.command:explain_dialect",
+        "tutti.explain_command:explain_dialect",
         "Explain how manifests are understood: gangs, minima, queues, schedulers.",
     ),
-    "fits": ("tutti.fits.command:fits", "Report whether manifests would fit now, and where."),
+    "fits": ("tutti.fits_command:fits", "Report whether manifests would fit now, and where."),
     "mcp": (
         "tutti.mcp.command:mcp",
         "Serve read-only tools to assistants (Model Context Protocol).",

@@ -1,14 +1,16 @@
-"""`tutti completion`: the completion scripts of the shells.
+"""`tutti completion`: the completion scripts of the shells; and what completes `kubectl tutti`.
 
 The scripts are click's: they call the program itself, which knows its flags and can list objects.
 """
 
+import sys
 from typing import Final
 
 import click
-from click.shell_completion import get_completion_class
+from click.shell_completion import ShellComplete, get_completion_class
 
 from shared.model.invariants import required
+from tutti.cli import main
 
 _PROGRAMS: Final = (
     "tutti",
@@ -34,3 +36,16 @@ def completion(*, shell: str, programs: tuple[str, ...]) -> None:
     for program in programs or ("tutti",):
         variable = f"_{program.upper()}_COMPLETE"
         click.echo(completion_class(click.Command(program), {}, program, variable).source())
+
+
+#: Cobra's directive "no file names", which kubectl expects on the last line.
+_NO_FILES: Final = ":4"
+
+
+def kubectl_complete() -> None:
+    """`kubectl_complete-tutti WORD...`: kubectl runs it to complete `kubectl tutti WORD...`."""
+    *words, begun = sys.argv[1:] or [""]
+    found = ShellComplete(main, {}, "kubectl tutti", "").get_completions(words, begun)
+    for item in found:
+        click.echo(f"{item.value}\t{item.help or ''}".rstrip())
+    click.echo(_NO_FILES)

@@ -3,7 +3,7 @@
 import click
 
 from tutti.api.access import Access, open_client
-from tutti.api.failures import run
+from tutti.api.failures import running
 from tutti.api.flags import access_flags
 from tutti.manifests.crds import OPT_IN_FOLDER, files
 from tutti.up import crds as installation
@@ -24,7 +24,8 @@ def crds() -> None:
 @access_flags
 @click.option("--take-over", is_flag=True, help="Take over CRDs that another installation created.")
 @_KUBE_BATCH
-def install(access: Access, take_over: bool, kube_batch: bool) -> None:
+@running()
+async def install(access: Access, take_over: bool, kube_batch: bool) -> None:
     """Create Tutti's CRDs, or update those that Tutti created.
 
     CRDs of kube-batch's kinds are created only with --kube-batch: where they exist,
@@ -33,7 +34,11 @@ def install(access: Access, take_over: bool, kube_batch: bool) -> None:
     CRDs of a newer Tutti and of other products are left unchanged and reported. Exits with status 0
     once the API server serves all CRDs.
     """
-    run(_install(access, take_over=take_over, kube_batch=kube_batch))
+    async with open_client(access) as client:
+        served = await installation.install(
+            client, click.echo, take_over=take_over, kube_batch=kube_batch
+        )
+    click.echo(f"{served} CRDs are served")
 
 
 @crds.command(name="print")
@@ -46,11 +51,3 @@ def show(kube_batch: bool) -> None:
         if kube_batch or not path.startswith(f"{OPT_IN_FOLDER}/")
     }
     click.echo("---\n".join(text for _, text in sorted(selected.items())), nl=False)
-
-
-async def _install(access: Access, *, take_over: bool, kube_batch: bool) -> None:
-    async with open_client(access) as client:
-        served = await installation.install(
-            client, click.echo, take_over=take_over, kube_batch=kube_batch
-        )
-    click.echo(f"{served} CRDs are served")

@@ -1,21 +1,25 @@
-"""`tutti cronjob`, `jobflow`, `jobtemplate` and `podgroup`, which have mostly common commands."""
+"""`tutti cronjob`, `jobflow`, `jobtemplate`, `podgroup` and `pod`, which have mostly common
+commands.
+"""
 
 from datetime import UTC, datetime
 from functools import partial
 from typing import Final
 
 import click
+import msgspec
 
 from shared.kube.ages import since
-from shared.kube.resources import CRONJOBS_VOLCANO, JOBFLOWS, JOBTEMPLATES, PODGROUPS_VOLCANO
+from shared.kube.resources import CRONJOBS_VOLCANO, JOBFLOWS, JOBTEMPLATES, PODGROUPS_VOLCANO, PODS
 from tutti.api import flags
 from tutti.api.failures import run
 from tutti.api.flags import Selection
-from tutti.api.kind_commands import add_kind_commands
+from tutti.api.kind_commands import Listing, add_kind_commands, list_kind, listing_flags
 from tutti.api.objects import (
     Object,
     created,
     field,
+    labels_of,
     name_of,
     namespace_of,
     number,
@@ -23,6 +27,8 @@ from tutti.api.objects import (
     why_unschedulable,
 )
 from tutti.api.output import Column, Layout, echo, reference
+from tutti.api.pod_table import layout
+from tutti.job.view import JOB_NAME_LABEL
 
 _GAP: Final = 4
 
@@ -125,3 +131,40 @@ async def _suspend(selection: Selection, done: str, *, suspended: bool) -> None:
             patch = {"spec": {"suspend": suspended}}
             await client.patch(CRONJOBS_VOLCANO, each, patch, namespace=place)
             echo(f"{reference(CRONJOBS_VOLCANO, each)} {done}")
+
+
+_QUEUE_LABEL = "volcano.sh/queue-name"
+_QUEUE_ANNOTATION = "scheduling.volcano.sh/queue-name"
+
+
+@click.group(cls=flags.PflagGroup)
+def pod() -> None:
+    """List the pods of Jobs and queues."""
+
+
+@pod.command("list")
+@listing_flags(
+    click.option("--queue", "-q", default="", metavar="NAME", help="Only pods of this queue."),
+    click.option("--job", "-j", default="", metavar="NAME", help="Only pods of this Job."),
+)
+def list_(*, listing: Listing, queue: str, job: str) -> None:
+    """List pods of Jobs; with --queue, also pods of other workloads in that queue."""
+    listing = msgspec.structs.replace(
+        listing,
+        labels=job_selector(job, queue),
+        keep=lambda found: not queue or queue_of(found) == queue,
+    )
+    run(list_kind(PODS, layout, listing))
+
+
+def job_selector(job: str, queue: str) -> str:
+    """The label selector: pods of one Job, of any Job, or any pods if a queue is given."""
+    if job:
+        return f"{JOB_NAME_LABEL}={job}"
+    return "" if queue else JOB_NAME_LABEL
+
+
+def queue_of(pod: Object) -> str:
+    """The queue: a label on pods of Jobs, an annotation on pods of other workloads."""
+    annotations: dict[str, str] = field(pod, "metadata.annotations", {})
+    return labels_of(pod).get(_QUEUE_LABEL) or annotations.get(_QUEUE_ANNOTATION, "")

@@ -16,8 +16,7 @@ from shared.kube.resources import QUEUES_VOLCANO
 from tutti.api.failures import Refusal, run
 from tutti.api.flags import completion, objects_flag
 from tutti.api.output import print_objects
-from tutti.service_access import QueueReport, reached, read_queues
-from tutti.service_bus import ServiceBus, service_options
+from tutti.service_access import QueueReport, ServiceBus, reached, read_queues, service_options
 from tutti.terminal import plain_table, report_console
 
 _PODS = "pods"

@@ -37,6 +37,11 @@ def drawing_width(console: Console) -> int:
     return _DRAWN if console.width == _UNBROKEN else console.width
 
 
+def print_line(console: Console, text: Text) -> None:
+    """Print without breaking lines, for grep."""
+    console.print(text, soft_wrap=True)
+
+
 def plain_table(*titles: str, right: Collection[str] = (), folded: str = "") -> Table:
     """A table without lines, as kubectl's.
 
@@ -107,6 +112,11 @@ def shortened(resource: str, amount: int) -> str:
         scaled /= 1024
         unit += 1
     return f"{scaled:.3g}{_BINARY[unit]}" if scaled < 1000 else f"{scaled:.0f}{_BINARY[unit]}"
+
+
+def count(number: int, noun: str) -> str:
+    """`1 pod`, `2 pods`."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def counted(number: int) -> str:

@@ -13,7 +13,7 @@ from shared.bus.permissions import users
 from shared.runtime.settings import CommonSettings, parse
 from tutti.nats_server import find_nats_server
 from tutti.provision.command import provision
-from tutti.provision.folder import provision as provide
+from tutti.provision.stores import provision_folder as provide
 
 _ROOT = Path(__file__).parents[2]
 _COMPOSE: dict[str, Any] = yaml.safe_load((_ROOT / "compose.yaml").read_text(encoding="utf-8"))

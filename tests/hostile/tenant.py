@@ -15,7 +15,7 @@ from tests.controlplane.cluster import ControlPlane
 from tests.controlplane.kubeconfig import write_kubeconfig
 from tests.controlplane.nodes import pod_manifest
 from tests.integration.stage import INCUBATOR, SIGS, VOLCANO
-from tutti.rights.user_roles import user_roles
+from tutti.rights.rules import user_roles
 
 RBAC: Final = "/apis/rbac.authorization.k8s.io/v1"
 #: What the role `edit` is made of: no controller aggregates roles in the tests' control plane.

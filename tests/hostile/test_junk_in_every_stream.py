@@ -14,8 +14,7 @@ from shared.contracts.verdicts import Verdict
 from tests.hostile.stolen import API, Stolen, stolen
 from tests.services.gang_planner.running import Hall
 from tests.support.waiting import eventually
-from tutti.bundle.archive import Archive
-from tutti.bundle.collection import streams
+from tutti.bundle_command import Archive, collect_streams
 from tutti.timeline.log_reader import read_logs
 from tutti.trace.records import read_gang, read_reference
 
@@ -135,7 +134,7 @@ async def test_what_people_ask_steps_over_junk(tmp_path: Path) -> None:
         assert decided in [one for _, one in logs.decisions]
         assert [one.gang_id for one in logs.verdicts] == ["uid-first"]
         archive = Archive()
-        await streams(archive, hall.bus)
+        await collect_streams(archive, hall.bus)
         assert (
             archive.write(tmp_path / "b.tar.gz", version="", created_at="", created_s=0).missing
             == ()

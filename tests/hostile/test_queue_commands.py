@@ -14,7 +14,7 @@ from tests.controlplane.cluster import ControlPlane
 from tests.controlplane.kubeconfig import write_kubeconfig
 from tests.integration.stage import Stage
 from tests.support.waiting import eventually
-from tutti.rights.user_roles import user_roles
+from tutti.rights.rules import user_roles
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(180)]
 

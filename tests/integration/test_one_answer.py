@@ -20,7 +20,7 @@ from tests.integration.stage import SEEN_S, Stage
 from tests.support.waiting import eventually
 from tests.tutti.up.running import tutti
 from tutti.client.asynchronous import AsyncClient
-from tutti.console.server import ConsoleServer
+from tutti.console_command import ConsoleServer
 
 SUITE_FLAGS = ("--api",)
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(300)]

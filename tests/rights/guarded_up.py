@@ -21,7 +21,7 @@ from tests.controlplane.kubeconfig import write_kubeconfig
 from tests.rights.audit import NAMESPACE, RELEASE_NAME
 from tests.support.rbac import account_token
 from tutti import cli
-from tutti.provision.folder import provision
+from tutti.provision.stores import provision_folder
 from tutti.rights.table import ACCOUNTS, Account
 from tutti.rights.table import SCHEDULER_NAMES as PLACEHOLDER
 from tutti.up.keys import Keys
@@ -36,7 +36,7 @@ def main(arguments: Sequence[str]) -> None:
     given = {name: value for name, _, value in (one.partition("=") for one in arguments)}
     folder = Path(given["--data-dir"]) / "guarded"
     all_accounts = (*users(planners=REPLICAS_MAX, webhooks=REPLICAS_MAX, apis=REPLICAS_MAX), _TESTS)
-    provision(folder, all_accounts, ["127.0.0.1"])
+    provision_folder(folder, all_accounts, ["127.0.0.1"])
     kubeconfigs = asyncio.run(_accounts(Path(given["--kubeconfig"]), folder))
     planning = functools.partial(_guarded, folder, kubeconfigs)
     with (

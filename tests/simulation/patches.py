@@ -34,7 +34,7 @@ from tests.simulation.loop import SimLoop, current_generation, generation_or_non
 from tests.simulation.nats_server import SimNats
 
 #: Modules in which names bound by `from … import` are replaced.
-_OURS: Final = ("services.", "shared.", "tutti.up.restarts")
+_OURS: Final = ("services.", "shared.", "tutti.up.supervisor")
 _HASH_SEED: Final = "0"
 _NANOSECONDS: Final = 1_000_000_000
 

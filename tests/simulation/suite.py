@@ -33,7 +33,7 @@ from shared.runtime.endings import StateVoid
 from tests.simulation.bus import bus_on
 from tests.simulation.loop import Generation, SimLoop, generation_or_none
 from tests.simulation.nats_server import SimNats
-from tutti.up.restarts import Restarts
+from tutti.up.supervisor import Restarts
 
 #: What may end a service: something outside it that it cannot mend, or another writer. Everything
 #: else that does is a bug.

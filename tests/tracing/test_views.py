@@ -17,7 +17,7 @@ from tests.controlplane.client import RawClient
 from tests.support.waiting import eventually
 from tests.tutti.up.gangs import bound, make_gang
 from tests.tutti.up.running import TUTTI, suite, tutti
-from tutti.bundle.archive import Manifest
+from tutti.bundle_command import Manifest
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(180)]
 

@@ -122,7 +122,7 @@ def test_an_input_that_is_closed_is_an_empty_one(arguments: list[str]) -> None:
 def test_a_command_whose_output_is_closed_ends_as_it_would() -> None:
     """Rich tables ask whether the output is a terminal."""
     program = (
-        "import sys; from tutti.standard_streams import StreamCommand; "
+        "import sys; from tutti.cli import StreamCommand; "
         "StreamCommand('c', callback=lambda: sys.exit(3 if sys.stdout.isatty() else 1))()"
     )
     command = shlex.join([sys.executable, "-c", program])

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from tests.api_suite.client import Client
 from tests.tutti.job.test_command import JOBS, manifest
 from tutti.cli import main
-from tutti.kubectl_completion import kubectl_complete
+from tutti.completion_command import kubectl_complete
 from tutti.vcctl.command import vcctl
 
 

@@ -15,8 +15,14 @@ from shared.bus.errors import NoAnswer
 from shared.bus.setup import ensure_streams
 from tests.support.small_disk import fill, small_disk
 from tests.support.waiting import eventually
-from tutti.nats_server import NatsServer, NatsServerSettings
-from tutti.nats_store import NoHealth, read_problem, store_problem, write_problem
+from tutti.nats_server import (
+    NatsServer,
+    NatsServerSettings,
+    NoHealth,
+    read_problem,
+    store_problem,
+    write_problem,
+)
 from tutti.provision.nats_process import keep_storing
 
 __all__ = ["small_disk"]

@@ -18,9 +18,8 @@ from tests.controlplane.kubeconfig import write_kubeconfig
 from tests.support.nats_server import running_nats_server
 from tutti.api.failures import Refusal
 from tutti.nats_server import NatsServer
-from tutti.provision.folder import provision
-from tutti.service_access import reached
-from tutti.service_bus import ServiceBus, service_options
+from tutti.provision.stores import provision_folder
+from tutti.service_access import ServiceBus, reached, service_options
 from tutti.up.readiness import STATE_FILE
 
 
@@ -47,7 +46,7 @@ async def test_a_block_has_the_bus_and_leaves_it_closed(nats_server: NatsServer)
 
 
 async def test_people_with_a_key_of_their_own_find_the_streams(tmp_path: Path) -> None:
-    made = provision(tmp_path, users(), ["127.0.0.1"])
+    made = provision_folder(tmp_path, users(), ["127.0.0.1"])
     assert made
     rights = (tmp_path / "server" / "authorization.conf").read_text()
     async with running_nats_server(extra_config=rights) as server:

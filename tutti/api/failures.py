@@ -5,9 +5,10 @@ help names. An exception of any other kind is a bug, and shows its traceback.
 """
 
 import asyncio
+import functools
 import sys
-from collections.abc import Coroutine
-from typing import Any, NoReturn, TypeVar
+from collections.abc import Callable, Coroutine
+from typing import Any, NoReturn, ParamSpec, TypeVar
 
 import click
 
@@ -25,6 +26,7 @@ from shared.kube.errors import (
 from shared.kube.objects import StatusCause
 from tutti.api.conventions import conventions
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 #: A program that a signal ended: 128 and the number of SIGINT.
@@ -56,6 +58,21 @@ def run(work: Coroutine[Any, Any, T], *, status: int = 1, interrupted: int = _IN
         if not isinstance(found, KubeError | BusError | Refusal | OSError):
             raise
         fail(explained(found), status)
+
+
+def running(
+    *, interrupted: int = _INTERRUPTED
+) -> Callable[[Callable[P, Coroutine[Any, Any, T]]], Callable[P, T]]:
+    """Makes the function of a command from a coroutine function, by `run`."""
+
+    def decorate(work: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
+        @functools.wraps(work)
+        def call(*args: P.args, **kwargs: P.kwargs) -> T:
+            return run(work(*args, **kwargs), interrupted=interrupted)
+
+        return call
+
+    return decorate
 
 
 def fail(message: str, status: int = 1) -> NoReturn:

@@ -1,14 +1,14 @@
 """Lists objects, and follows their changes."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterable
 from typing import Any, Final, Literal, TypeAlias, TypeVar
 
 import msgspec
 
 from shared.kube.client import KubeClient
 from shared.kube.decoding import Bookmark, KindDecoder, ListPage, Undecodable
-from shared.kube.errors import ApiError, Gone, KubeError, MalformedAnswer, TransportError
+from shared.kube.errors import ApiError, Gone, KubeError, MalformedAnswer, NotFound, TransportError
 from shared.kube.resources import Resource
 from shared.pacing import Backoff
 from tutti.api.objects import Object, name_of, namespace_of, text
@@ -23,6 +23,7 @@ _BACKOFF_S_MAX: Final = 10.0
 
 EventType: TypeAlias = Literal["ADDED", "MODIFIED", "DELETED"]
 
+K = TypeVar("K")
 T = TypeVar("T")
 
 _decoder: Final = KindDecoder[dict[str, Any]](dict[str, Any])
@@ -50,11 +51,28 @@ def named(resource: Resource, obj: Object) -> Wanted:
     )
 
 
+async def at_once(keys: Iterable[K], work: Callable[[K], Coroutine[Any, Any, T]]) -> dict[K, T]:
+    """What `work` returns for each key, all at the same time. Raises an ExceptionGroup."""
+    async with asyncio.TaskGroup() as group:
+        tasks = {key: group.create_task(work(key), name=f"{key}") for key in keys}
+    return {key: task.result() for key, task in tasks.items()}
+
+
 async def get(client: KubeClient, resource: Resource, name: str, namespace: str = "") -> Object:
     """Read one object. Raises NotFound, and as `KubeClient.request` does."""
     reply = await client.request("GET", resource.path(namespace, name))
     found: Object = msgspec.json.decode(reply.body)
     return found
+
+
+async def find(
+    client: KubeClient, resource: Resource, name: str, kind: type[T], *, namespace: str = ""
+) -> T | None:
+    """One object, decoded as `kind`; None: there is none. Raises as `get` does."""
+    try:
+        return await client.get(resource, name, kind, namespace=namespace)
+    except NotFound:
+        return None
 
 
 async def fetch(client: KubeClient, wanted: Wanted) -> list[Object]:

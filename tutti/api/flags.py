@@ -172,36 +172,27 @@ everywhere_flag = click.option(
 )
 
 
-def output_flag(*formats: str) -> Flag:
-    """`--output`; all formats unless some are named."""
+def _output_option(formats: Sequence[str], help_: str) -> Flag:
     return click.option(
         "--output",
         "-o",
-        type=click.Choice(formats or FORMATS),
-        default="table",
+        type=click.Choice(formats),
+        default=formats[0],
         show_default=True,
-        help="Output format.",
+        help=help_,
     )
 
 
-#: `--output` of commands that print a report.
-report_flag = click.option(
-    "--output",
-    "-o",
-    type=click.Choice(["text", "json", "yaml"]),
-    default="text",
-    show_default=True,
-    help="Format of the report.",
-)
+def output_flag(*formats: str) -> Flag:
+    """`--output`; all formats unless some are named."""
+    return _output_option(formats or FORMATS, "Output format.")
 
+
+#: `--output` of commands that print a report.
+report_flag = _output_option(("text", "json", "yaml"), "Format of the report.")
 #: `--output` of commands that print objects of Tutti's API.
-objects_flag = click.option(
-    "--output",
-    "-o",
-    type=click.Choice(["text", "json", "yaml", "name"]),
-    default="text",
-    show_default=True,
-    help="Output format; json and yaml as in the API.",
+objects_flag = _output_option(
+    ("text", "json", "yaml", "name"), "Output format; json and yaml as in the API."
 )
 
 
@@ -218,14 +209,14 @@ def scheduler_names_flag(help_: str) -> Flag:
     )
 
 
-def files_flag(help_: str) -> Flag:
-    """`-f`, one file or more, given to the function opened, as `files`."""
+def files_flag(help_: str, *, required: bool = True) -> Flag:
+    """`-f`, one file or more if `required`, given to the function opened, as `files`."""
     return click.option(
         "--filename",
         "-f",
         "files",
         multiple=True,
-        required=True,
+        required=required,
         type=click.File("rb"),
         help=help_,
     )

@@ -10,7 +10,7 @@ from shared.kube.client import KubeClient
 from shared.kube.resources import Resource
 from tutti.api import flags, manifests
 from tutti.api.access import Access, open_namespace
-from tutti.api.failures import Refusal, run
+from tutti.api.failures import Refusal, run, running
 from tutti.api.fetches import Wanted, fetch, follow, get
 from tutti.api.flags import Flag, Selection, split_selector
 from tutti.api.objects import Object, name_of, namespace_of, without_managed_fields
@@ -106,11 +106,12 @@ def add_kind_commands(
 
     @group.command("get", help=f"Show one {title} as `list` does.")
     @flags.selection_flags(resource, flags.output_flag(), flags.watch_flag)
-    def get_(*, selection: Selection, output: Format, watch: bool) -> None:
+    @running()
+    async def get_(*, selection: Selection, output: Format, watch: bool) -> None:
         listing = Listing(
             access=selection.access, namespace=selection.namespace, output=output, watch=watch
         )
-        run(_get(resource, layout, listing, selection))
+        await list_kind(resource, layout, listing, selection.single(resource))
 
     @group.command("describe", help=f"Show whole {title}s: the ones named, or all of them.")
     @flags.selection_flags(
@@ -131,8 +132,11 @@ def add_kind_commands(
     @flags.namespace_flag()
     @_files_flag(required=True)
     @flags.access_flags
-    def create(*, access: Access, namespace: str, files: tuple[str, ...]) -> None:
-        run(_create(resource, access, namespace, files))
+    @running()
+    async def create(*, access: Access, namespace: str, files: tuple[str, ...]) -> None:
+        found = manifests.read(files, resource)
+        async with open_namespace(access, namespace) as (client, place):
+            await manifests.create_all(client, resource, found, place)
 
     @group.command("delete", help=f"Delete {title}s by name, or those of manifests.")
     @flags.selection_flags(resource, _files_flag(required=False))
@@ -153,12 +157,6 @@ def _files_flag(*, required: bool) -> flags.Flag:
     )
 
 
-async def _get(
-    resource: Resource, layout: Callable[[bool], Layout], listing: Listing, selection: Selection
-) -> None:
-    await list_kind(resource, layout, listing, selection.single(resource))
-
-
 async def _describe(resource: Resource, selection: Selection, output: str) -> None:
     async with selection.opened() as (client, place):
         if selection.all_names:
@@ -172,14 +170,6 @@ async def _describe(resource: Resource, selection: Selection, output: str) -> No
             echo(_RULE)
         whole = without_managed_fields(each)
         echo(as_json(whole) if output == "json" else as_yaml(whole))
-
-
-async def _create(
-    resource: Resource, access: Access, namespace: str, files: tuple[str, ...]
-) -> None:
-    found = manifests.read(files, resource)
-    async with open_namespace(access, namespace) as (client, place):
-        await manifests.create_all(client, resource, found, place)
 
 
 async def _delete(resource: Resource, selection: Selection, files: tuple[str, ...]) -> None:

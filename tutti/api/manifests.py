@@ -1,10 +1,15 @@
-"""Reads manifests of one kind from files; creates and deletes their objects."""
+"""Reads manifests of one kind from files; creates and deletes their objects; and sends Commands of
+bus.volcano.sh, requests to the controllers about a Job or a Queue.
+
+A Command is owned by its target, so that it is deleted with it if no controller handles it.
+"""
 
 import re
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import IO, Any, Final, Literal, TypeAlias
 
 import click
 import msgspec
@@ -12,10 +17,11 @@ from multidict import MultiMapping
 
 from shared.kube.client import KubeClient
 from shared.kube.errors import KubeError
-from shared.kube.resources import Resource
+from shared.kube.resources import COMMANDS, Resource
 from tutti.api.conventions import conventions
 from tutti.api.failures import Refusal, explained
-from tutti.api.objects import Object, name_of, namespace_of
+from tutti.api.fetches import get
+from tutti.api.objects import Object, name_of, namespace_of, new_object, text
 from tutti.api.output import echo
 
 #: The standard input, as kubectl names it.
@@ -45,17 +51,12 @@ def read(files: Sequence[str], resource: Resource) -> list[Object]:
 
 
 def _documents(file: str) -> list[Any]:
-    if file == STANDARD_INPUT:
-        return _without_empty(read_opened(sys.stdin.buffer, file))
+    standard = file == STANDARD_INPUT
     try:
-        with Path(file).open("rb") as opened:
-            return _without_empty(read_opened(opened, file))
+        with nullcontext(sys.stdin.buffer) if standard else Path(file).open("rb") as opened:
+            return [each for each in read_opened(opened, file) if each is not None]
     except OSError as error:
         raise Refusal(f"{file}: cannot be read: {error}") from None
-
-
-def _without_empty(documents: Sequence[Any]) -> list[Any]:
-    return [each for each in documents if each is not None]
 
 
 def title_of(file: IO[bytes]) -> str:
@@ -165,3 +166,39 @@ def _failure(verb: str, resource: Resource, namespace: str, name: str, error: Ex
 
 def _key(resource: Resource, namespace: str, name: str) -> str:
     return f"{namespace}/{name}" if resource.namespaced else name
+
+
+Action: TypeAlias = Literal["AbortJob", "ResumeJob", "OpenQueue", "CloseQueue"]
+
+#: Commands are namespaced and queues are not: Commands about queues are here, as Volcano's are.
+QUEUE_COMMANDS_NAMESPACE = "default"
+
+
+def build_command(resource: Resource, target: Object, action: Action) -> Object:
+    owner = {
+        "apiVersion": resource.api_version,
+        "kind": resource.kind,
+        "name": text(target, "metadata.name"),
+        "uid": text(target, "metadata.uid"),
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+    metadata = {
+        "generateName": f"{owner['name']}-{action.lower()}-",
+        "ownerReferences": [owner],
+    }
+    return new_object(COMMANDS, metadata, action=action, target=owner)
+
+
+async def send_command(
+    client: KubeClient, resource: Resource, name: str, action: Action, namespace: str = ""
+) -> None:
+    """Create a Command for the controller of an object. Raises KubeError: NotFound also when the
+    API server does not serve Commands.
+    """
+    target = await get(client, resource, name, namespace)
+    await client.create(
+        COMMANDS,
+        build_command(resource, target, action),
+        namespace=namespace or QUEUE_COMMANDS_NAMESPACE,
+    )

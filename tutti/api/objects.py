@@ -2,8 +2,16 @@
 
 from typing import Any, TypeAlias
 
+from shared.kube.resources import Resource
+
 Object: TypeAlias = dict[str, Any]
 """One Kubernetes object, whole."""
+
+
+def new_object(resource: Resource, metadata: Object, **content: Any) -> Object:
+    """A manifest of a kind."""
+    head = {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata}
+    return head | content
 
 
 def field(obj: Object, path: str, default: Any = None) -> Any:

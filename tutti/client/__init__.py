@@ -4,24 +4,3 @@
 `visibility.tutti.dev` (`shared.contracts.visibility`), which it reads with the user's kubeconfig,
 or the service account of a pod. docs/client.md shows it.
 """
-
-from shared.kube.errors import ApiError, KubeError
-from tutti.api.failures import Refusal
-from tutti.client.asynchronous import AsyncClient
-from tutti.client.errors import ApiNotServed, GangDeleted, WaitTimeout
-from tutti.client.gang_events import GangEvent
-from tutti.client.submission import Submitted
-from tutti.client.synchronous import Client
-
-__all__ = [
-    "ApiError",
-    "ApiNotServed",
-    "AsyncClient",
-    "Client",
-    "GangDeleted",
-    "GangEvent",
-    "KubeError",
-    "Refusal",
-    "Submitted",
-    "WaitTimeout",
-]

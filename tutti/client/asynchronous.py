@@ -32,10 +32,17 @@ from shared.kube.credentials import load
 from shared.kube.errors import ApiError, MalformedAnswer, NotFound
 from shared.kube.resources import Resource
 from tutti.api.fetches import Wanted, fetch, follow, get
-from tutti.client.errors import ApiNotServed, GangDeleted, WaitTimeout
-from tutti.client.gang_events import GangEvent, Goal, describe, is_reached
+from tutti.client.gangs import (
+    ApiNotServed,
+    GangDeleted,
+    GangEvent,
+    Goal,
+    WaitTimeout,
+    describe,
+    is_reached,
+    wanted_gang,
+)
 from tutti.client.submission import Manifests, Submitted, apply_all, read_manifests
-from tutti.client.wanted_gang import wanted_gang
 from tutti.up.options import SCHEDULER_NAMES
 from tutti.why.explanation import Answer
 
@@ -149,16 +156,12 @@ class AsyncClient:
         the errors as causes of its details.
         """
         found = await self._ask(served.FITS, Fit, manifests, namespace)
-        if found.status is None:
-            raise MalformedAnswer("a Fit was answered without status")
-        return found.status
+        return _answered(found.status, "a Fit")
 
     async def explain(self, manifests: Manifests, *, namespace: str = "") -> ExplanationStatus:
         """How Tutti understands manifests; nothing is created."""
         found = await self._ask(served.EXPLANATIONS, Explanation, manifests, namespace)
-        if found.status is None:
-            raise MalformedAnswer("an Explanation was answered without status")
-        return found.status
+        return _answered(found.status, "an Explanation")
 
     async def why(
         self,
@@ -176,7 +179,7 @@ class AsyncClient:
             scheduler_names: Scheduler names that Tutti serves in this cluster.
         """
         # The dialects of all gang APIs, which other methods do not need.
-        from tutti.why.question import explain_object
+        from tutti.why.reader import explain_object
 
         kube = await self._opened()
         return await explain_object(kube, self._place(kube, namespace), reference, scheduler_names)
@@ -348,6 +351,12 @@ def _typed(found: Any, kind: type[T]) -> T:
         return msgspec.convert(found, kind)
     except msgspec.ValidationError as error:
         raise MalformedAnswer(f"{kind.__name__}: {error}") from None
+
+
+def _answered(status: T | None, what: str) -> T:
+    if status is None:
+        raise MalformedAnswer(f"{what} was answered without status")
+    return status
 
 
 @contextmanager

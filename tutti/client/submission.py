@@ -10,7 +10,7 @@ import msgspec
 from shared.dialects.manifests import InvalidManifest, flattened
 from shared.kube.client import KubeClient
 from shared.kube.errors import KubeError
-from shared.kube.objects import KubeStruct, ObjectMeta
+from shared.kube.objects import KubeObject
 from shared.kube.resources import Resource
 from shared.kube.transport import Reply
 from tutti.api.failures import Refusal
@@ -42,10 +42,6 @@ class Submitted(msgspec.Struct, frozen=True, kw_only=True):
     uid: str
     #: What the API server and its webhooks remark.
     warnings: tuple[str, ...] = ()
-
-
-class _Stored(KubeStruct, frozen=True, kw_only=True):
-    metadata: ObjectMeta = ObjectMeta()
 
 
 def read_manifests(manifests: Manifests) -> list[dict[str, Any]]:
@@ -86,17 +82,8 @@ async def apply_all(
     dry_run: bool,
     force: bool,
 ) -> list[Submitted]:
-    """Apply objects in order; one with `generateName` and no name is created.
-
-    Every kind is found before the first object is sent. If one is refused, those before it stay as
-    they are stored; a note of the error names them.
-
-    Args:
-        client: An open client.
-        objects: Manifests.
-        namespace: For objects of namespaced kinds that name none.
-        dry_run: Store nothing.
-        force: Take fields over that other managers own, in place of a Conflict.
+    """Apply objects in order, as `AsyncClient.submit` describes; every kind is found before the
+    first object is sent.
 
     Raises:
         Refusal: The API server serves no such kind, or an object has no name.
@@ -168,7 +155,7 @@ async def _apply(
 
 
 def _submitted(resource: Resource, reply: Reply) -> Submitted:
-    metadata = msgspec.json.decode(reply.body, type=_Stored).metadata
+    metadata = msgspec.json.decode(reply.body, type=KubeObject).metadata
     return Submitted(
         api_version=resource.api_version,
         kind=resource.kind,

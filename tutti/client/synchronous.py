@@ -5,32 +5,21 @@ loop already runs, as in a notebook. Several threads may share it.
 """
 
 import asyncio
+import functools
 import threading
 import weakref
-from collections.abc import AsyncIterator, Coroutine, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from concurrent.futures import CancelledError
 from os import PathLike
-from typing import Any, Final, Self, TypeVar
+from typing import Any, Concatenate, Final, ParamSpec, Self, TypeVar
 
-from shared.contracts.visibility import (
-    Decision,
-    ExplanationStatus,
-    FitStatus,
-    Gang,
-    Instance,
-    Node,
-    PodShape,
-    Queue,
-)
 from tutti.client.asynchronous import AsyncClient
-from tutti.client.gang_events import GangEvent, Goal
-from tutti.client.submission import Manifests, Submitted
-from tutti.up.options import SCHEDULER_NAMES
-from tutti.why.explanation import Answer
+from tutti.client.gangs import GangEvent
 
 #: Closing connections takes milliseconds.
 _CLOSE_S: Final = 5.0
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 
@@ -72,6 +61,18 @@ async def _end(client: AsyncClient) -> None:
     await client.close()
 
 
+def _blocking(
+    method: Callable[Concatenate[AsyncClient, P], Coroutine[Any, Any, T]],
+) -> Callable[Concatenate["Client", P], T]:
+    """A method of `AsyncClient` for `Client`, with its arguments and documentation."""
+
+    @functools.wraps(method)
+    def call(self: "Client", /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return self._run(method(self._client, *args, **kwargs))
+
+    return call
+
+
 class Client:
     """Tutti's API with the rights of one user. Each method is that of `AsyncClient`, which has the
     documentation. `with` closes it, or `close`, or the end of the program.
@@ -101,94 +102,19 @@ class Client:
         """Close its connections and end its thread. Idempotent; later calls raise RuntimeError."""
         self._finalizer()
 
-    def gangs(
-        self,
-        *,
-        namespace: str = "",
-        all_namespaces: bool = False,
-        phase: str = "",
-        queue: str = "",
-    ) -> list[Gang]:
-        """Gangs that the user may see, by namespace and name; of one phase or queue if given."""
-        return self._run(
-            self._client.gangs(
-                namespace=namespace, all_namespaces=all_namespaces, phase=phase, queue=queue
-            )
-        )
-
-    def gang(self, name: str, *, namespace: str = "") -> Gang:
-        """One gang by the name of its group. Raises NotFound."""
-        return self._run(self._client.gang(name, namespace=namespace))
-
-    def queues(self) -> list[Queue]:
-        """All queues: what they use, deserve and wait for."""
-        return self._run(self._client.queues())
-
-    def queue(self, name: str) -> Queue:
-        """One queue. Raises NotFound."""
-        return self._run(self._client.queue(name))
-
-    def nodes(self) -> list[Node]:
-        """Free capacity by node, for users who may list nodes."""
-        return self._run(self._client.nodes())
-
-    def pod_shapes(self) -> list[PodShape]:
-        """How many more pods of common shapes fit, for users who may list nodes."""
-        return self._run(self._client.pod_shapes())
-
-    def instances(self) -> list[Instance]:
-        """Processes of Tutti that answer."""
-        return self._run(self._client.instances())
-
-    def decisions(self, *, namespace: str = "", all_namespaces: bool = False) -> list[Decision]:
-        """The newest decisions that the user may see, the oldest first."""
-        return self._run(self._client.decisions(namespace=namespace, all_namespaces=all_namespaces))
-
-    def fits(self, manifests: Manifests, *, namespace: str = "") -> FitStatus:
-        """Whether the gangs of manifests would fit now, all together; nothing is created."""
-        return self._run(self._client.fits(manifests, namespace=namespace))
-
-    def explain(self, manifests: Manifests, *, namespace: str = "") -> ExplanationStatus:
-        """How Tutti understands manifests; nothing is created."""
-        return self._run(self._client.explain(manifests, namespace=namespace))
-
-    def why(
-        self,
-        reference: str,
-        *,
-        namespace: str = "",
-        scheduler_names: Sequence[str] = SCHEDULER_NAMES,
-    ) -> Answer:
-        """Why a pod, a group or a job waits, as `tutti why` answers."""
-        return self._run(
-            self._client.why(reference, namespace=namespace, scheduler_names=scheduler_names)
-        )
-
-    def submit(
-        self,
-        manifests: Manifests,
-        *,
-        namespace: str = "",
-        dry_run: bool = False,
-        force: bool = False,
-    ) -> list[Submitted]:
-        """Create or update objects by server-side apply, in their order."""
-        return self._run(
-            self._client.submit(manifests, namespace=namespace, dry_run=dry_run, force=force)
-        )
-
-    def wait(
-        self,
-        gang: str | Submitted | Gang,
-        *,
-        until: Goal = "running",
-        timeout_s: float | None = None,
-        namespace: str = "",
-    ) -> Gang:
-        """Wait until a gang runs or has finished, and return it; it need not exist yet."""
-        return self._run(
-            self._client.wait(gang, until=until, timeout_s=timeout_s, namespace=namespace)
-        )
+    gangs = _blocking(AsyncClient.gangs)
+    gang = _blocking(AsyncClient.gang)
+    queues = _blocking(AsyncClient.queues)
+    queue = _blocking(AsyncClient.queue)
+    nodes = _blocking(AsyncClient.nodes)
+    pod_shapes = _blocking(AsyncClient.pod_shapes)
+    instances = _blocking(AsyncClient.instances)
+    decisions = _blocking(AsyncClient.decisions)
+    fits = _blocking(AsyncClient.fits)
+    explain = _blocking(AsyncClient.explain)
+    why = _blocking(AsyncClient.why)
+    submit = _blocking(AsyncClient.submit)
+    wait = _blocking(AsyncClient.wait)
 
     def watch(self, *, namespace: str = "", all_namespaces: bool = False) -> Iterator[GangEvent]:
         """Each gang that the user may see, as ADDED, then each change, without end; leaving the

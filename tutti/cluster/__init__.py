@@ -5,10 +5,10 @@ It is a means, not a product: it imitates what Tutti, its demo and its tests use
 nothing on disk.
 
 From the inside out: `objects`, `errors`, `selectors`, `patches` (values) < `resources` (kinds) <
-`store` (objects and their history) < `server_side_apply`, `pods`, `crds`, `kinds` (rules), `users`
-(and reviews of them) < `admission` (webhooks) < `api` (the verbs) < `garbage` (owners, namespaces),
-`kubelet` (simulated nodes), `aggregation` (APIs of other servers), `watches`, `tables`, `faults`,
-`server` (HTTP) < `embedded` (all of it, started and stopped).
+`store` (objects and their history) < `pods`, `crds`, `kinds` (rules) < `admission` (webhooks) <
+`api` (the verbs) < `garbage` (owners, namespaces), `kubelet` (simulated nodes), `aggregation` (APIs
+of other servers), `discovery`, `watches`, `tables`, `faults`, `server` (HTTP) < `embedded` (all of
+it, started and stopped).
 
 What is left out, and why: ADR 0007.
 """

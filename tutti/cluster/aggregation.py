@@ -20,12 +20,12 @@ from aiohttp import web
 from yarl import URL
 
 from shared.runtime.certificate_authority import Issued, issue, new_authority
+from tutti.cluster.admission import ADMIN, ADMIN_GROUPS
 from tutti.cluster.api import Api
 from tutti.cluster.errors import ApiError
 from tutti.cluster.objects import Obj, dig, encode, set_condition
 from tutti.cluster.resources import API_SERVICES, SERVICES
 from tutti.cluster.store import Stored
-from tutti.cluster.users import ADMIN, ADMIN_GROUPS
 
 _PROXY_NAME: Final = "front-proxy-client"
 _USER_HEADER: Final = "X-Remote-User"

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from shared.schemas.strict_fields import unknown_fields
 from tutti.cluster import crds, kinds, patches, pods
-from tutti.cluster.admission import Admission, Call, Review
+from tutti.cluster.admission import ADMIN, Admission, Call, Review
 from tutti.cluster.errors import (
     ApiError,
     already_exists,
@@ -26,10 +26,9 @@ from tutti.cluster.errors import (
     wrong,
 )
 from tutti.cluster.objects import Obj, clone, dig, only, set_condition
+from tutti.cluster.patches import Applied, read_configuration
 from tutti.cluster.resources import CRDS, EVENTS, NAMESPACES, PODS, Registry
-from tutti.cluster.server_side_apply import Applied, read_configuration
 from tutti.cluster.store import Store, Stored
-from tutti.cluster.users import ADMIN
 
 # Attempts of a write whose object changes while webhooks are called.
 WRITE_TRIES = 10

@@ -9,7 +9,7 @@ import uuid
 
 import msgspec
 
-from shared.kube.objects import DisruptionBudget, KubeStruct, Node, ObjectMeta, Pod
+from shared.kube.objects import DisruptionBudget, KubeObject, KubeStruct, Node, Pod
 from shared.kube.quantities import QuantityError
 from tutti.cluster import crds, pods
 from tutti.cluster.errors import (
@@ -65,10 +65,6 @@ _PRECONDITIONS = (
 _EMPTIED_FIRST = (NAMESPACES, CRDS)
 
 
-class _Typed(KubeStruct, frozen=True, kw_only=True):
-    metadata: ObjectMeta = ObjectMeta()
-
-
 class _ServiceReference(KubeStruct, frozen=True, kw_only=True):
     namespace: str = ""
     name: str = ""
@@ -82,7 +78,7 @@ class _ApiServiceSpec(KubeStruct, frozen=True, kw_only=True):
     ca_bundle: str = ""
 
 
-class _ApiService(_Typed, frozen=True, kw_only=True):
+class _ApiService(KubeObject, frozen=True, kw_only=True):
     spec: _ApiServiceSpec = _ApiServiceSpec()
 
 
@@ -236,7 +232,9 @@ def _check_webhook(webhook: Obj, path: str) -> list[FieldError]:
 def _check_shape(resource: Resource, obj: Obj) -> None:
     """Check the JSON types of values. Raises ApiError 400 with the field's path."""
     try:
-        msgspec.convert(obj, _Typed if resource.custom else _SHAPES.get(resource.key, _Typed))
+        msgspec.convert(
+            obj, KubeObject if resource.custom else _SHAPES.get(resource.key, KubeObject)
+        )
     except msgspec.ValidationError as error:
         raise cannot_be_handled(resource, error) from error
 

@@ -1,18 +1,19 @@
-"""The HTTP server: discovery, from requests to calls, and from their results to responses."""
+"""The HTTP server: from requests to calls, and from their results to responses; a watch is a
+history, filtered by a selector, as a stream of JSON lines.
+"""
 
 import asyncio
 import logging
 import random
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from http import HTTPStatus
-from typing import NamedTuple
 
 import msgspec
 from aiohttp import web
 from msgspec.structs import replace
 
-from tutti.cluster import openapi
-from tutti.cluster.admission import Call
+from tutti.cluster import discovery
+from tutti.cluster.admission import ADMIN_GROUPS, Call
 from tutti.cluster.aggregation import Aggregator
 from tutti.cluster.api import Api
 from tutti.cluster.errors import (
@@ -28,13 +29,106 @@ from tutti.cluster.errors import (
 )
 from tutti.cluster.faults import FaultInjector
 from tutti.cluster.objects import Obj, Value, decode, dig, encode
-from tutti.cluster.resources import NAMESPACES, PODS, REVIEWS, Registry, Resource
+from tutti.cluster.patches import APPLY_PATCH
+from tutti.cluster.resources import (
+    ACCESS_REVIEWS,
+    NAMESPACES,
+    PODS,
+    REVIEWS,
+    TOKEN_REVIEWS,
+    Key,
+    Registry,
+    Resource,
+)
 from tutti.cluster.selectors import Predicate, selector
-from tutti.cluster.server_side_apply import APPLY_PATCH
-from tutti.cluster.store import Stored
+from tutti.cluster.store import Change, Store, Stored
 from tutti.cluster.tables import table
-from tutti.cluster.users import reviewed
-from tutti.cluster.watches import WATCH_S, Encode, lines
+
+# Duration of a watch without a timeout of the client (the real server: 30 to 60 min).
+WATCH_S = 1800
+# Interval of bookmarks of an idle watch, and the time of the last one before its end.
+BOOKMARK_S = 60
+LAST_BOOKMARK_BEFORE_END_S = 2
+
+Encode = Callable[[Stored], bytes]
+
+
+def _line(kind: str, obj: bytes) -> bytes:
+    return b'{"type":"%s","object":%s}\n' % (kind.encode(), obj)
+
+
+def _bookmark(call: Call, revision: int) -> bytes:
+    metadata = {"resourceVersion": str(revision), "creationTimestamp": None}
+    return _line("BOOKMARK", encode(call.resource.view({"metadata": metadata}, call.version)))
+
+
+def _next_bookmark(now_s: float, end_s: float) -> float:
+    soon_s = min(now_s + BOOKMARK_S, end_s - LAST_BOOKMARK_BEFORE_END_S)
+    return soon_s if soon_s > now_s else end_s
+
+
+def seen(change: Change, wanted: Predicate | None) -> tuple[str, Stored] | None:
+    """A change through a selector: a new match is ADDED, a lost match is DELETED."""
+    if wanted is None:
+        return change.type, change.stored
+    before = change.previous if change.previous and wanted(change.previous.obj) else None
+    if change.type != "DELETED" and wanted(change.stored.obj):
+        return ("MODIFIED" if before else "ADDED"), change.stored
+    if before is None:
+        return None
+    going = change.type == "DELETED"
+    return "DELETED", change.stored if going else Stored(before.obj, change.revision)
+
+
+async def lines(
+    store: Store,
+    call: Call,
+    encoded: Encode,
+    *,
+    revision: int | None,
+    bookmarks: bool,
+    timeout_s: float,
+    wanted: Predicate | None,
+) -> AsyncIterator[bytes]:
+    """The stream, in pieces of whole lines, until its timeout; without a revision, it begins with
+    all present objects.
+
+    After a lost history the last line is an error 410. It can be cancelled at any point.
+    """
+    loop = asyncio.get_running_loop()
+    end = loop.time() + timeout_s
+    next_bookmark = _next_bookmark(loop.time(), end)
+    log = store.log(call.resource.key)
+    if revision is None:
+        revision = store.revision
+        rows = store.rows(call.resource.key, call.namespace)
+        chosen = [row for row in rows if wanted is None or wanted(row.obj)]
+        if chosen:
+            yield b"".join(_line("ADDED", encoded(row)) for row in chosen)
+    while True:
+        changed = log.changed
+        try:
+            changes = log.after(revision)
+        except ApiError as error:
+            yield _line("ERROR", encode(error.body()))
+            return
+        # The history is read up to here, so the position advances: an idle reader never expires.
+        revision = max(revision, store.revision)
+        events = [event for change in changes if (event := seen(change, wanted))]
+        if events:
+            yield b"".join(_line(kind, encoded(stored)) for kind, stored in events)
+        if changes:
+            continue
+        until = min(end, next_bookmark) if bookmarks else end
+        try:
+            async with asyncio.timeout_at(until):
+                await changed.wait()
+        except TimeoutError:
+            if until == end:
+                return
+            next_bookmark = _next_bookmark(loop.time(), end)
+            yield _bookmark(call, revision)
+
 
 _log = logging.getLogger(__name__)
 
@@ -49,8 +143,6 @@ _ON_ACTION = {"POST": "create"}
 _LOG = "log"
 #: The log of every container.
 _NO_LOG = "This node is simulated: no program runs in the pod, so there is nothing in its log.\n"
-_VERSION = {"major": "1", "minor": "36", "gitVersion": "v1.36.0+tutti-embedded"}
-_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 
 
 class Server:
@@ -91,12 +183,15 @@ class Server:
             if request.method == "POST":
                 self.faults.apply(await request.read())
             return _json({"done": self.faults.done})
-        registration = self._aggregator.registered(path.removeprefix(openapi.V3))
+        registration = self._aggregator.registered(path.removeprefix(discovery.OPENAPI_V3))
         if registration is not None:
             return await self._aggregator.forward(registration, request)
-        described = self._described(path)
-        if described is not None:
-            return described
+        if path == discovery.OPENAPI_V2:
+            # Empty, in protobuf.
+            return web.Response(body=b"", content_type="application/octet-stream")
+        document = discovery.document(path, self._api.registry, self._aggregator.groups())
+        if document is not None:
+            return _json(document)
         verb, call = _call_of(request, self._api.registry)
         rule = self.faults.rule_for(verb, call)
         if rule is None:
@@ -108,17 +203,6 @@ class Server:
         if rule.status:
             raise rule.error(call)
         return answer
-
-    def _described(self, path: str) -> web.Response | None:
-        """The document of OpenAPI or of discovery at a path; None for another path."""
-        registry, aggregated = self._api.registry, self._aggregator.groups()
-        if path == openapi.V2:
-            # Empty, in protobuf.
-            return web.Response(body=b"", content_type="application/octet-stream")
-        if path == openapi.V3:
-            return _json(openapi.listing(registry, aggregated))
-        document = openapi.document(path, registry) or _discovery(path, registry, aggregated)
-        return None if document is None else _json(document)
 
     async def _do(self, verb: str, call: Call, request: web.Request) -> web.StreamResponse:
         api = self._api
@@ -184,7 +268,7 @@ class Server:
     async def _create(self, call: Call, request: web.Request) -> web.Response:
         body = await _body_of(request)
         if call.resource.key in REVIEWS:
-            return _object(call, reviewed(call.resource.key, body), status=201)
+            return _object(call, _reviewed(call.resource.key, body), status=201)
         if call.subresource not in ("binding", "eviction"):
             return _object(call, await self._api.create(call, body), status=201)
         if dig(body, "metadata.name") != call.name:
@@ -243,89 +327,22 @@ class Server:
         )
 
 
-def _discovery(path: str, registry: Registry, aggregated: Iterable[tuple[str, str]]) -> Obj | None:
-    """The document at a path, or None if the path is not one of discovery. `aggregated` are groups
-    and versions of other servers, which have the documents of their versions.
-
-    Raises:
-        ApiError: 404 for a group or version that is not served.
+def _reviewed(key: Key, body: Obj) -> Obj:
+    """The body of a review with its answer in the status. No token is known, and a user may do
+    everything as a member of the administrators' group, and nothing otherwise.
     """
-    match [step for step in path.split("/") if step]:
-        case ["version"]:
-            return _VERSION
-        case ["api"]:
-            return {"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []}
-        case ["apis"]:
-            return {
-                "kind": "APIGroupList",
-                "apiVersion": "v1",
-                "groups": _groups(registry, aggregated),
-            }
-        case ["apis", group]:
-            groups = _groups(registry, aggregated)
-            found = next((one for one in groups if one["name"] == group), None)
-            if found is None:
-                raise no_such_path()
-            return {"kind": "APIGroup", "apiVersion": "v1", **found}
-        case ["api", version]:
-            return _resource_list("", version, registry)
-        case ["apis", group, version]:
-            return _resource_list(group, version, registry)
-        case _:
-            return None
+    if key == TOKEN_REVIEWS:
+        return body | {"status": {"user": {}, "error": "this cluster knows no tokens"}}
+    if key == ACCESS_REVIEWS:
+        allowed = ADMIN_GROUPS[0] in (dig(body, "spec.groups") or ())
+        return body | {"status": {"allowed": allowed, "reason": "" if allowed else "no RBAC here"}}
+    raise KeyError(key)
 
 
-def _groups(registry: Registry, aggregated: Iterable[tuple[str, str]]) -> list[Obj]:
-    """Own groups first: of two resources of one name, clients take the first."""
-    own = ((one.group, version) for one in registry.all() for version in one.versions if one.group)
-    groups: dict[str, dict[str, Obj]] = {}
-    for group, version in (*own, *aggregated):
-        entry = {"groupVersion": f"{group}/{version}", "version": version}
-        groups.setdefault(group, {})[version] = entry
-    found = [(group, list(entries.values())) for group, entries in groups.items()]
-    return [{"name": name, "versions": each, "preferredVersion": each[0]} for name, each in found]
-
-
-def _resource_list(group: str, version: str, registry: Registry) -> Obj:
-    served = [each for each in registry.all() if each.group == group and version in each.versions]
-    if not served:
-        raise no_such_path()
-    group_version = f"{group}/{version}" if group else version
-    head = {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group_version}
-    return head | {"resources": [row for resource in served for row in _rows(resource)]}
-
-
-def _rows(resource: Resource) -> list[Obj]:
-    """A kind and its subresources."""
-    row: Obj = {"name": resource.plural, "namespaced": resource.namespaced, "kind": resource.kind}
-    verbs = [verb for verb in _VERBS if verb != "deletecollection" or resource.key != NAMESPACES]
-    if resource.key in REVIEWS:
-        verbs = ["create"]
-    rows = [row | {"singularName": resource.singular, "verbs": verbs}]
-    if resource.short_names:
-        rows[0]["shortNames"] = list(resource.short_names)
-    if resource.has_status:
-        name = f"{resource.plural}/status"
-        rows.append(row | {"name": name, "singularName": "", "verbs": ["get", "patch", "update"]})
-    if resource.key == PODS:
-        part = {"singularName": "", "namespaced": True, "verbs": ["create"]}
-        eviction = {"kind": "Eviction", "group": "policy", "version": "v1"}
-        rows.append({"name": "pods/binding", "kind": "Binding", **part})
-        rows.append({"name": "pods/eviction", **eviction, **part})
-    return rows
-
-
-class _Address(NamedTuple):
-    group: str
-    version: str
-    namespace: str
-    plural: str
-    name: str = ""
-    subresource: str = ""
-
-
-def _address(path: str) -> _Address:
-    """The address of an object or a collection. Raises ApiError 404 for another path."""
+def _address(path: str) -> tuple[str, str, str, str, str, str]:
+    """Group, version, namespace, plural, name and subresource of an object or a collection. Raises
+    ApiError 404 for another path.
+    """
     match [step for step in path.split("/") if step]:
         case ["api", version, first, *more]:
             group = ""
@@ -338,7 +355,8 @@ def _address(path: str) -> _Address:
         namespace, first, *more = more
     if len(more) > 2:
         raise no_such_path()
-    return _Address(group, version, namespace, first, *more)
+    name, subresource, *_ = *more, "", ""
+    return group, version, namespace, first, name, subresource
 
 
 def _call_of(request: web.Request, registry: Registry) -> tuple[str, Call]:

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 from shared.kube.ages import since
+from tutti.api.pod_table import ready, restarts, status
 from tutti.cluster.admission import Call
 from tutti.cluster.objects import Obj, dig
 from tutti.cluster.store import Stored
-from tutti.pod.columns import ready, restarts, status
 
 Cell = Callable[[Obj], Any]
 Column = tuple[str, Cell]  # its name (wide ones end in *) and its value

@@ -5,14 +5,14 @@ nothing above its quota (weight 0) is limited to it.
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 import msgspec
 
 from shared.contracts.annotations import MINIMUM_RUN_SECONDS
 from shared.kinds.durations import duration_ms
-from tutti.convert.queue_tree import Conversion, Json, Queue, check_form
+from tutti.convert.queue_tree import Conversion, Json, Queue, read_form
 
 GROUP: Final = "scheduling.run.ai"
 KINDS: Final = frozenset({"Queue"})
@@ -38,7 +38,7 @@ class _Amount(msgspec.Struct, frozen=True, rename="camel"):
 
 class _Spec(msgspec.Struct, frozen=True, rename="camel"):
     parent_queue: str = ""
-    priority: int = _PRIORITY
+    priority: int | None = None
     preempt_min_runtime: str = ""
     reclaim_min_runtime: str = ""
     resources: dict[str, _Amount] = {}
@@ -51,49 +51,38 @@ class _Object(msgspec.Struct, frozen=True):
 
 def convert(objects: Iterable[Json], conversion: Conversion, *, gpu_resource: str) -> None:
     """Add the queues of these objects. Raises ValueError."""
-    given = list(objects)
-    for number, one in enumerate(given, 1):
-        check_form(one, _Object, f"Queue {number} of KAI")
-    ranked = any((one.get("spec") or {}).get("priority") is not None for one in given)
-    for one in given:
-        spec: Json = one.get("spec") or {}
-        name = str(one["metadata"]["name"])
-        parent = spec.get("parentQueue")
-        queue = Queue(
-            name=name, source=f"Queue {name}", parent=f"Queue {parent}" if parent else None
-        )
-        weights: dict[str, float] = {}
-        for kind, found in (spec.get("resources") or {}).items():
-            if kind not in _SCALE:
+    given = [
+        (one.get("spec") or {}, read_form(one, _Object, f"Queue {number} of KAI"))
+        for number, one in enumerate(objects, 1)
+    ]
+    ranked = any(read.spec.priority is not None for _, read in given)
+    for fields, read in given:
+        name, spec = read.metadata.name, read.spec
+        parent = f"Queue {spec.parent_queue}" if spec.parent_queue else None
+        queue = Queue(name=name, source=f"Queue {name}", parent=parent)
+        for kind, found in spec.resources.items():
+            if kind in _SCALE:
+                _read(queue, kind, gpu_resource if kind == "gpu" else kind, found)
+            else:
                 queue.losses.append(f"spec.resources.{kind} has no equivalent")
-                continue
-            resource = gpu_resource if kind == "gpu" else kind
-            _read(queue, kind, resource, found or {})
-            weights[kind] = _number(found or {}, "overQuotaWeight", 1)
-        _weight(queue, weights)
-        _minimum_run(queue, spec)
+        _weight(queue, spec.resources)
+        _minimum_run(queue, (spec.preempt_min_runtime, spec.reclaim_min_runtime))
         if ranked:
-            priority = spec.get("priority")
-            queue.priority = _PRIORITY if priority is None else max(0, int(priority))
-        for field, value in spec.items():
+            queue.priority = _PRIORITY if spec.priority is None else max(0, spec.priority)
+        for field, value in fields.items():
             if field not in _CONVERTED and value:
                 queue.losses.append(f"spec.{field} has no equivalent")
         conversion.queues.append(queue)
 
 
-def _number(holder: Json, key: str, otherwise: float) -> float:
-    return float(holder.get(key, otherwise))
-
-
-def _read(queue: Queue, kind: str, resource: str, found: Json) -> None:
-    quota, limit = _number(found, "quota", 0), _number(found, "limit", _UNLIMITED)
-    if quota == _UNLIMITED:
+def _read(queue: Queue, kind: str, resource: str, found: _Amount) -> None:
+    if found.quota == _UNLIMITED:
         queue.losses.append(f"its {kind} quota is unlimited: it deserves no amount of it now")
     else:
-        queue.deserved[resource] = _whole(queue, kind, quota)
-    if limit != _UNLIMITED:
-        queue.capability[resource] = _whole(queue, kind, limit)
-    elif quota != _UNLIMITED and _number(found, "overQuotaWeight", 1) == 0:
+        queue.deserved[resource] = _whole(queue, kind, found.quota)
+    if found.limit != _UNLIMITED:
+        queue.capability[resource] = _whole(queue, kind, found.limit)
+    elif found.quota != _UNLIMITED and found.over_quota_weight == 0:
         queue.capability[resource] = queue.deserved[resource]
 
 
@@ -106,9 +95,10 @@ def _whole(queue: Queue, kind: str, given: float) -> int:
     return math.ceil(exact)
 
 
-def _weight(queue: Queue, weights: dict[str, float]) -> None:
+def _weight(queue: Queue, resources: Mapping[str, _Amount]) -> None:
     """One weight: that of GPUs, else of cpu, else of memory."""
-    found = [weights[kind] for kind in ("gpu", "cpu", "memory") if kind in weights]
+    kinds = [kind for kind in ("gpu", "cpu", "memory") if kind in resources]
+    found = [resources[kind].over_quota_weight for kind in kinds]
     if not found:
         return
     queue.weight = max(1, math.ceil(found[0]))
@@ -117,11 +107,10 @@ def _weight(queue: Queue, weights: dict[str, float]) -> None:
         queue.losses.append(f"its weights above quota, {words}, are one weight now")
 
 
-def _minimum_run(queue: Queue, spec: Json) -> None:
-    given = [spec[key] for key in ("preemptMinRuntime", "reclaimMinRuntime") if spec.get(key)]
+def _minimum_run(queue: Queue, given: Iterable[str]) -> None:
     seconds = []
-    for text in given:
-        found = duration_ms(str(text))
+    for text in filter(None, given):
+        found = duration_ms(text)
         if found is None:
             raise ValueError(f"{queue.source}: {text} is no duration")
         seconds.append(math.ceil(found / 1000))

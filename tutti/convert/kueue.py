@@ -7,13 +7,13 @@ guarantee. A cohort is a parent queue that may use what its members deserve toge
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
 from shared.contracts.annotations import QUEUE_NAME
 from shared.kube.quantities import amount
-from tutti.convert.queue_tree import Amounts, Conversion, Json, Queue, check_form
+from tutti.convert.queue_tree import Amounts, Conversion, Json, Queue, read_form
 
 GROUP: Final = "kueue.x-k8s.io"
 KINDS: Final = frozenset({"ClusterQueue", "LocalQueue", "Cohort"})
@@ -27,14 +27,14 @@ _DEFAULT_FLAVOR: Final = frozenset({"default", "default-flavor"})
 
 class _Metadata(msgspec.Struct, frozen=True):
     name: str
-    namespace: str = ""
+    namespace: str = "default"
 
 
 class _Quota(msgspec.Struct, frozen=True, rename="camel"):
     name: str
-    nominal_quota: str | float = 0
-    borrowing_limit: str | float = 0
-    lending_limit: str | float = 0
+    nominal_quota: str | int | float = 0
+    borrowing_limit: str | int | float | None = None
+    lending_limit: str | int | float | None = None
 
 
 class _Flavor(msgspec.Struct, frozen=True):
@@ -47,7 +47,7 @@ class _ResourceGroup(msgspec.Struct, frozen=True):
 
 
 class _FairSharing(msgspec.Struct, frozen=True):
-    weight: str | float = 1
+    weight: str | int | float | None = None
 
 
 class _Spec(msgspec.Struct, frozen=True, rename="camel"):
@@ -60,6 +60,11 @@ class _Spec(msgspec.Struct, frozen=True, rename="camel"):
     fair_sharing: _FairSharing = _FairSharing()
     resource_groups: tuple[_ResourceGroup, ...] = ()
 
+    @property
+    def above(self) -> str:
+        """The cohort of a ClusterQueue, or the parent of a Cohort; "": it has none."""
+        return self.cohort_name or self.cohort or self.parent_name or self.parent
+
 
 class _Object(msgspec.Struct, frozen=True):
     """The members of the three kinds that are read."""
@@ -68,73 +73,66 @@ class _Object(msgspec.Struct, frozen=True):
     spec: _Spec = _Spec()
 
 
+class _Given(NamedTuple):
+    """One object: `fields` are those of its spec, also the ones that are not read."""
+
+    kind: str
+    fields: Json
+    metadata: _Metadata
+    spec: _Spec
+
+
 def convert(objects: Iterable[Json], conversion: Conversion) -> None:
     """Add the queues of these objects. Raises ValueError."""
-    given = list(objects)
-    for number, one in enumerate(given, 1):
-        check_form(one, _Object, f"{one['kind']} {number} of Kueue")
-    cohorts = {_name(one): one for one in given if one["kind"] == "Cohort"}
-    queues = [one for one in given if one["kind"] == "ClusterQueue"]
+    given = [
+        _Given(str(one["kind"]), one.get("spec") or {}, read.metadata, read.spec)
+        for number, one in enumerate(objects, 1)
+        for read in [read_form(one, _Object, f"{one['kind']} {number} of Kueue")]
+    ]
+    cohorts = {one.metadata.name: one for one in given if one.kind == "Cohort"}
+    queues = [one for one in given if one.kind == "ClusterQueue"]
     if queues:
         conversion.losses.append(
             "Kueue admits no pods that request a resource without a quota; in Volcano's queues "
             "such a resource is not limited"
         )
-    implied = {str(_cohort_of(one)) for one in queues if _cohort_of(one)}
-    implied |= {str(_parent_of(one)) for one in cohorts.values() if _parent_of(one)}
+    implied = {one.spec.above for one in (*queues, *cohorts.values())} - {""}
     # A ClusterQueue and a cohort may have one name.
-    names = {_name(one) for one in queues}
+    names = {one.metadata.name for one in queues}
     for name in sorted({*cohorts, *implied}):
-        one = cohorts.get(name, {"metadata": {"name": name}, "spec": {}})
-        parent = _parent_of(one)
-        queue = Queue(
-            name=f"{name}-cohort" if name in names else name,
-            source=f"Cohort {name}",
-            parent=f"Cohort {parent}" if parent else None,
-            is_pool=True,
-        )
-        _read(queue, one, borrows=bool(parent))
-        conversion.queues.append(queue)
+        cohort = cohorts.get(name, _Given("Cohort", {}, _Metadata(name), _Spec()))
+        own_name = f"{name}-cohort" if name in names else name
+        _add(conversion, cohort, own_name, is_pool=True)
     for one in queues:
-        cohort = _cohort_of(one)
-        queue = Queue(
-            name=_name(one),
-            source=f"ClusterQueue {_name(one)}",
-            parent=f"Cohort {cohort}" if cohort else None,
-        )
-        _read(queue, one, borrows=bool(cohort))
-        conversion.queues.append(queue)
-    _local_queues([one for one in given if one["kind"] == "LocalQueue"], conversion)
+        _add(conversion, one, one.metadata.name, is_pool=False)
+    _local_queues([one for one in given if one.kind == "LocalQueue"], conversion)
 
 
-def _name(one: Json) -> str:
-    return str(one["metadata"]["name"])
+def _add(conversion: Conversion, one: _Given, name: str, *, is_pool: bool) -> None:
+    queue = Queue(
+        name=name,
+        source=f"{one.kind} {one.metadata.name}",
+        parent=f"Cohort {one.spec.above}" if one.spec.above else None,
+        is_pool=is_pool,
+    )
+    _read(queue, one)
+    conversion.queues.append(queue)
 
 
-def _cohort_of(one: Json) -> object:
-    spec = one.get("spec") or {}
-    return spec.get("cohortName") or spec.get("cohort")
-
-
-def _parent_of(one: Json) -> object:
-    spec = one.get("spec") or {}
-    return spec.get("parentName") or spec.get("parent")
-
-
-def _read(queue: Queue, one: Json, *, borrows: bool) -> None:
+def _read(queue: Queue, one: _Given) -> None:
     """Read quotas, weight and strategy, and list the remaining fields."""
-    spec: Json = one.get("spec") or {}
+    spec, borrows = one.spec, bool(one.spec.above)
     nominal: Amounts = defaultdict(int)
     most: Amounts = defaultdict(int)
     kept: Amounts = defaultdict(int)
     unlimited: set[str] = set()
     flavors: dict[str, None] = {}
     for flavor, resource in _quotas(spec):
-        name = str(resource["name"])
-        quota = amount(name, resource.get("nominalQuota", 0))
+        name = resource.name
+        quota = amount(name, resource.nominal_quota)
         nominal[name] += quota
         flavors[flavor] = None
-        borrowing, lending = resource.get("borrowingLimit"), resource.get("lendingLimit")
+        borrowing, lending = resource.borrowing_limit, resource.lending_limit
         if borrows and borrowing is None:
             unlimited.add(name)
         elif borrowing is not None and borrows:
@@ -152,20 +150,20 @@ def _read(queue: Queue, one: Json, *, borrows: bool) -> None:
         queue.capability = {}
     queue.guarantee = {name: found for name, found in kept.items() if found}
     _flavors(queue, list(flavors))
-    queue.fifo = spec.get("queueingStrategy") == "StrictFIFO"
-    _weight(queue, (spec.get("fairSharing") or {}).get("weight"))
-    for field, value in spec.items():
+    queue.fifo = spec.queueing_strategy == "StrictFIFO"
+    _weight(queue, spec.fair_sharing.weight)
+    for field, value in one.fields.items():
         if field not in _CONVERTED and value and not _is_default(field, value):
             queue.losses.append(f"spec.{field} has no equivalent{_hint(field)}")
-    if "namespaceSelector" not in spec and not queue.is_pool:
+    if "namespaceSelector" not in one.fields and not queue.is_pool:
         queue.losses.append("it selects no namespaces, but any namespace may use a Volcano Queue")
 
 
-def _quotas(spec: Json) -> Iterator[tuple[str, Json]]:
-    for group in spec.get("resourceGroups") or ():
-        for flavor in group.get("flavors") or ():
-            for resource in flavor.get("resources") or ():
-                yield str(flavor.get("name", "")), resource
+def _quotas(spec: _Spec) -> Iterator[tuple[str, _Quota]]:
+    for group in spec.resource_groups:
+        for flavor in group.flavors:
+            for resource in flavor.resources:
+                yield flavor.name, resource
 
 
 def _flavors(queue: Queue, flavors: list[str]) -> None:
@@ -202,13 +200,13 @@ def _hint(field: str) -> str:
     }.get(field, "")
 
 
-def _local_queues(objects: list[Json], conversion: Conversion) -> None:
+def _local_queues(objects: list[_Given], conversion: Conversion) -> None:
     """A LocalQueue has no quota; a namespace names the queue of its gangs."""
-    of_namespace: dict[str, list[Json]] = defaultdict(list)
+    of_namespace: dict[str, list[_Given]] = defaultdict(list)
     for one in objects:
-        of_namespace[str(one["metadata"].get("namespace", "default"))].append(one)
+        of_namespace[one.metadata.namespace].append(one)
     for namespace, found in sorted(of_namespace.items()):
-        targets = {_name(one): str((one.get("spec") or {}).get("clusterQueue")) for one in found}
+        targets = {one.metadata.name: one.spec.cluster_queue for one in found}
         for name, target in sorted(targets.items()):
             if len(targets) == 1:
                 remedy = f"kubectl annotate namespace {namespace} {QUEUE_NAME}={target}"

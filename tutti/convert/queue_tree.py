@@ -6,13 +6,16 @@ rules, so amounts are changed where they are broken, and the change is listed.
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import msgspec
 
 from shared.kinds.queue_names import NAME_CHARACTERS_MAX, ROOT, queue_name
 from shared.kube.quantities import format_quantity
 from shared.kube.resources import QUEUES_VOLCANO
+from tutti.api.objects import new_object
+
+T = TypeVar("T")
 
 Json = dict[str, Any]
 Amounts = dict[str, int]
@@ -61,12 +64,7 @@ class Queue(msgspec.Struct, kw_only=True):
         metadata: Json = {"name": self.name}
         if self.annotations:
             metadata["annotations"] = self.annotations
-        return {
-            "apiVersion": QUEUES_VOLCANO.api_version,
-            "kind": QUEUES_VOLCANO.kind,
-            "metadata": metadata,
-            "spec": spec,
-        }
+        return new_object(QUEUES_VOLCANO, metadata, spec=spec)
 
 
 class Conversion(msgspec.Struct, kw_only=True):
@@ -81,10 +79,10 @@ def written(amounts: Mapping[str, int]) -> dict[str, str]:
     return {name: format_quantity(name, found) for name, found in sorted(amounts.items())}
 
 
-def check_form(one: Json, form: type[msgspec.Struct], source: str) -> None:
-    """Check the types of the members that are read. Raises ValueError with the member's path."""
+def read_form(one: Json, form: type[T], source: str) -> T:
+    """The members that are read, with their types. Raises ValueError with the member's path."""
     try:
-        msgspec.convert(one, form)
+        return msgspec.convert(one, form)
     except msgspec.ValidationError as error:
         raise ValueError(f"{source}: {error}") from None
 

@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 
 from shared.kube.quantities import amount
-from tutti.convert.queue_tree import Amounts, Conversion, Json, Queue, check_form
+from tutti.convert.queue_tree import Amounts, Conversion, Json, Queue, read_form
 
 #: Key of the file in YuniKorn's ConfigMap.
 CONFIG_KEY: Final = "queues.yaml"
@@ -47,7 +47,7 @@ class _Configuration(msgspec.Struct, frozen=True):
 
 def convert(config: Json, conversion: Conversion) -> None:
     """Add the queues of a configuration. Raises ValueError."""
-    check_form(config, _Configuration, CONFIG_KEY)
+    read_form(config, _Configuration, CONFIG_KEY)
     for partition in config.get("partitions", ()):
         name = str(partition.get("name", _DEFAULT_PARTITION))
         prefix = "" if name == _DEFAULT_PARTITION else f"{name}."

@@ -5,10 +5,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
 from tutti.demo import claims
-from tutti.demo.observations import GPU
+from tutti.demo.claims import GPU
 from tutti.demo.pod_by_pod import SCHEDULER_NAME, schedule
-from tutti.demo.stage import Stage, running_task
-from tutti.demo.tfjobs import BUDGET, GANG_SCHEDULING, PODGROUP, varied
+from tutti.demo.stage import BUDGET, GANG_SCHEDULING, PODGROUP, Stage, running_task, varied
 
 Act = Callable[[Stage], Awaitable[None]]
 

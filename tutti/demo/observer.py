@@ -6,8 +6,8 @@ It sends no request to Tutti, and reads only what any user can read with kubectl
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from typing import Any, Final, TypeVar
+from collections.abc import AsyncIterator, Callable
+from typing import Final
 
 import msgspec
 
@@ -15,17 +15,14 @@ from shared.contracts.annotations import VERDICT
 from shared.contracts.verdicts import Verdict
 from shared.kube import objects as kube
 from shared.kube.client import KubeClient
-from shared.kube.decoding import Undecodable
-from shared.kube.listwatch import Batch, Changes, HasMetadata, Listed, ListWatch
 from shared.kube.requests import amounts, effective_requests
-from shared.kube.resources import DISRUPTION_BUDGETS, NODES, PODGROUPS_INCUBATOR, PODS
-from shared.model.invariants import InvariantViolation
-from tutti.demo.observations import Job, LatestPods, PodObservation, of_job
+from shared.kube.resources import DISRUPTION_BUDGETS, NODES, PODGROUPS_INCUBATOR, PODS, Resource
+from tutti.api.fetches import Wanted, follow
+from tutti.api.objects import Object, field, name_of
+from tutti.demo.claims import Job, LatestPods, PodObservation, of_job
 
 _ROLE: Final = "tf-replica-type"
 _decode_verdict: Final = msgspec.json.Decoder(Verdict).decode
-
-T = TypeVar("T", bound=HasMetadata)
 
 
 class Stuck(Exception):
@@ -58,24 +55,28 @@ class Observer:
     @contextlib.asynccontextmanager
     async def watching(self) -> AsyncIterator[None]:
         """Watch for the length of the block."""
-        client = self._client
-        watches = {
-            "pods": ListWatch(client, PODS, kube.Pod).run(self._take_pods),
-            "nodes": ListWatch(client, NODES, kube.Node).run(self._take_nodes),
-            "groups": ListWatch(client, PODGROUPS_INCUBATOR, kube.PodGroup).run(self._take_groups),
-            "budgets": ListWatch(client, DISRUPTION_BUDGETS, kube.DisruptionBudget).run(
-                self._take_groups
-            ),
+        takers = {
+            PODS: self._take_pod,
+            NODES: self._take_node,
+            PODGROUPS_INCUBATOR: self._take_group,
+            DISRUPTION_BUDGETS: self._take_budget,
         }
         async with asyncio.TaskGroup() as group:
             tasks = [
-                group.create_task(watch, name=f"observe-{name}") for name, watch in watches.items()
+                group.create_task(self._watch(resource, take), name=f"observe-{resource.plural}")
+                for resource, take in takers.items()
             ]
             try:
                 yield
             finally:
                 for task in tasks:
                     task.cancel()
+
+    async def _watch(self, resource: Resource, take: Callable[[Object, bool], None]) -> None:
+        async for kind, found in follow(self._client, Wanted(resource=resource)):
+            take(found, kind == "DELETED")
+            changed, self._changed = self._changed, asyncio.Event()
+            changed.set()
 
     def of(self, job: Job) -> list[PodObservation]:
         """The last observation of each pod of a job, sorted by name."""
@@ -95,59 +96,41 @@ class Observer:
         except TimeoutError:
             raise Stuck(expected, timeout_s or 0.0) from None
 
-    def _wake(self) -> None:
-        changed, self._changed = self._changed, asyncio.Event()
-        changed.set()
-
-    async def _take_pods(self, batch: Batch[kube.Pod]) -> None:
-        at_s = time.monotonic()
-        present, gone = _split(batch)
-        if isinstance(batch, Listed):
-            listed = {pod.metadata.uid for pod in present}
-            for uid in self.pods.keys() - listed:
-                self._note(msgspec.structs.replace(self.pods[uid], at_s=at_s, gone=True))
-        for pod in present:
-            self.specs[pod.metadata.uid] = pod
-            self._note(observe_pod(pod, at_s))
-        for pod in gone:
-            self._note(observe_pod(pod, at_s, gone=True))
-        self._wake()
-
-    def _note(self, pod: PodObservation) -> None:
+    def _take_pod(self, found: Object, gone: bool) -> None:
         """Record an observation that differs from the last one of its pod."""
-        known = self.pods.get(pod.uid)
-        if pod.gone:
-            self.specs.pop(pod.uid, None)
-        if known is not None and (
-            known.gone or msgspec.structs.replace(known, at_s=pod.at_s) == pod
-        ):
-            return
-        self.pods[pod.uid] = pod
-        self.record.append(pod)
+        pod = msgspec.convert(found, kube.Pod)
+        seen = observe_pod(pod, time.monotonic(), gone=gone)
+        self.specs[seen.uid] = pod
+        if gone:
+            del self.specs[seen.uid]
+        known = self.pods.get(seen.uid)
+        if known is None or msgspec.structs.replace(known, at_s=seen.at_s) != seen:
+            self.pods[seen.uid] = seen
+            self.record.append(seen)
 
-    async def _take_nodes(self, batch: Batch[kube.Node]) -> None:
-        present, gone = _split(batch)
-        for node in present:
-            self.nodes[node.metadata.name] = amounts(node.status.allocatable, "allocatable")
-        for node in gone:
-            self.nodes.pop(node.metadata.name, None)
-        self._wake()
+    def _take_node(self, found: Object, gone: bool) -> None:
+        self.nodes.pop(name_of(found), None)
+        if not gone:
+            self.nodes[name_of(found)] = amounts(
+                field(found, "status.allocatable", {}), "allocatable"
+            )
 
-    async def _take_groups(
-        self, batch: Batch[kube.PodGroup] | Batch[kube.DisruptionBudget]
-    ) -> None:
-        present, gone = _split(batch)
-        for group in present:
-            owner, text = group.metadata.controller, group.metadata.annotations.get(VERDICT)
-            if owner is not None and isinstance(group, kube.DisruptionBudget):
-                self.budgets[owner.uid] = group.spec.min_available
-            if owner is not None and text:
-                self.verdicts[owner.uid] = _decode_verdict(text)
-        for group in gone:
-            if group.metadata.controller is not None:
-                self.verdicts.pop(group.metadata.controller.uid, None)
-                self.budgets.pop(group.metadata.controller.uid, None)
-        self._wake()
+    def _take_group(self, found: Object, gone: bool) -> None:
+        group = msgspec.convert(found, kube.PodGroup).metadata
+        text = group.annotations.get(VERDICT)
+        if group.controller is not None and gone:
+            self.verdicts.pop(group.controller.uid, None)
+        elif group.controller is not None and text:
+            self.verdicts[group.controller.uid] = _decode_verdict(text)
+
+    def _take_budget(self, found: Object, gone: bool) -> None:
+        self._take_group(found, gone)
+        budget = msgspec.convert(found, kube.DisruptionBudget)
+        owner = budget.metadata.controller
+        if owner is not None and gone:
+            self.budgets.pop(owner.uid, None)
+        elif owner is not None:
+            self.budgets[owner.uid] = budget.spec.min_available
 
 
 def observe_pod(pod: kube.Pod, at_s: float, *, gone: bool = False) -> PodObservation:
@@ -164,22 +147,3 @@ def observe_pod(pod: kube.Pod, at_s: float, *, gone: bool = False) -> PodObserva
         gone=gone,
         requests=dict(effective_requests(pod.spec)),
     )
-
-
-def _split(batch: Batch[Any]) -> tuple[list[Any], list[Any]]:
-    """The objects that exist, and those that were deleted."""
-    present: list[Any] = []
-    gone: list[Any] = []
-    if isinstance(batch, Listed):
-        present.extend(_decoded(batch.objects))
-    elif isinstance(batch, Changes):
-        for change in batch.changes:
-            (gone if change.type == "DELETED" else present).extend(_decoded([change.object]))
-    return present, gone
-
-
-def _decoded(objects: Sequence[T | Undecodable]) -> Iterator[T]:
-    for each in objects:
-        if isinstance(each, Undecodable):
-            raise InvariantViolation(each.metadata.name, f"must decode: {each.error}")
-        yield each

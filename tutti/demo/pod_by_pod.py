@@ -11,7 +11,7 @@ from typing import Final
 from shared.kube import objects as kube
 from shared.kube.client import KubeClient
 from shared.kube.requests import effective_requests
-from tutti.demo.observations import PodObservation
+from tutti.demo.claims import PodObservation
 from tutti.demo.observer import Observer
 
 #: Scheduler name of the pods that it places.

@@ -13,8 +13,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from tutti.demo.claims import Claim
-from tutti.demo.observations import GPU, Job, PodObservation, of_job
+from tutti.demo.claims import GPU, Claim, Job, PodObservation, of_job
 from tutti.demo.stage import Line, Stage
 
 _FRAME_S: Final = 0.1

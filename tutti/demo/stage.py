@@ -2,29 +2,79 @@
 
 Everything goes through the API server, as a user's kubectl would. Only the simulated nodes and the
 stand-in for the tf-operator are driven directly.
+
+The jobs are the TFJobs of the seeds as printed, with the changes of the experiment: their files
+have the words of the printed texts with the indentation restored.
 """
 
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 import msgspec
 
+from shared.contracts.annotations import GROUP_NAME
 from shared.kube.client import KubeClient
 from shared.kube.resources import NAMESPACES, PODS, Resource
+from shared.yaml_documents import read_document
+from tutti.api.fetches import at_once
+from tutti.api.objects import new_object
 from tutti.cluster.embedded import EmbeddedCluster
 from tutti.cluster.kubelet import EXIT
-from tutti.demo.claims import Claim, Finding, waits_whole
-from tutti.demo.observations import Job, PodObservation, Record, of_job
+from tutti.demo.claims import Claim, Finding, Job, PodObservation, Record, of_job, waits_whole
 from tutti.demo.observer import Observer, Stuck
 from tutti.demo.pod_by_pod import fitting
-from tutti.demo.tfjobs import Manifest, size
 from tutti.tf_operator.stand_in import TfOperator
 from tutti.up.options import SCHEDULER_NAMES
 from tutti.why.explanation import Answer, explain
 from tutti.why.reader import NamespaceReader
+
+Manifest = dict[str, Any]
+
+#: Seed 000: one ps, one worker with a GPU, on nodes with the label gpu=1060g1.
+GANG_SCHEDULING: Final = "000-gang-scheduling.yaml"
+#: Seed 000: workers alone, with an explicit PodGroup name.
+PODGROUP: Final = "000-podgroup.yaml"
+#: Seed 002: one ps, one worker; its operator declares the gang by a PodDisruptionBudget.
+BUDGET: Final = "002-gang-scheduling.yaml"
+
+_FOLDER: Final = Path(__file__).parent / "manifests"
+
+
+def printed(file: str) -> Manifest:
+    """A manifest as the seed prints it."""
+    content: Manifest = read_document((_FOLDER / file).read_text())
+    return content
+
+
+def varied(
+    file: str, replicas: Mapping[str, int], *, name: str = "", scheduler_name: str = ""
+) -> Manifest:
+    """A manifest with the experiment's changes: the number of pods of some replica types, another
+    name (the group's name, which must equal it, follows) and another scheduler.
+    """
+    job = printed(file)
+    types = job["spec"]["tfReplicaSpecs"]
+    for kind, count in replicas.items():
+        types[kind]["replicas"] = count
+    if name:
+        job["metadata"]["name"] = name
+    for replica in types.values():
+        annotations = replica["template"].get("metadata", {}).get("annotations", {})
+        if name and GROUP_NAME in annotations:
+            annotations[GROUP_NAME] = name
+        if scheduler_name:
+            replica["template"]["spec"]["schedulerName"] = scheduler_name
+    return job
+
+
+def size(job: Manifest) -> int:
+    """The number of its pods."""
+    return sum(replica["replicas"] for replica in job["spec"]["tfReplicaSpecs"].values())
+
 
 Probe: TypeAlias = Callable[[], bool]
 
@@ -107,9 +157,7 @@ class Stage:
         self.say(f"{'✓' if finding.held else '✗'} {text} ({finding.evidence})", style)
 
     async def create_namespace(self, name: str) -> None:
-        await self.client.create(
-            NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
-        )
+        await self.client.create(NAMESPACES, new_object(NAMESPACES, {"name": name}))
 
     async def add_node(self, name: str) -> None:
         """Add a simulated node like the ones that the cluster has."""
@@ -196,12 +244,10 @@ class Stage:
         """
         workers = [each for each in self.observer.of(job) if each.role == "worker"]
         patch = {"metadata": {"annotations": {EXIT: "0"}}}
-        async with asyncio.TaskGroup() as group:
-            for each in workers:
-                group.create_task(
-                    self.client.patch(PODS, each.name, patch, namespace=job.namespace),
-                    name=f"finish-{each.name}",
-                )
+        await at_once(
+            [each.name for each in workers],
+            lambda name: self.client.patch(PODS, name, patch, namespace=job.namespace),
+        )
         uids = {each.uid for each in workers}
         await self.until(
             lambda: all(self.observer.pods[uid].ended for uid in uids),

@@ -12,14 +12,13 @@ from tutti.api import flags
 from tutti.api.failures import fail, run
 from tutti.api.flags import Selection
 from tutti.api.kind_commands import Listing, list_kind, listing_flags
+from tutti.api.manifests import Action, send_command
 from tutti.api.objects import Object
 from tutti.api.output import Format, echo, reference
-from tutti.api.volcano_commands import Action, send_command
-from tutti.job import columns
-from tutti.job.columns import layout
+from tutti.job import view as columns
 from tutti.job.logs import Reading, print_logs
 from tutti.job.submission import Submission, job_flags, run_job
-from tutti.job.view import view_job
+from tutti.job.view import layout, view_job
 
 scheduler_filter = click.option(
     "--scheduler", "-S", default="", metavar="NAME", help="Only Jobs of this scheduler."

@@ -20,7 +20,7 @@ from tutti.api.fetches import Wanted, fetch, follow, get, named
 from tutti.api.flags import Selection
 from tutti.api.objects import Object, field, labels_of, name_of, text
 from tutti.api.output import echo
-from tutti.job.columns import FINAL_PHASES, JOB_NAME_LABEL, phase
+from tutti.job.view import FINAL_PHASES, JOB_NAME_LABEL, phase
 
 _TASK_LABEL: Final = "volcano.sh/task-spec"
 _INDEX_LABEL: Final = "volcano.sh/task-index"

@@ -6,8 +6,7 @@ from pathlib import Path
 
 from shared.schemas.kubernetes_schemas import DATA_FILE, extracted
 from tutti.manifests import crds
-from tutti.rights.rules import permissions_file, rights_file
-from tutti.rights.user_roles import user_roles_file
+from tutti.rights.rules import permissions_file, rights_file, user_roles_file
 
 
 def main() -> None:

@@ -5,14 +5,15 @@ import importlib.util
 import click
 
 from tutti.api.access import Access
-from tutti.api.failures import run
+from tutti.api.failures import running
 from tutti.api.flags import access_flags, namespace_flag
 
 
 @click.command()
 @namespace_flag()
 @access_flags
-def mcp(*, access: Access, namespace: str) -> None:
+@running(interrupted=0)
+async def mcp(*, access: Access, namespace: str) -> None:
     """Serve read-only tools to an assistant over the Model Context Protocol.
 
     The assistant starts this command, and speaks to it over standard input and output. The tools
@@ -24,10 +25,6 @@ def mcp(*, access: Access, namespace: str) -> None:
             "the SDK of the Model Context Protocol is missing: install Tutti with its extra "
             "`mcp` (pip install '.[mcp]')"
         )
-    run(_serve(access, namespace), interrupted=0)
-
-
-async def _serve(access: Access, namespace: str) -> None:
     # The SDK's import takes a while, and is an extra.
     from tutti.client.asynchronous import AsyncClient
     from tutti.mcp.server import build_server

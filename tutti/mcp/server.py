@@ -14,7 +14,7 @@ from pydantic import Field
 
 from shared.kube.errors import KubeError
 from tutti.api.failures import Refusal, explained
-from tutti.api.report_data import report_data
+from tutti.api.output import report_data
 from tutti.client.asynchronous import AsyncClient
 
 #: Gangs and queues in one answer, without and with a limit of the caller.

@@ -1,12 +1,20 @@
-"""Reads a cluster with list requests only; kinds that may not be listed are reported."""
+"""Reads a cluster with list requests only; kinds that may not be listed are reported. Its objects
+are judged by the rules of admission, and its configurations by the reader of the planner in a
+process of its own: commands never import services.
+"""
 
 import asyncio
 import contextlib
+import subprocess
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, TypeVar
 
 import msgspec
 
+from shared.admission.judgement import admit, declared_queues
+from shared.admission.queue_tree import QueueTree
+from shared.admission.rules import ReferenceObjects
 from shared.dialects.discovery import readers
 from shared.dialects.protocol import ReadingContext
 from shared.dialects.workloads import declared
@@ -26,19 +34,72 @@ from shared.kube.resources import (
 )
 from shared.model.devices import ResourceClaim
 from shared.model.objects import Pod, PodGroup
-from tutti.api.fetches import Wanted, fetch
+from tutti.api.failures import Refusal
+from tutti.api.fetches import Wanted, at_once, fetch
 from tutti.api.objects import Object, field, name_of, namespace_of, text
-from tutti.migrate import rule_checks
 from tutti.migrate.cluster_facts import (
     CHECKED_KINDS,
     GROUPS,
     OTHER_GROUPS,
     ClusterFacts,
     PolicyText,
+    Refused,
 )
-from tutti.up.cluster_checks import check_cluster
-from tutti.up.other_schedulers import find_other_schedulers
+from tutti.up.other_schedulers import check_cluster, find_other_schedulers
 from tutti.up.presence import is_dead
+
+_PLANNER: Final = "services.gang_planner.checking"
+
+
+class _CheckedPolicy(msgspec.Struct, frozen=True, kw_only=True):
+    error: str
+    warnings: tuple[str, ...]
+
+
+def find_refused(
+    objects: Sequence[tuple[Resource, Object]], scheduler_names: tuple[str, ...]
+) -> tuple[Refused, ...]:
+    """The objects that the webhook's rules would refuse if they were created now; the queues among
+    them exist for all of them.
+    """
+    # Items of a list have no kind.
+    stored = [
+        {**without_nulls(one), "apiVersion": resource.api_version, "kind": resource.kind}
+        for resource, one in objects
+    ]
+    known = ReferenceObjects(
+        scheduler_names=scheduler_names, queues=QueueTree(declared_queues(stored))
+    )
+    judged = [(one, admit(one, known, with_fields=False)[1]) for one in stored]
+    return tuple(
+        Refused(kind=one["kind"], name=_title(one), errors=tuple(errors))
+        for one, errors in judged
+        if errors
+    )
+
+
+async def check_policy(policy: PolicyText) -> PolicyText:
+    """The configuration with the planner's error and warnings. Raises Refusal when the process ends
+    with an error, which is a bug.
+    """
+    done = await asyncio.to_thread(
+        subprocess.run,
+        [sys.executable, "-m", _PLANNER],
+        input=policy.text.encode(),
+        capture_output=True,
+        check=False,
+    )
+    if done.returncode:
+        last = done.stderr.decode(errors="replace").strip().splitlines()[-1:]
+        raise Refusal(f"{_PLANNER} ended with status {done.returncode}: {' '.join(last)}")
+    found = msgspec.json.decode(done.stdout, type=_CheckedPolicy)
+    return msgspec.structs.replace(policy, error=found.error, warnings=found.warnings)
+
+
+def _title(one: Object) -> str:
+    namespace = namespace_of(one)
+    return f"{namespace}/{name_of(one)}" if namespace else name_of(one)
+
 
 _LISTED: Final = (
     PODS,
@@ -75,12 +136,7 @@ async def read_cluster(
     """
     checked = await check_cluster(client, scheduler_names)
     unreadable = set(checked.unreadable)
-    async with asyncio.TaskGroup() as group:
-        lists = {
-            resource: group.create_task(_list(client, resource, unreadable), name=resource.title)
-            for resource in _LISTED
-        }
-    objects = {resource: task.result() for resource, task in lists.items()}
+    objects = await at_once(_LISTED, lambda resource: _list(client, resource, unreadable))
     context = ReadingContext(scheduler_names=frozenset(scheduler_names))
     pods = _read(objects, (PODS,), Pod, context)
     policies, admission_files = await _configurations(
@@ -96,9 +152,9 @@ async def read_cluster(
         claims=_read(objects, (RESOURCE_CLAIMS,), ResourceClaim, context),
         templates=tuple(_templates(objects[JOBS_VOLCANO], context)),
         others=tuple(find_other_schedulers(checked, names, is_dead)),
-        policies=tuple([await rule_checks.check_policy(policy) for policy in policies]),
+        policies=tuple([await check_policy(policy) for policy in policies]),
         admission_files=admission_files,
-        refused=rule_checks.find_refused(stored, scheduler_names),
+        refused=find_refused(stored, scheduler_names),
         unreadable=tuple(sorted(unreadable)),
     )
 

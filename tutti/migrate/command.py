@@ -14,8 +14,14 @@ from tutti.api.flags import access_flags, report_flag, scheduler_names_flag
 from tutti.api.output import print_report
 from tutti.migrate.cluster_facts import QUEUES, ClusterFacts, PolicyText
 from tutti.migrate.cluster_reader import read_cluster
-from tutti.migrate.comparison import gang_findings, installation_findings, object_findings
-from tutti.migrate.findings import Check, in_order, show
+from tutti.migrate.comparison import (
+    Check,
+    gang_findings,
+    in_order,
+    installation_findings,
+    object_findings,
+    show,
+)
 from tutti.terminal import report_console
 
 _BLOCKED: Final = 1

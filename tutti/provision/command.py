@@ -1,18 +1,17 @@
 """`tutti provision` and `tutti nats-reload`: keys and certificates for NATS."""
 
 import asyncio
-from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
-from shared.bus.permissions import REPLICAS, User, users
+from shared.bus.permissions import REPLICAS, users
 from shared.bus.setup import PLANNER_SETS
 from tutti.api.access import Access, open_client
-from tutti.api.failures import run
+from tutti.api.failures import running
 from tutti.api.flags import access_flags
-from tutti.provision import cluster, folder
 from tutti.provision.nats_process import keep_loaded, keep_storing
+from tutti.provision.stores import provision_folder, provision_secrets
 
 
 @click.command()
@@ -58,7 +57,8 @@ from tutti.provision.nats_process import keep_loaded, keep_storing
     show_default=True,
 )
 @access_flags
-def provision(
+@running()
+async def provision(
     *,
     namespace: str | None,
     release: str | None,
@@ -84,34 +84,20 @@ def provision(
             raise click.UsageError(
                 "--folder: give the addresses of the NATS servers with --address"
             )
-        run(_in_folder(nats_users, directory, addresses))
+        for path in await asyncio.to_thread(provision_folder, directory, nats_users, addresses):
+            click.echo(f"wrote {path}")
     elif namespace and release:
-        run(_in_cluster(nats_users, release, namespace, addresses, access))
+        async with open_client(access) as client:
+            await provision_secrets(
+                client,
+                nats_users,
+                release=release,
+                namespace=namespace,
+                more_addresses=addresses,
+                say=click.echo,
+            )
     else:
         raise click.UsageError("either --namespace and --name, or --folder and --address")
-
-
-async def _in_folder(nats_users: Sequence[User], directory: Path, addresses: Sequence[str]) -> None:
-    for path in await asyncio.to_thread(folder.provision, directory, nats_users, addresses):
-        click.echo(f"wrote {path}")
-
-
-async def _in_cluster(
-    nats_users: Sequence[User],
-    release: str,
-    namespace: str,
-    addresses: Sequence[str],
-    access: Access,
-) -> None:
-    async with open_client(access) as client:
-        await cluster.provision(
-            client,
-            nats_users,
-            release=release,
-            namespace=namespace,
-            more_addresses=addresses,
-            say=click.echo,
-        )
 
 
 @click.command(name="nats-reload")
@@ -138,7 +124,8 @@ async def _in_cluster(
     metavar="FOLDER...",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
 )
-def nats_reload(
+@running()
+async def nats_reload(
     pid_file: Path,
     monitor_host: str,
     monitor_port: int,
@@ -153,13 +140,7 @@ def nats_reload(
     if bool(monitor_host) != (store_dir is not None):
         raise click.UsageError("--monitor-host and --store-dir: both or neither")
     host = f"[{monitor_host}]" if ":" in monitor_host else monitor_host
-    run(_keep(pid_file, f"http://{host}:{monitor_port}", store_dir, folders))
-
-
-async def _keep(
-    pid_file: Path, monitor_url: str, store_dir: Path | None, folders: tuple[Path, ...]
-) -> None:
     work = [keep_loaded(folders, pid_file, click.echo)]
     if store_dir is not None:
-        work.append(keep_storing(monitor_url, store_dir, pid_file, click.echo))
+        work.append(keep_storing(f"http://{host}:{monitor_port}", store_dir, pid_file, click.echo))
     await asyncio.gather(*work)

@@ -4,7 +4,7 @@ The server reads certificates and users only at its start and on SIGHUP, while t
 mounted Secrets at any time. Existing connections stay open; the new files apply to new connections.
 If the server cannot read a new file, it continues with the old one.
 
-After a failed write the server stores nothing until it restarts (see `tutti.nats_store`), and none
+After a failed write the server stores nothing until it restarts (see `tutti.nats_server`), and none
 of its probes detects that. This process then stops it, so that the kubelet restarts it, but only
 once the folder can be written: each failed restart doubles the kubelet's pause, up to five minutes.
 """
@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
-from tutti.nats_store import NoHealth, store_problem, write_problem
+from tutti.nats_server import NoHealth, store_problem, write_problem
 
 #: Kubelets take a minute or two to update a mounted Secret, and no event reports it.
 RELOAD_CHECK_S: Final = 10.0

@@ -10,13 +10,12 @@ from shared.kube.resources import PODGROUPS_VOLCANO, QUEUES_VOLCANO
 from tutti.api import flags
 from tutti.api.access import Access, open_client
 from tutti.api.conventions import conventions
-from tutti.api.failures import Refusal, run
+from tutti.api.failures import Refusal, run, running
 from tutti.api.fetches import Wanted, fetch, get
 from tutti.api.flags import Selection, split_selector
-from tutti.api.manifests import create
-from tutti.api.objects import Object, field, name_of, number, text
+from tutti.api.manifests import Action, create, send_command
+from tutti.api.objects import Object, field, name_of, new_object, number, text
 from tutti.api.output import Column, Format, Layout, Printer, echo, reference
-from tutti.api.volcano_commands import Action, send_command
 
 State = Literal["Open", "Closed"]
 
@@ -87,26 +86,17 @@ def queue() -> None:
 )
 @click.option("--parent", default="", metavar="QUEUE", help="Parent queue; default: the root.")
 @flags.access_flags
-def create_(*, access: Access, name: str, weight: int, state: State, parent: str) -> None:
+@running()
+async def create_(*, access: Access, name: str, weight: int, state: State, parent: str) -> None:
     """Create a Queue."""
     # Only Volcano's tool has a default name.
     name = name or conventions().default_name
     if not name:
         raise click.UsageError("give the Queue a name with --name")
-    run(create_queue(access, name, weight, state, parent))
-
-
-async def create_queue(access: Access, name: str, weight: int, state: State, parent: str) -> None:
-    """Create the Queue, and close it if that is its state. Raises KubeError."""
     spec: Object = {"weight": weight}
     if parent:
         spec["parent"] = parent
-    manifest: Object = {
-        "apiVersion": QUEUES_VOLCANO.api_version,
-        "kind": QUEUES_VOLCANO.kind,
-        "metadata": {"name": name},
-        "spec": spec,
-    }
+    manifest = new_object(QUEUES_VOLCANO, {"name": name}, spec=spec)
     async with open_client(access) as client:
         await create(client, QUEUES_VOLCANO, manifest)
         echo(f"{reference(QUEUES_VOLCANO, name)} created")
@@ -127,12 +117,9 @@ def list_(*, access: Access, selector: str, output: Format) -> None:
 
 @queue.command("get")
 @flags.selection_flags(QUEUES_VOLCANO, flags.output_flag(), letter="-n")
-def get_(*, selection: Selection, output: Format) -> None:
+@running()
+async def get_(*, selection: Selection, output: Format) -> None:
     """Show the named Queues as `list` does."""
-    run(_get(selection, output))
-
-
-async def _get(selection: Selection, output: Format) -> None:
     await show_queues(selection.access, selection.required(QUEUES_VOLCANO), output)
 
 
@@ -182,12 +169,9 @@ async def show_queues(
     ),
     letter="-n",
 )
-def operate(*, selection: Selection, action: str, weight: int) -> None:
+@running()
+async def operate(*, selection: Selection, action: str, weight: int) -> None:
     """Open or close Queues, or change their weight."""
-    run(_operate(selection, action, weight))
-
-
-async def _operate(selection: Selection, action: str, weight: int) -> None:
     chosen = selection.required(QUEUES_VOLCANO)
     if action not in {*_ACTIONS, "update"}:
         raise Refusal(f"--action {action or 'is missing'}: must be one of open, close, update")
@@ -205,12 +189,9 @@ async def _operate(selection: Selection, action: str, weight: int) -> None:
 
 @queue.command("delete")
 @flags.selection_flags(QUEUES_VOLCANO, letter="-n")
-def delete(*, selection: Selection) -> None:
+@running()
+async def delete(*, selection: Selection) -> None:
     """Delete Queues. The webhook refuses to delete open queues and queues with children."""
-    run(_delete(selection))
-
-
-async def _delete(selection: Selection) -> None:
     names = selection.required(QUEUES_VOLCANO)
     async with open_client(selection.access) as client:
         for each in names:

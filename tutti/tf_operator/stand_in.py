@@ -12,19 +12,18 @@ import asyncio
 from pathlib import Path
 from typing import Final, Literal, Self
 
+from shared.contracts.annotations import GROUP_NAME
 from tutti.cluster.admission import Call
 from tutti.cluster.api import Api
 from tutti.cluster.errors import ApiError
 from tutti.cluster.objects import Obj, clone, controller_of, dig, encode, now_text, set_condition
-from tutti.cluster.resources import PODS, Key
+from tutti.cluster.resources import BUDGETS, PODS, Key
 from tutti.cluster.store import Change
 
 Gang = Literal["podgroup", "pdb", "off"]
 CRD_FILE: Final = Path(__file__).with_name("tfjobs.yaml")
 TFJOBS: Key = ("kubeflow.org", "tfjobs")
 GROUPS: Key = ("scheduling.incubator.k8s.io", "podgroups")
-BUDGETS: Key = ("policy", "poddisruptionbudgets")
-GROUP_NAME = "scheduling.k8s.io/group-name"
 USER = "system:serviceaccount:kubeflow:tf-job-operator"
 RETRY_S = 0.5
 _PORT = 2222

@@ -1,7 +1,6 @@
 """`tutti timeline`: when gangs waited, and on which nodes they ran."""
 
 import asyncio
-import re
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,26 +11,23 @@ from rich.text import Text
 from typing_extensions import override
 
 from shared.contracts.visibility_resources import DECISIONS
+from shared.kinds.durations import duration_ms
 from tutti.api.failures import run
 from tutti.api.flags import report_flag
 from tutti.api.output import print_report
 from tutti.client.asynchronous import AsyncClient
-from tutti.service_access import reached
-from tutti.service_bus import ServiceBus, service_options
+from tutti.service_access import ServiceBus, reached, service_options
 from tutti.terminal import drawing_width, report_console
-from tutti.timeline.api_history import api_history
-from tutti.timeline.history import History, build_history, trimmed
+from tutti.timeline.history import History, api_history, build_history, trimmed
 from tutti.timeline.log_reader import read_logs
 from tutti.timeline.strips import by_gang, by_node
 from tutti.timeline.svg import draw_svg
 
-_DURATION: Final = re.compile(r"([0-9]+)([smh])")
-_UNITS: Final = {"s": 1_000, "m": 60_000, "h": 3_600_000}
 _ROWS_MAX: Final = 100
 
 
 class _Duration(click.ParamType[int]):
-    """`90s`, `15m` or `2h`, in milliseconds."""
+    """`90s`, `15m`, `2h` or `1h30m`, in milliseconds."""
 
     name = "duration"
 
@@ -41,10 +37,10 @@ class _Duration(click.ParamType[int]):
     ) -> int:
         if isinstance(value, int):
             return value
-        found = _DURATION.fullmatch(value)
-        if found is None or not int(found[1]):
+        found = duration_ms(value)
+        if not found:
             self.fail(f"{value!r} is no duration: write 90s, 15m or 2h", param, ctx)
-        return int(found[1]) * _UNITS[found[2]]
+        return found
 
 
 @click.command()

@@ -8,7 +8,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from tutti.terminal import cut
+from tutti.terminal import count, cut
 from tutti.timeline.history import History, Stay, Wait, lanes
 
 #: Background colours for names in black.
@@ -156,7 +156,7 @@ def _where(waits: Sequence[Wait], stays: Sequence[Stay]) -> Text:
     shown = shown or _last_run(stays)
     pods = sum(one.pods for one in shown)
     nodes = len({one.node for one in shown})
-    return Text(f"{_counted(pods, 'pod')}, {_counted(nodes, 'node')}", "dim")
+    return Text(f"{count(pods, 'pod')}, {count(nodes, 'node')}", "dim")
 
 
 def _last_run(stays: Sequence[Stay]) -> list[Stay]:
@@ -169,9 +169,5 @@ def _last_run(stays: Sequence[Stay]) -> list[Stay]:
     return run
 
 
-def _counted(count: int, what: str) -> str:
-    return f"{count} {what}" if count == 1 else f"{count} {what}s"
-
-
-def _left_out(count: int, most: int, what: str) -> list[RenderableType]:
-    return [Text(f"and {count - most} {what} more", "dim")] if count > most else []
+def _left_out(found: int, most: int, what: str) -> list[RenderableType]:
+    return [Text(f"and {found - most} {what} more", "dim")] if found > most else []

@@ -1,9 +1,16 @@
-"""`tutti trace`: the timeline of one gang."""
+"""`tutti trace`: the timeline of one gang, with the spans of Jaeger that are not in the streams, if
+its address is given: its admission, the objects that controllers created, and the delays of
+services in reading and writing.
+"""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
+from typing import Final
+from urllib.parse import quote
 
+import aiohttp
 import click
+import msgspec
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -15,15 +22,99 @@ from tutti.api.failures import run
 from tutti.api.flags import report_flag
 from tutti.api.output import print_report
 from tutti.client.asynchronous import AsyncClient
-from tutti.service_access import reached
-from tutti.service_bus import ServiceBus, service_options
+from tutti.service_access import ServiceBus, reached, service_options
 from tutti.terminal import report_console
-from tutti.trace import jaeger
 from tutti.trace.api_timeline import api_timeline
-from tutti.trace.jaeger import JaegerError
 from tutti.trace.records import Wanted, read_gang, read_reference
 from tutti.trace.timeline import Line, Timeline, timeline, with_lines
-from tutti.why.completion import complete_reference
+from tutti.why.kinds import complete_reference
+
+_TIMEOUT_S: Final = 5.0
+_MICROSECONDS: Final = 1000
+_SERVICE_PREFIX: Final = "tutti-"
+#: The spans that are shown, with the attributes that are shown of each.
+_SHOWN: Final = {
+    "admit": ("kind", "result"),
+    "make group": (),
+    "make pods": ("pods",),
+    "observe": (),
+    "report": ("phase", "reason"),
+}
+
+
+class JaegerError(Exception):
+    """Jaeger does not answer, or not as expected; the message has the URL and the reason."""
+
+
+class _Tag(msgspec.Struct, frozen=True):
+    key: str
+    value: str | int | float | bool = ""
+
+
+class _Span(msgspec.Struct, frozen=True, rename="camel"):
+    operation_name: str
+    start_time: int
+    duration: int
+    process: str = msgspec.field(name="processID", default="")
+    tags: tuple[_Tag, ...] = ()
+
+
+class _Process(msgspec.Struct, frozen=True, rename="camel"):
+    service_name: str = ""
+
+
+class _Trace(msgspec.Struct, frozen=True):
+    spans: tuple[_Span, ...] = ()
+    processes: dict[str, _Process] = {}
+
+
+class _Answer(msgspec.Struct, frozen=True):
+    data: tuple[_Trace, ...] | None = None
+
+
+_decode: Final = msgspec.json.Decoder(_Answer).decode
+
+
+async def exported_lines(address: str, trace_ids: Iterable[str]) -> list[Line]:
+    """Lines for the spans of these traces; unknown traces are skipped. Raises JaegerError."""
+    timeout = aiohttp.ClientTimeout(total=_TIMEOUT_S)
+    found: list[Line] = []
+    async with aiohttp.ClientSession(timeout=timeout) as session:
+        for trace_id in trace_ids:
+            url = f"{address.rstrip('/')}/api/traces/{quote(trace_id)}"
+            try:
+                async with session.get(url) as answer:
+                    if answer.status == 404:
+                        continue
+                    if answer.status != 200:
+                        raise JaegerError(f"{url} answers {answer.status}")
+                    decoded = _decode(await answer.read())
+            except msgspec.MsgspecError as error:
+                raise JaegerError(f"{url} is not Jaeger: {error}") from None
+            except (TimeoutError, aiohttp.ClientError, ValueError) as error:
+                # A timeout has no message.
+                raise JaegerError(f"{url}: {str(error) or type(error).__name__}") from None
+            for trace in decoded.data or ():
+                found += _lines(trace)
+    return found
+
+
+def _lines(trace: _Trace) -> Iterator[Line]:
+    for span in trace.spans:
+        if span.operation_name not in _SHOWN:
+            continue
+        tags = {tag.key: str(tag.value) for tag in span.tags}
+        words = [tags[key] for key in _SHOWN[span.operation_name] if tags.get(key)]
+        error = tags.get("otel.status_description", "") if "error" in tags else ""
+        process = trace.processes.get(span.process, _Process())
+        service = process.service_name.removeprefix(_SERVICE_PREFIX)
+        yield Line(
+            at_ms=(span.start_time + span.duration) // _MICROSECONDS,
+            what=span.operation_name,
+            detail=", ".join(part for part in (" ".join(words), f"by {service}", error) if part),
+            took_ms=span.duration // _MICROSECONDS,
+            failed=bool(error),
+        )
 
 
 @click.command()
@@ -60,7 +151,7 @@ async def _read(services: ServiceBus, wanted: Wanted, address: str) -> Timeline:
             found = api_timeline(wanted, gangs, await way.decisions(namespace=namespace))
         else:
             found = timeline(await read_gang(way, wanted))
-    exported = await _exported(address, found.traces)
+    exported = await _from_jaeger(address, found.traces)
     return with_lines(found, exported)
 
 
@@ -82,12 +173,12 @@ async def _by_title(way: AsyncClient, wanted: Wanted) -> Wanted:
     return Wanted(gone[-1].gang_id, wanted.place, wanted.name) if gone else wanted
 
 
-async def _exported(address: str, trace_ids: Sequence[str]) -> list[Line]:
+async def _from_jaeger(address: str, trace_ids: Sequence[str]) -> list[Line]:
     """Lines from Jaeger; when it does not answer, that is reported, and the rest is shown."""
     if not address:
         return []
     try:
-        return await jaeger.lines(address, trace_ids)
+        return await exported_lines(address, trace_ids)
     except JaegerError as error:
         click.echo(f"tutti: {error}", err=True)
         return []

@@ -12,7 +12,7 @@ from shared.contracts.foreign_messages import is_foreign, unless_foreign
 from shared.contracts.outcomes import Outcome
 from shared.contracts.verdicts import Verdict
 from tutti.api.failures import Refusal
-from tutti.client.wanted_gang import is_named, is_uuid
+from tutti.client.gangs import is_named, is_uuid
 from tutti.trace.timeline import GangRecords
 
 _decode_outcome: Final = unless_foreign(subjects.OUTCOMES, codec.decode_outcome)

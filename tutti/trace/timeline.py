@@ -16,6 +16,7 @@ from shared.contracts.decisions import (
 from shared.contracts.outcomes import Outcome
 from shared.contracts.verdicts import Verdict
 from shared.model.gang_titles import gang_title
+from tutti.terminal import count
 
 #: Members that a line names; further ones are counted.
 _MEMBERS_NAMED: Final = 3
@@ -49,8 +50,8 @@ class Timeline(msgspec.Struct, frozen=True, kw_only=True):
     traces: tuple[str, ...]
 
 
-def timeline(records: GangRecords, exported: Iterable[Line] = ()) -> Timeline:
-    """The gang's timeline, with lines from other sources, ordered by time."""
+def timeline(records: GangRecords) -> Timeline:
+    """The gang's timeline; `with_lines` orders it by time."""
     verdict = records.verdict
     lines = [*_first(records), *_last(verdict)]
     for seq, record in records.records:
@@ -58,14 +59,13 @@ def timeline(records: GangRecords, exported: Iterable[Line] = ()) -> Timeline:
         outcome = records.outcomes.get(seq)
         if isinstance(record, GangDecision | EvictionDecision) and outcome is not None:
             lines += _of_outcome(record, outcome)
-    found = Timeline(
+    return Timeline(
         gang=f"{verdict.namespace}/{gang_title(verdict.name)}",
         gang_id=verdict.gang_id,
         phase=verdict.phase,
         lines=tuple(lines),
         traces=traces(records),
     )
-    return with_lines(found, exported)
 
 
 def with_lines(found: Timeline, exported: Iterable[Line]) -> Timeline:
@@ -198,8 +198,3 @@ def _members(outcome: Outcome, names: Mapping[str, str]) -> str:
 def _detail(first: str, reason: str, words: str) -> str:
     """`first, reason: words`, without the empty parts."""
     return ", ".join(part for part in (first, ": ".join(x for x in (reason, words) if x)) if part)
-
-
-def count(number: int, noun: str) -> str:
-    """`1 pod`, `2 pods`."""
-    return f"{number} {noun}{'' if number == 1 else 's'}"

@@ -28,15 +28,12 @@ from shared.kube.client import KubeClient
 from shared.kube.credentials import load
 from shared.runtime.heartbeat import Heartbeat
 from tutti.api.failures import Refusal, first_failure
-from tutti.up.api_registration import prepare_api, remove_api
-from tutti.up.cluster_checks import check_cluster
+from tutti.lifeline import age_s
 from tutti.up.crds import install
 from tutti.up.nats import Nats, running_nats
 from tutti.up.options import OBSERVED_DIR, UpOptions, default_data_dir
-from tutti.up.other_schedulers import find_other_schedulers, refusal
-from tutti.up.own_process import age_s
+from tutti.up.other_schedulers import check_cluster, find_other_schedulers, refusal
 from tutti.up.plan import plan
-from tutti.up.planner_lease import install_planner_lease, remove_planner_lease
 from tutti.up.presence import Presence, identity, is_dead
 from tutti.up.processes import Launcher
 from tutti.up.readiness import (
@@ -49,6 +46,12 @@ from tutti.up.readiness import (
     write_atomically,
 )
 from tutti.up.supervisor import Keeper, Supervisor
+from tutti.up.user_rights import (
+    install_planner_lease,
+    prepare_api,
+    remove_api,
+    remove_planner_lease,
+)
 from tutti.up.watchdog import Heartbeats, Say
 
 #: A server given by `--nats` should already run.
@@ -57,14 +60,6 @@ _NATS_PATIENCE_S: Final = 10.0
 
 #: The checks send requests concurrently; afterwards only a Lease is renewed.
 _CONNECTIONS_MAX: Final = 8
-
-
-class DataDirBusy(Refusal):
-    """Another `tutti up` uses the data folder."""
-
-
-class OtherSchedulersFound(Refusal):
-    """Another program serves our scheduler names; the message names it and the remedy."""
 
 
 class AllServices:
@@ -170,8 +165,8 @@ class AllServices:
             another program's controller does.
 
         Raises:
-            ClusterUnreachable: The API server does not answer, or refuses our credentials.
-            OtherSchedulersFound: Another program serves our scheduler names.
+            Refusal: The API server does not answer, or refuses our credentials; or another program
+                serves our scheduler names.
         """
         options = self._options
         checked = await check_cluster(client, options.scheduler_names)
@@ -189,7 +184,7 @@ class AllServices:
             return any(other.holding == "podgroups" for other in others)
         refused = refusal(others)
         if refused and not options.take_over:
-            raise OtherSchedulersFound(refused)
+            raise Refusal(refused)
         if options.install_crds:
             await install(
                 client,
@@ -228,12 +223,7 @@ class AllServices:
 
     def _users(self) -> tuple[User, ...]:
         options = self._options
-        return local_users(
-            planners=max(1, options.count("gang-planner")),
-            webhooks=max(1, options.count("admission-webhook")),
-            apis=max(1, options.count("api")),
-            observed=options.observe,
-        )
+        return local_users(**_replicas(options), observed=options.observe)
 
     async def _set_up(self, bus: Bus, *, survivors_wait_s: float = 0.0) -> None:
         options = self._options
@@ -241,9 +231,7 @@ class AllServices:
             bus,
             remembered=self._decisions,
             survivors_wait_s=survivors_wait_s,
-            planners=max(1, options.count("gang-planner")),
-            webhooks=max(1, options.count("admission-webhook")),
-            apis=max(1, options.count("api")),
+            **_replicas(options),
             observed=options.observe,
         )
 
@@ -310,6 +298,12 @@ class AllServices:
             await bus.close()
 
 
+def _replicas(options: UpOptions) -> dict[str, int]:
+    """The processes for which NATS has users and consumers."""
+    services = {"planners": "gang-planner", "webhooks": "admission-webhook", "apis": "api"}
+    return {key: max(1, options.count(service)) for key, service in services.items()}
+
+
 def ready_line(content: ReadyFile, options: UpOptions) -> str:
     """The line that reports that all services are ready."""
     webhook = content.webhook
@@ -332,7 +326,7 @@ def _locked(data_dir: Path) -> Iterator[None]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise DataDirBusy(f"another tutti up uses {data_dir}: give --data-dir") from None
+            raise Refusal(f"another tutti up uses {data_dir}: give --data-dir") from None
         yield
 
 

@@ -10,10 +10,11 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal
 
 from shared.kube.client import KubeClient
-from shared.kube.errors import Conflict, NotFound
+from shared.kube.errors import Conflict
 from shared.kube.objects import Condition, KubeObject, KubeStruct
 from shared.kube.resources import CUSTOM_RESOURCE_DEFINITIONS as CRDS
 from tutti.api.failures import Refusal
+from tutti.api.fetches import at_once, find
 from tutti.manifests.crds import REVISION_ANNOTATION, default_names, manifests
 
 #: Label of every CRD that Tutti creates; a CRD without it belongs to another product.
@@ -39,10 +40,6 @@ class Crd(KubeObject, frozen=True, kw_only=True):
         return any(c.type == "Established" and c.status == "True" for c in self.status.conditions)
 
 
-class CrdsNotEstablished(Refusal):
-    """The API server does not serve a CRD after it was created."""
-
-
 async def install(
     client: KubeClient,
     say: Callable[[str], None],
@@ -62,23 +59,21 @@ async def install(
     Raises:
         ApiError: The API server refuses one, or our right to write it.
         TransportError: It does not answer.
-        CrdsNotEstablished: The API server does not serve a CRD in time.
+        Refusal: The API server does not serve a CRD in time.
     """
     default = default_names()
     wanted = {each["metadata"]["name"]: each for each in manifests()}
-    async with asyncio.TaskGroup() as group:
-        tasks = [
-            group.create_task(
-                _apply(client, each, take_over=take_over, create=kube_batch or name in default),
-                name=name,
-            )
-            for name, each in wanted.items()
-        ]
+    outcomes = await at_once(
+        wanted,
+        lambda name: _apply(
+            client, wanted[name], take_over=take_over, create=kube_batch or name in default
+        ),
+    )
     for left, why in (("foreign", "of another product"), ("newer", "of a newer Tutti")):
-        names = sorted(task.get_name() for task in tasks if task.result() == left)
+        names = sorted(name for name, outcome in outcomes.items() if outcome == left)
         if names:
             say(f"CRDs {why} are not changed: {', '.join(names)}")
-    served = {task.get_name() for task in tasks if task.result() != "absent"}
+    served = {name for name, outcome in outcomes.items() if outcome != "absent"}
     old = sorted(served - default)
     if old and not kube_batch:
         say(
@@ -101,7 +96,7 @@ async def _apply(
     name = manifest["metadata"]["name"]
     outcome: _Outcome = "written"
     manifest["metadata"].setdefault("labels", {})[_MANAGED_BY] = _OURS
-    if not create and not await _is_there(client, name):
+    if not create and await find(client, CRDS, name, Crd) is None:
         return "absent"
     try:
         await client.create(CRDS, manifest)
@@ -118,14 +113,6 @@ async def _apply(
     return outcome
 
 
-async def _is_there(client: KubeClient, name: str) -> bool:
-    try:
-        await client.get(CRDS, name, Crd)
-    except NotFound:
-        return False
-    return True
-
-
 def _revision(annotations: Mapping[str, str]) -> int:
     """The schema revision; 0 for a CRD without one."""
     text = annotations.get(REVISION_ANNOTATION, "")
@@ -136,14 +123,10 @@ async def _established(client: KubeClient, name: str) -> None:
     try:
         async with asyncio.timeout(_ESTABLISHED_TIMEOUT_S):
             while True:
-                try:
-                    if (await client.get(CRDS, name, Crd)).established:
-                        return
-                except NotFound:
-                    # Another client deleted it; the timeout ends this.
-                    pass
+                found = await find(client, CRDS, name, Crd)
+                # If another client deleted it, the timeout ends this.
+                if found is not None and found.established:
+                    return
                 await asyncio.sleep(_LOOK_EVERY_S)
     except TimeoutError:
-        raise CrdsNotEstablished(
-            f"CRD {name} is not served after {_ESTABLISHED_TIMEOUT_S:.0f} s"
-        ) from None
+        raise Refusal(f"CRD {name} is not served after {_ESTABLISHED_TIMEOUT_S:.0f} s") from None

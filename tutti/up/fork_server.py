@@ -25,8 +25,7 @@ from typing import Final
 import msgspec
 
 from shared.runtime import heartbeat
-from tutti.lifeline import dying_with_parent
-from tutti.up.own_process import set_name
+from tutti.lifeline import dying_with_parent, set_name
 from tutti.up.processes import open_log
 
 #: Modules that every service imports.

@@ -25,10 +25,6 @@ _STREAMS: Final = Path("store", "jetstream")
 _BEFORE: Final = "$G"
 
 
-class BadKey(Refusal):
-    """A file is not a user's seed; the message names it. It is not replaced automatically."""
-
-
 class Keys(msgspec.Struct, frozen=True, kw_only=True):
     """The folder of the users' seeds; None if NATS was given by `--nats`."""
 
@@ -51,7 +47,7 @@ def keep(data_dir: Path, users: Sequence[User]) -> tuple[Keys, str]:
     Blocks.
 
     Raises:
-        BadKey: A file is not a seed.
+        Refusal: A file is not a seed; it is not replaced automatically.
         OSError: The folder cannot be read or written.
     """
     folder = data_dir / FOLDER
@@ -65,7 +61,9 @@ def keep(data_dir: Path, users: Sequence[User]) -> tuple[Keys, str]:
         try:
             public[user.name] = public_key(path.read_text(encoding="ascii"))
         except (BadSeed, UnicodeDecodeError) as error:
-            raise BadKey(f"{path}: {error}; remove the file to have another key created") from error
+            raise Refusal(
+                f"{path}: {error}; remove the file to have another key created"
+            ) from error
     return keys, authorization(users, public)
 
 

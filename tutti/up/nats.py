@@ -12,12 +12,17 @@ from typing import Final
 from shared.bus.errors import BusError
 from shared.bus.permissions import User
 from shared.pacing import Backoff
-from tutti.nats_server import NatsServer, NatsServerError, NatsServerSettings
-from tutti.nats_store import NoHealth, store_problem, write_problem
+from tutti.nats_server import (
+    NatsServer,
+    NatsServerError,
+    NatsServerSettings,
+    NoHealth,
+    store_problem,
+    write_problem,
+)
 from tutti.up.keys import Keys, adopt_streams, restorer
 from tutti.up.keys import keep as keep_keys
-from tutti.up.restarts import Restarts
-from tutti.up.supervisor import how_it_ended
+from tutti.up.supervisor import Restarts, how_it_ended
 from tutti.up.watchdog import Say, kill_when_hung
 
 #: NATS closes a store of a gigabyte within a second or two.
@@ -194,7 +199,7 @@ async def running_nats(url: str, data_dir: Path, users: Sequence[User]) -> Async
     """Run our own server for the length of the block, with these users, or use the one at `url`.
 
     Raises:
-        BadKey: A file of a user's key is not valid.
+        Refusal: A file of a user's key is not valid.
         NatsServerError: Our server does not start.
     """
     if url:

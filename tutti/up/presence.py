@@ -16,12 +16,14 @@ from typing import Any, Final
 import msgspec
 
 from shared.kube.client import KubeClient
-from shared.kube.errors import Conflict, KubeError, NotFound
+from shared.kube.errors import Conflict, KubeError
 from shared.kube.leases import LIVES_S, Lease, micro_time
 from shared.kube.resources import LEASES
 from tutti.api.failures import Refusal
+from tutti.api.fetches import find
+from tutti.api.objects import new_object
+from tutti.lifeline import start_ticks
 from tutti.up.other_schedulers import OWN_LEASE
-from tutti.up.own_process import start_ticks
 
 _RENEW_S: Final = 20.0
 _RELEASE_TIMEOUT_S: Final = 2.0
@@ -114,10 +116,7 @@ class Presence:
 
     async def _write(self, *, take_over: bool) -> None:
         namespace, name = OWN_LEASE
-        try:
-            found = await self._client.get(LEASES, name, Lease, namespace=namespace)
-        except NotFound:
-            found = None
+        found = await find(self._client, LEASES, name, Lease, namespace=namespace)
         held = found is not None and self._is_held(found)
         if found is not None and held and not take_over:
             raise AnotherIsHere(
@@ -148,14 +147,10 @@ class Presence:
         metadata = {"name": name, "namespace": namespace}
         if found is not None:
             metadata["resourceVersion"] = found.metadata.resource_version
-        return {
-            "apiVersion": LEASES.api_version,
-            "kind": LEASES.kind,
-            "metadata": metadata,
-            "spec": {
-                "holderIdentity": self._holder,
-                "leaseDurationSeconds": int(LIVES_S),
-                "acquireTime": micro_time(acquired or now),
-                "renewTime": micro_time(now),
-            },
+        spec = {
+            "holderIdentity": self._holder,
+            "leaseDurationSeconds": int(LIVES_S),
+            "acquireTime": micro_time(acquired or now),
+            "renewTime": micro_time(now),
         }
+        return new_object(LEASES, metadata, spec=spec)

@@ -74,20 +74,20 @@ class ReadyFile(msgspec.Struct, frozen=True, kw_only=True):
     nats_credentials: str = ""
 
 
+async def ask_services(bus: Bus, wait_s: float, answers_max: int = 1000) -> list[ServiceStatus]:
+    """The status of each process that answers in time. Raises BusError."""
+    return await ask_all(
+        bus, ASK_STATUS, StatusRequest(), decode_status, wait_s=wait_s, answers_max=answers_max
+    )
+
+
 async def wait_ready(bus: Bus, keepers: Sequence[Keeper], say: Say) -> dict[str, ServiceStatus]:
     """Wait until the present process of each keeper is ready; returns their answers by title
     ("binder-0").
     """
     started_s = reported_s = time.monotonic()
     while True:
-        answers = await ask_all(
-            bus,
-            ASK_STATUS,
-            StatusRequest(),
-            decode_status,
-            wait_s=_ASK_EVERY_S,
-            answers_max=len(keepers),
-        )
+        answers = await ask_services(bus, _ASK_EVERY_S, len(keepers))
         found, missing = sort_out({keeper.spec.title: keeper.pid for keeper in keepers}, answers)
         if not missing:
             return found

@@ -14,12 +14,34 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from itertools import groupby
 from typing import Final
 
+from shared.pacing import Backoff
 from tutti.api.failures import Refusal
 from tutti.lifeline import log_tail
 from tutti.up.plan import ProcessSpec
 from tutti.up.processes import Child, Launcher
-from tutti.up.restarts import Restarts
 from tutti.up.watchdog import Heartbeats, Say, kill_when_hung
+
+#: The first delay: a killed process restarts almost at once, a failing one must not occupy a core.
+FIRST_S: Final = 0.1
+MAX_S: Final = 15.0
+#: After this lifetime a process counts as healthy, and its next end as the first.
+HEALTHY_AFTER_S: Final = 10.0
+
+
+class Restarts:
+    """The delays of one process: they grow while it ends early, and start over after a healthy
+    lifetime.
+    """
+
+    def __init__(self, rng: random.Random) -> None:
+        self._backoff = Backoff(base_s=FIRST_S, max_s=MAX_S, random=rng)
+
+    def delay_s(self, lived_s: float) -> float:
+        """The delay after an end, by the lifetime of the process."""
+        if lived_s >= HEALTHY_AFTER_S:
+            self._backoff.reset()
+        return self._backoff.next_s()
+
 
 #: Exit status of a service with a wrong setting (`shared.runtime.settings.load`).
 WRONG_SETTINGS: Final = 2

@@ -1,14 +1,119 @@
-"""ClusterRoles of `tutti up` that are bound to all users of the cluster."""
+"""What `tutti up` creates in the cluster for users: the Lease that shows whether a planner is
+active, and the rights to read it and to ask the API service; and the end of a registration that
+outlived the API service.
 
+The chart does the same (`templates/planner-lease.yaml`). `tutti up` deletes all of it when it ends;
+after a kill the Lease stays, and shows since when no planner has been active.
+
+While an APIService exists that no process serves, Kubernetes finishes deleting no namespace. The
+API service deletes its registration when it stops; after a kill, the next `tutti up` does, with
+`--api` or without (ADR 0092). Only objects with the label of `tutti up` are deleted, and only one
+`tutti up` runs on a cluster, unless it was started with `--take-over`: then the other API service
+registers again within seconds.
+"""
+
+import asyncio
 import contextlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
+from shared.contracts.api_registration import API_SERVICE, MANAGED_BY, TUTTI_UP, UP_SERVICE
 from shared.kube.client import KubeClient
-from shared.kube.errors import Conflict, NotFound
-from shared.kube.resources import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, Resource
+from shared.kube.errors import Conflict, Forbidden, KubeError, NotFound
+from shared.kube.leases import PLANNER_LEASE
+from shared.kube.objects import KubeObject
+from shared.kube.resources import (
+    API_SERVICES,
+    CLUSTER_ROLE_BINDINGS,
+    CLUSTER_ROLES,
+    LEASES,
+    SERVICES,
+    Resource,
+)
+from tutti.api.objects import new_object
 from tutti.rights.rules import rules
-from tutti.rights.table import Right
+from tutti.rights.table import ALL_USERS, API_USERS, Right
+from tutti.up.other_schedulers import OWN_LEASE
+
+_LEASE_READERS: Final = "tutti-up-everybody"
+_REMOVE_TIMEOUT_S: Final = 2.0
+
+
+async def install_planner_lease(client: KubeClient, say: Callable[[str], None]) -> None:
+    """Create missing objects. Without the right to, report it; nothing else depends on them."""
+    namespace, _ = OWN_LEASE
+    try:
+        await create_missing(client, LEASES, PLANNER_LEASE, {}, namespace=namespace)
+        await grant_all_users(client, _LEASE_READERS, ALL_USERS)
+    except KubeError as error:
+        say(f"`tutti why` cannot show whether a planner is active: {error}")
+
+
+async def remove_planner_lease(client: KubeClient) -> None:
+    """Delete the objects of `install_planner_lease`, as far as possible in a short time."""
+    namespace, _ = OWN_LEASE
+    with contextlib.suppress(KubeError, TimeoutError):
+        async with asyncio.timeout(_REMOVE_TIMEOUT_S):
+            await client.delete(LEASES, PLANNER_LEASE, namespace=namespace)
+            await withdraw(client, _LEASE_READERS)
+
+
+_API_READERS: Final = "tutti-up-api-users"
+_OBJECTS: Final = ((API_SERVICES, "", API_SERVICE), (SERVICES, *UP_SERVICE))
+
+
+async def prepare_api(client: KubeClient, say: Callable[[str], None], *, serves: bool) -> None:
+    """Delete a registration that was left behind, and let all users ask the API if `serves`.
+    Problems are reported; nothing else depends on it.
+    """
+    try:
+        if await delete_registration(client):
+            say(f"deleted the APIService {API_SERVICE}, which an earlier tutti up left behind")
+    except KubeError as error:
+        say(
+            f"cannot delete the APIService {API_SERVICE} if an earlier tutti up left it behind; "
+            f"while it exists, no namespace can be deleted: {error}"
+        )
+    if not serves:
+        return
+    try:
+        await grant_all_users(client, _API_READERS, API_USERS)
+    except KubeError as error:
+        say(f"only administrators can read the API: {error}")
+
+
+async def remove_api(client: KubeClient) -> None:
+    """Delete what `prepare_api` created, and what the API service has left, as far as possible in
+    a short time.
+    """
+    with contextlib.suppress(KubeError, TimeoutError):
+        async with asyncio.timeout(_REMOVE_TIMEOUT_S):
+            await delete_registration(client)
+            await withdraw(client, _API_READERS)
+
+
+async def delete_registration(client: KubeClient) -> bool:
+    """Delete the APIService and the Service of the API service of a `tutti up`; returns whether
+    there was an APIService.
+
+    Raises:
+        KubeError: They exist, or may exist, and cannot be deleted.
+    """
+    deleted = False
+    for resource, namespace, name in _OBJECTS:
+        try:
+            found = await client.get(resource, name, KubeObject, namespace=namespace)
+        except (Forbidden, NotFound):
+            # An account without the right to read them has not created them either.
+            continue
+        if found.metadata.labels.get(MANAGED_BY) != TUTTI_UP:
+            continue
+        # Neither error matters: it is gone, or replaced by another one.
+        with contextlib.suppress(Conflict, NotFound):
+            await client.delete(resource, name, namespace=namespace, uid=found.metadata.uid)
+            deleted = deleted or resource is API_SERVICES
+    return deleted
+
 
 _RBAC: Final = "rbac.authorization.k8s.io"
 
@@ -42,11 +147,6 @@ async def create_missing(
 ) -> None:
     """Create an object unless one of that name exists. Raises KubeError."""
     metadata = {"name": name, **({"namespace": namespace} if namespace else {})}
-    manifest = {
-        "apiVersion": resource.api_version,
-        "kind": resource.kind,
-        "metadata": metadata,
-        **content,
-    }
+    manifest = new_object(resource, metadata, **content)
     with contextlib.suppress(Conflict):
         await client.create(resource, manifest, namespace=namespace)

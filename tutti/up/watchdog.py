@@ -22,7 +22,7 @@ from collections.abc import Callable, Mapping
 from typing import Final, Protocol
 
 from shared.runtime.heartbeat import BEAT
-from tutti.up.own_process import cpu_s
+from tutti.lifeline import cpu_s
 
 #: Limit without a heartbeat and without CPU time: far above the scheduling delays of a loaded
 #: machine and, with a restart (2 s) and a redelivery (2 s), far below the 30 s within which a gang

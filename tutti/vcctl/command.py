@@ -12,8 +12,7 @@ from typing_extensions import override
 from shared.runtime.program_version import program_version
 from tutti.api.conventions import VOLCANO
 from tutti.api.flags import PflagCommand, remember_verbosity
-from tutti.cli import COMMANDS, LazyCommands, Table
-from tutti.standard_streams import StreamCommand
+from tutti.cli import COMMANDS, LazyCommands, StreamCommand, Table
 from tutti.vcctl.help import volcano_help
 
 #: The commands of `tutti` that `vcctl` has: Volcano's own, and those for its other kinds.

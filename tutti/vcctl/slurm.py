@@ -16,10 +16,9 @@ from tutti.api.failures import run
 from tutti.api.flags import Selection
 from tutti.api.kind_commands import Listing, list_kind, listing_flags
 from tutti.api.output import Format
-from tutti.job.columns import layout
 from tutti.job.command import delete_jobs, job_filter, order_jobs, scheduler_filter
 from tutti.job.submission import Submission, job_flags, run_job
-from tutti.job.view import view_job
+from tutti.job.view import layout, view_job
 from tutti.queue.command import show_queues
 from tutti.vcctl.command import LikeCobra
 

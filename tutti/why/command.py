@@ -1,19 +1,158 @@
-"""`tutti why`: the pending reason of a pod, a PodGroup or a job."""
+"""`tutti why`: the pending reason of a pod, a PodGroup or a job: the sentence, then one line per
+detail.
+"""
 
 import sys
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
 import click
+from rich.console import Console
+from rich.text import Text
 
+from shared.contracts.verdicts import Reason
+from shared.kube.quantities import format_quantity
 from tutti.api.access import Access, open_client
 from tutti.api.failures import run
 from tutti.api.flags import access_flags, namespace_flag, report_flag, scheduler_names_flag
 from tutti.api.output import print_report
-from tutti.terminal import report_console
-from tutti.why.completion import complete_reference
-from tutti.why.explanation import Answer
-from tutti.why.question import explain_object
-from tutti.why.view import show
+from tutti.terminal import print_line, report_console
+from tutti.why.explanation import Answer, GangAnswer, State
+from tutti.why.kinds import complete_reference
+from tutti.why.planner_liveness import PlannerLiveness
+from tutti.why.reader import explain_object
+
+_COLOURS: dict[State, str] = {
+    "waiting": "yellow",
+    "starting": "cyan",
+    "stuck": "red",
+    "releasing": "yellow",
+    "growing": "cyan",
+    "degraded": "red",
+    "suspended": "yellow",
+    "running": "green",
+    "completed": "green",
+    "not-ours": "magenta",
+    "unknown": "yellow",
+}
+_NODES_MAX = 20
+
+
+def show(answer: Answer, console: Console, now: datetime) -> None:
+    if answer.warning:
+        print_line(console, Text(answer.warning, style="bold red"))
+    print_line(console, Text(answer.sentence, style=f"bold {_COLOURS[answer.state]}"))
+    for gang in answer.gangs:
+        if len(answer.gangs) > 1:
+            print_line(console, Text(f"\n{gang.sentence}", style=_COLOURS[gang.state]))
+        rows = list(_rows(gang, now))
+        width = max(len(label) for label, _ in rows)
+        for label, value in rows:
+            print_line(console, Text.assemble("  ", (label.ljust(width), "dim"), "  ", value))
+    print_line(
+        console, Text.assemble("  ", ("as of".ljust(9), "dim"), "  ", _as_of(answer.planner))
+    )
+    for trouble in answer.troubles:
+        print_line(console, Text.assemble("  ", ("warning", "dim"), "  ", trouble))
+    for resource in answer.forbidden:
+        words = f"  not read: {resource} (no right to list them in {answer.namespace})"
+        print_line(console, Text(words, "dim"))
+
+
+def _as_of(planner: PlannerLiveness) -> str:
+    match planner.state:
+        case "alive":
+            return f"{planner.silent_s} s ago, when the planner reported last"
+        case "silent":
+            return f"{planner.silent_s} s ago, when a planner reported last"
+        case "missing":
+            return "an unknown time: no planner reports"
+        case "unknown":
+            return f"an unknown time: the planner's Lease cannot be read ({planner.detail})"
+
+
+def _rows(gang: GangAnswer, now: datetime) -> Iterable[tuple[str, str]]:
+    yield from _identity(gang)
+    yield from _waits(gang, now)
+    for stuck in gang.not_running:
+        yield "not running", f"{stuck.pod} on {stuck.node}{f': {stuck.why}' if stuck.why else ''}"
+    yield from _placements(gang)
+    for condition in gang.conditions:
+        # The message of a release begins with its reason.
+        message = condition.message.removeprefix(f"{condition.reason}: ")
+        text = f"{condition.type}={condition.status} {condition.reason}".rstrip()
+        yield "condition", f"{text}: {message}" if message else text
+
+
+def _identity(gang: GangAnswer) -> Iterable[tuple[str, str]]:
+    if gang.group:
+        yield "gang", f"{gang.group}/{gang.gang.partition('/')[2]}"
+    counts = ", ".join(f"{count} {phase}" for phase, count in gang.phases.items())
+    quorum = f", needs {gang.min_member}" if gang.min_member else ""
+    yield "members", f"{gang.members}{quorum}{f': {counts}' if counts else ''}"
+    if len(gang.roles) > 1 or gang.roles.keys() - {"other"}:
+        for role, phases in gang.roles.items():
+            counted = ", ".join(f"{count} {phase}" for phase, count in phases.items())
+            yield f"  {role}", f"{sum(phases.values())}: {counted}"
+    if gang.queue:
+        yield "queue", gang.queue
+
+
+def _waits(gang: GangAnswer, now: datetime) -> Iterable[tuple[str, str]]:
+    if gang.reason:
+        yield "reason", gang.reason
+    if gang.since:
+        yield "since", f"{gang.since}{_ago(gang.since, now)}"
+    for shape in gang.shapes:
+        fit = f"{shape.fit} of {shape.wanted} would fit alone, {shape.nodes} nodes"
+        yield shape.role or "pods", fit
+        for reason in shape.reasons:
+            yield "", f"  {_reason(reason, 'nodes')}"
+    if gang.shapes_count > len(gang.shapes):
+        yield "", f"… and {gang.shapes_count - len(gang.shapes):,} more roles and shapes"
+    for reason in gang.quota:
+        yield "quota", _reason(reason, "")
+    if gang.ahead_count or gang.ahead:
+        yield "ahead", _counted(gang.ahead_count, gang.ahead, gang.gang)
+    if gang.holders_count or gang.holders:
+        yield "held by", _counted(gang.holders_count, gang.holders, gang.gang)
+
+
+def _counted(count: int, gangs: Sequence[str], own: str) -> str:
+    """The number of gangs, and the names of those in the namespace of `own`."""
+    place = f"{own.partition('/')[0]}/"
+    named = f": {', '.join(gang.removeprefix(place) for gang in gangs)}" if gangs else ""
+    return f"{max(count, len(gangs))}{named}"
+
+
+def _placements(gang: GangAnswer) -> Iterable[tuple[str, str]]:
+    for node, pods in list(gang.nodes.items())[:_NODES_MAX]:
+        yield f"on {node}", ", ".join(pods)
+    if len(gang.nodes) > _NODES_MAX:
+        yield "", f"and {len(gang.nodes) - _NODES_MAX} nodes more (-o json lists all)"
+
+
+def _reason(reason: Reason, what: str) -> str:
+    count = f"{reason.count} {what}: ".replace(" :", ":") if reason.count else ""
+    short = ""
+    if reason.short:
+        short = f" ({reason.resource} short by {format_quantity(reason.resource, reason.short)})"
+    return f"{count}{reason.reason}{short}"
+
+
+def _ago(instant: str, now: datetime) -> str:
+    try:
+        then = datetime.fromisoformat(instant)
+    except ValueError:
+        return ""
+    seconds = int((now - then.astimezone(UTC)).total_seconds())
+    if seconds < 0:
+        return ""
+    for unit, length in (("d", 86_400), ("h", 3_600), ("min", 60)):
+        if seconds >= 2 * length:
+            return f" ({seconds // length} {unit} ago)"
+    return f" ({seconds} s ago)"
+
 
 #: Exit status of an answer that may be out of date, because no planner reports.
 _NO_PLANNER = 3

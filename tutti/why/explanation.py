@@ -19,9 +19,16 @@ from shared.dialects.workload_sizes import ALL
 from shared.kube.resources import PODS
 from shared.model.gang_keys import MADE_FOR_PODS_PREFIX, has_objects
 from shared.model.objects import GROUP_NAME_SCOPE, Owner, PodPhase
-from tutti.why.facts import PODS_MISSING, Facts, Group, MemberPod, belongs, declared_gang
+from tutti.why.facts import (
+    PODS_MISSING,
+    Facts,
+    Group,
+    MemberPod,
+    belongs,
+    declared_gang,
+    not_admitted,
+)
 from tutti.why.planner_liveness import PlannerLiveness
-from tutti.why.suspension import not_admitted
 
 #: In the order of the answer for several gangs: failures, then waiting gangs, then running ones.
 State = Literal[

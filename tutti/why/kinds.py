@@ -1,4 +1,6 @@
-"""Resolves a reference such as `tfjob/train` to a resource that the API server serves."""
+"""Resolves a reference such as `tfjob/train` to a resource that the API server serves; and
+completes it in a shell: names of the kind, or without one of Jobs and groups.
+"""
 
 import asyncio
 import re
@@ -6,14 +8,17 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 from urllib.parse import quote
 
+import click
 import msgspec
 
 from shared.dialects.discovery import group_resources
 from shared.kube.client import KubeClient
 from shared.kube.errors import ApiError, MalformedAnswer, NotFound
 from shared.kube.objects import KubeStruct
-from shared.kube.resources import PODS, Resource
+from shared.kube.resources import JOBS_VOLCANO, PODGROUPS_VOLCANO, PODS, Resource
 from tutti.api.failures import Refusal
+from tutti.api.fetches import at_once
+from tutti.api.flags import Completion, completed_by, completing_client, names_of
 
 _NAME: Final = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9.:]*[A-Za-z0-9])?")
 #: API groups with kinds that are workloads or groups of pods. A bare name is searched among them.
@@ -142,24 +147,16 @@ async def discover(client: KubeClient) -> list[Kind]:
     """All kinds that the API server serves; groups whose own server is down are left out. Raises
     KubeError.
     """
-    async with asyncio.TaskGroup() as group:
-        core = group.create_task(_served(client, "v1", preferred=True), name="core")
-        listed = group.create_task(client.request("GET", "/apis"), name="groups")
-    groups = msgspec.json.decode(listed.result().body, type=_GroupList).groups
-    async with asyncio.TaskGroup() as group:
-        tasks = [
-            group.create_task(
-                _served(
-                    client,
-                    version.group_version,
-                    preferred=version.group_version == each.preferred_version.group_version,
-                ),
-                name=version.group_version,
-            )
-            for each in groups
-            for version in each.versions
-        ]
-    return [*core.result(), *(kind for task in tasks for kind in task.result())]
+    listed = await client.request("GET", "/apis")
+    preferred = {"v1": True} | {
+        version.group_version: version == each.preferred_version
+        for each in msgspec.json.decode(listed.body, type=_GroupList).groups
+        for version in each.versions
+    }
+    found = await at_once(
+        preferred, lambda version: _served(client, version, preferred=preferred[version])
+    )
+    return [kind for kinds in found.values() for kind in kinds]
 
 
 async def kinds_of_version(client: KubeClient, api_version: str) -> list[Kind]:
@@ -198,3 +195,19 @@ async def _read_kinds(client: KubeClient, group_version: str, *, preferred: bool
         for each in served
         if "/" not in each.name
     ]
+
+
+#: The user waits for it after pressing Tab; a kind needs discovery first.
+_PATIENCE_S: Final = 4.0
+
+
+async def _references(ctx: click.Context, begun: str) -> list[str]:
+    word, slash, _ = begun.partition("/")
+    async with asyncio.timeout(_PATIENCE_S), completing_client(ctx) as client:
+        if not slash:
+            return await names_of((JOBS_VOLCANO, PODGROUPS_VOLCANO), client, ctx)
+        resources, _ = await resolve(client, word)
+        return [f"{word}/{name}" for name in await names_of(resources, client, ctx)]
+
+
+complete_reference: Completion = completed_by(_references)

@@ -28,7 +28,7 @@ from shared.kube import objects as kube
 from shared.kube.client import KubeClient
 from shared.kube.errors import Forbidden, NotFound
 from shared.kube.group_objects import SchedulingPolicy
-from shared.kube.objects import KubeStruct, ObjectMeta, OwnerReference
+from shared.kube.objects import KubeObject, KubeStruct, ObjectMeta, OwnerReference
 from shared.kube.resources import (
     CORE_EVENTS,
     DISRUPTION_BUDGETS,
@@ -42,19 +42,22 @@ from shared.kube.resources import (
     Resource,
 )
 from tutti.api.failures import Refusal
-from tutti.api.fetches import list_typed
+from tutti.api.fetches import at_once, find, list_typed
+from tutti.why.explanation import Answer, explain
 from tutti.why.facts import (
     PODS_MISSING,
     Facts,
     Group,
     MemberPod,
+    awaited_queue_of_pod,
     declared_gang,
     gangs_of,
     members_of,
+    suspended,
     with_members,
 )
-from tutti.why.kinds import Kind, resolve
-from tutti.why.suspension import awaited_queue_of_pod, suspended
+from tutti.why.kinds import Kind, read_reference, resolve
+from tutti.why.planner_liveness import read_liveness
 
 #: Levels of owners. A CronJob is two levels above its pods; nested operators add a third or fourth.
 _STEPS_MAX: Final = 5
@@ -76,13 +79,7 @@ _GROUP_TITLES: Final = frozenset(resource.title for resource in _GROUPS)
 _decode_verdict: Final = msgspec.json.Decoder(Verdict).decode
 
 
-class Owned(KubeStruct, frozen=True, kw_only=True):
-    """Any object: its identity and its owners."""
-
-    metadata: ObjectMeta = ObjectMeta()
-
-
-class _Asked(Owned, frozen=True, kw_only=True):
+class _Asked(KubeObject, frozen=True, kw_only=True):
     """The object in question; it is of any kind, so its fields may have any type."""
 
     api_version: str = ""
@@ -98,11 +95,11 @@ class _GroupSpec(KubeStruct, frozen=True, kw_only=True):
     scheduling_policy: SchedulingPolicy = SchedulingPolicy()
 
 
-class _GroupObject(Owned, frozen=True, kw_only=True):
+class _GroupObject(KubeObject, frozen=True, kw_only=True):
     spec: _GroupSpec = _GroupSpec()
 
 
-class _Event(Owned, frozen=True, kw_only=True):
+class _Event(KubeObject, frozen=True, kw_only=True):
     type: str = ""
     reason: str = ""
     message: str = ""
@@ -157,7 +154,7 @@ class NamespaceReader:
     async def _check_namespace(self) -> None:
         """Raises Refusal when the namespace does not exist, if the user may read it."""
         try:
-            await self._client.get(NAMESPACES, self._namespace, Owned)
+            await self._client.get(NAMESPACES, self._namespace, KubeObject)
         except NotFound:
             raise Refusal(f"namespace {self._namespace} does not exist") from None
         except Forbidden:
@@ -234,14 +231,10 @@ class NamespaceReader:
         precedence over objects of the same name that a controller created for it.
         """
         refused: Forbidden | None = None
-        async with asyncio.TaskGroup() as group:
-            tasks = [
-                group.create_task(self._get(resource, name), name=resource.title)
-                for resource in resources
-            ]
+        objects = await at_once(resources, lambda resource: self._get(resource, name))
         all_found: list[tuple[Resource, _Asked]] = []
-        for resource, task in zip(resources, tasks, strict=True):
-            match task.result():
+        for resource, answer in objects.items():
+            match answer:
                 case _Asked() as thing:
                     all_found.append((resource, thing))
                 case Forbidden() as error:
@@ -283,9 +276,7 @@ class NamespaceReader:
 
     async def _get(self, resource: Resource, name: str) -> _Asked | Forbidden | None:
         try:
-            return await self._client.get(resource, name, _Asked, namespace=self._namespace)
-        except NotFound:
-            return None
+            return await find(self._client, resource, name, _Asked, namespace=self._namespace)
         except Forbidden as error:
             return error
 
@@ -318,7 +309,7 @@ class NamespaceReader:
         faults: list[str] = []
         for name in sorted(names - {""}):
             try:
-                await self._client.get(PRIORITY_CLASSES, name, Owned)
+                await self._client.get(PRIORITY_CLASSES, name, KubeObject)
             except NotFound:
                 faults.append(f"PriorityClass {name} does not exist")
             except Forbidden:
@@ -358,14 +349,11 @@ class NamespaceReader:
             asked |= wanted
             if not todo:
                 break
-            async with asyncio.TaskGroup() as group:
-                tasks = [
-                    group.create_task(self._list(each, Owned), name=each.title) for each in todo
-                ]
+            lists = await at_once(todo, lambda each: self._list(each, KubeObject))
             owners = [
                 (thing.metadata.uid, above)
-                for task in tasks
-                for thing in task.result()
+                for found in lists.values()
+                for thing in found
                 if (above := _owner_of(thing.metadata)) is not None
             ]
             parent.update((child, above.uid) for child, above in owners)
@@ -386,14 +374,8 @@ class NamespaceReader:
         return [_member(pod, context) for pod in pods]
 
     async def _groups(self) -> list[Group]:
-        async with asyncio.TaskGroup() as tasks:
-            lists = {
-                resource: tasks.create_task(self._list(resource, _GroupObject), name=resource.title)
-                for resource in _GROUPS
-            }
-        found = [
-            _group(resource, each) for resource, task in lists.items() for each in task.result()
-        ]
+        lists = await at_once(_GROUPS, lambda resource: self._list(resource, _GroupObject))
+        found = [_group(resource, each) for resource, each_of in lists.items() for each in each_of]
         # A budget without a controller, or of a percentage, declares no gang.
         return [
             group
@@ -424,7 +406,7 @@ class NamespaceReader:
             # A PodGroup creates no pods: the warnings about it repeat why its gang is pending.
             makers.pop(gang.uid, None)
         for resource in _MAKERS:
-            for thing in await self._list(resource, Owned):
+            for thing in await self._list(resource, KubeObject):
                 owner = _owner_of(thing.metadata)
                 if owner is not None and owner.uid in makers:
                     makers[thing.metadata.uid] = None
@@ -525,3 +507,21 @@ def _group(resource: Resource, found: _GroupObject) -> Group:
         unreadable=unreadable,
         priority_class=found.spec.priority_class_name,
     )
+
+
+async def explain_object(
+    client: KubeClient,
+    namespace: str,
+    reference: str | Sequence[str],
+    scheduler_names: Sequence[str],
+) -> Answer:
+    """Why a pod, a group or a job waits, and whether a planner is active; `reference` is
+    `KIND/NAME`, `NAME`, or kind and name as two words. Raises KubeError, and Refusal when there is
+    no such kind or object, or more than one.
+    """
+    words = [reference] if isinstance(reference, str) else list(reference)
+    word, name = read_reference(words)
+    facts = await NamespaceReader(client, namespace, scheduler_names).read(word, name)
+    ours = {each.pod.scheduler_name for each in facts.pods if each.pod.ours}
+    liveness = await read_liveness(client, ours)
+    return explain(msgspec.structs.replace(facts, planner=liveness))

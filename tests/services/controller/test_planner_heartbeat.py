@@ -22,7 +22,7 @@ from shared.kube.resources import LEASES
 from tests.support.waiting import eventually
 from tutti.cluster.embedded import EmbeddedCluster, Settings
 from tutti.nats_server import NatsServer
-from tutti.up.planner_lease import install_planner_lease
+from tutti.up.user_rights import install_planner_lease
 from tutti.why.planner_liveness import PlannerLiveness, read_liveness
 
 NAMESPACE = "kube-system"

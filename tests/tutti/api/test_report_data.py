@@ -5,7 +5,7 @@ from typing import Literal
 
 import msgspec
 
-from tutti.api.report_data import report_data
+from tutti.api.output import report_data
 
 
 class Inner(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="inner"):

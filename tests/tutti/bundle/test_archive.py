@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from tutti.bundle.archive import MANIFEST, Archive, Manifest
+from tutti.bundle_command import MANIFEST, Archive, Manifest
 
 
 def test_the_manifest_is_first_and_lists_files_and_missing_data(tmp_path: Path) -> None:

@@ -3,8 +3,8 @@
 import tarfile
 from pathlib import Path
 
-from tutti.bundle import collection
-from tutti.bundle.archive import Archive
+from tutti import bundle_command as collection
+from tutti.bundle_command import Archive
 
 
 def packed(archive: Archive, folder: Path) -> tuple[dict[str, bytes], list[str]]:
@@ -27,7 +27,7 @@ def test_of_a_long_log_the_end_is_taken_from_the_beginning_of_a_line(tmp_path: P
     line = b"x" * 99 + b"\n"
     (logs / "long-0.log").write_bytes(b"first" + line * (collection.LOG_BYTES // len(line) + 9))
     archive = Archive()
-    collection.logs(archive, tmp_path)
+    collection.collect_logs(archive, tmp_path)
     found, missing = packed(archive, tmp_path)
     assert found["logs/short-0.log"] == b"one\ntwo\n"
     long = found["logs/long-0.log"]
@@ -41,7 +41,7 @@ def test_logs_are_taken_without_secrets_in_them(tmp_path: Path) -> None:
     logs.mkdir()
     (logs / "nats-0.log").write_text("connect nats://me:hunter2@host:4222\nnext line @ once\n")
     archive = Archive()
-    collection.logs(archive, tmp_path)
+    collection.collect_logs(archive, tmp_path)
     found, _ = packed(archive, tmp_path)
     assert found["logs/nats-0.log"] == b"connect nats://***@host:4222\nnext line @ once\n"
 
@@ -58,7 +58,7 @@ def test_the_newest_segments_are_taken_as_far_as_they_have_room(tmp_path: Path) 
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(b"r" * size)
     archive = Archive()
-    collection.recordings(archive, folder, 100)
+    collection.collect_recordings(archive, folder, 100)
     found, missing = packed(archive, tmp_path)
     assert list(found) == [
         "recordings/gang-planner-0/000000000300.tutti-recording",
@@ -70,13 +70,13 @@ def test_the_newest_segments_are_taken_as_far_as_they_have_room(tmp_path: Path) 
 def test_the_newest_segment_is_taken_whole_however_large_it_is(tmp_path: Path) -> None:
     (tmp_path / "1.tutti-recording").write_bytes(b"r" * 500)
     archive = Archive()
-    collection.recordings(archive, tmp_path, 100)
+    collection.collect_recordings(archive, tmp_path, 100)
     found, _ = packed(archive, tmp_path)
     assert [len(content) for content in found.values()] == [500]
 
 
 def test_what_is_not_there_is_said(tmp_path: Path) -> None:
     archive = Archive()
-    collection.logs(archive, tmp_path)
-    collection.recordings(archive, tmp_path / "none", 100)
+    collection.collect_logs(archive, tmp_path)
+    collection.collect_recordings(archive, tmp_path / "none", 100)
     assert packed(archive, tmp_path) == ({}, ["logs", "recording"])

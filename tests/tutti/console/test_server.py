@@ -23,7 +23,7 @@ from tests.support.scripted_apiserver import (
     status,
     watch,
 )
-from tutti.console.server import ConsoleServer
+from tutti.console_command import ConsoleServer
 
 GANGS = f"{API_PATH}/gangs"
 JSON = {"Content-Type": "application/json"}

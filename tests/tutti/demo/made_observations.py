@@ -1,6 +1,6 @@
 """Observations as the demo's observer writes them down, made by hand."""
 
-from tutti.demo.observations import GPU, Job, PodObservation
+from tutti.demo.claims import GPU, Job, PodObservation
 
 JOB = Job(uid="job-1", namespace="kubeflow", name="train", size=4)
 OTHER = Job(uid="job-2", namespace="kubeflow", name="train2", size=4)

@@ -16,8 +16,7 @@ from tests.tutti.demo.made_observations import (
     seen,
 )
 from tutti.demo import claims
-from tutti.demo.claims import Finding
-from tutti.demo.observations import GPU, Record
+from tutti.demo.claims import GPU, Finding, Record
 
 Check = Callable[[Record], Finding]
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from shared.kube.objects import Container, ObjectMeta, Pod, PodSpec, ResourceRequirements
 from tests.tutti.demo.made_observations import JOB, NODES, bound, ended
-from tutti.demo.observations import PodObservation
+from tutti.demo.claims import PodObservation
 from tutti.demo.pod_by_pod import fitting
 
 

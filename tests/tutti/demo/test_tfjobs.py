@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tutti.demo import tfjobs
-from tutti.demo.tfjobs import BUDGET, GANG_SCHEDULING, PODGROUP, printed, size, varied
+from tutti.demo import stage as tfjobs
+from tutti.demo.stage import BUDGET, GANG_SCHEDULING, PODGROUP, printed, size, varied
 
 #: SHA-256 of the manifests' words as the seeds print them, one blank between two.
 WORDS = {

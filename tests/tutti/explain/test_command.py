@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from tutti.explain.command import explain_dialect
+from tutti.explain_command import explain_dialect
 
 PAIR = """
 apiVersion: scheduling.volcano.sh/v1beta1

@@ -22,7 +22,7 @@ from shared.kube.resources import (
 )
 from tests.support.open_crd import open_crd
 from tutti.cluster.embedded import EmbeddedCluster, Settings
-from tutti.explain.command import explain_dialect
+from tutti.explain_command import explain_dialect
 from tutti.manifests.crds import manifests
 
 GROUP = {"metadata": {"name": "pair"}, "spec": {"minMember": 2, "queue": "research"}}

@@ -27,7 +27,7 @@ from shared.contracts.visibility import (
 )
 from tests.services.api.conformity import violations
 from tests.services.gang_planner.core.scene import Scene, make_node
-from tutti.fits.command import fits, show
+from tutti.fits_command import fits, show
 from tutti.nats_server import NatsServer
 
 JOB = """

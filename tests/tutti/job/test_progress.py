@@ -8,7 +8,7 @@ from tests.api_suite.client import Client
 from tests.tutti.conftest import Typed
 from tests.tutti.job.test_command import GROUPS, JOBS, set_status
 from tutti.api.objects import Object
-from tutti.job.progress import Goal, Progress, sentence, verdict
+from tutti.job.submission import Goal, Progress, sentence, verdict
 
 
 @pytest.mark.integration

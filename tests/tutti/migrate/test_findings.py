@@ -17,8 +17,7 @@ from shared.model.objects import GANG_PREFIX, Owner, Pod, PodGroup, Shape
 from tutti.manifests.crds import default_names, manifests
 from tutti.migrate.cluster_facts import ClusterFacts
 from tutti.migrate.command import judge
-from tutti.migrate.comparison import gang_findings, installation_findings, object_findings
-from tutti.migrate.findings import Finding
+from tutti.migrate.comparison import Finding, gang_findings, installation_findings, object_findings
 from tutti.up.other_schedulers import OtherScheduler
 
 NAMES = ("volcano",)

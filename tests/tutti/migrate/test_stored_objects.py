@@ -4,7 +4,7 @@ from typing import Any
 
 from shared.kube.resources import JOBS_VOLCANO, QUEUES_VOLCANO, Resource
 from tutti.migrate.cluster_facts import Refused
-from tutti.migrate.rule_checks import find_refused
+from tutti.migrate.cluster_reader import find_refused
 
 StoredObject = tuple[Resource, dict[str, Any]]
 

@@ -14,8 +14,7 @@ from shared.bus.questions import serve
 from shared.contracts import codec, subjects
 from shared.contracts.observing import PAGE_GANGS, GangObserved, Observation, ObservationRequest
 from tutti.nats_server import NatsServer
-from tutti.observe.command import observe
-from tutti.observe.view import Waits, sentences, summarize
+from tutti.observe_command import Waits, observe, sentences, summarize
 
 AT = 1_000_000
 

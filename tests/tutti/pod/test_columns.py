@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from tutti.api.objects import Object
-from tutti.pod.columns import ready, restarts, status
+from tutti.api.pod_table import ready, restarts, status
 
 
 def pod(*states: Any, phase: str = "Running", **more: Any) -> Object:

@@ -21,9 +21,9 @@ from tests.controlplane.client import RawClient
 from tests.controlplane.cluster import ControlPlane
 from tests.support.nats_server import running_nats_server
 from tests.support.rbac import account, service_account
-from tutti.provision import cluster
 from tutti.provision.command import provision as command
 from tutti.provision.plan import BadSecret, names
+from tutti.provision.stores import provision_secrets
 
 pytestmark = pytest.mark.integration
 
@@ -49,7 +49,7 @@ async def provisioned(
     client: KubeClient, namespace: str, now: datetime, *more: str, release: str = "one"
 ) -> list[str]:
     said: list[str] = []
-    await cluster.provision(
+    await provision_secrets(
         client,
         users(),
         release=release,

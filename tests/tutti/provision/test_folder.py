@@ -9,8 +9,8 @@ from click.testing import CliRunner
 
 from shared.bus.permissions import User, users
 from tutti.provision.command import provision as command
-from tutti.provision.folder import provision
 from tutti.provision.plan import BadSecret
+from tutti.provision.stores import provision_folder
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 USERS = (User(name="one", publish=(), subscribe=(), answers=False),)
@@ -19,7 +19,7 @@ USERS = (User(name="one", publish=(), subscribe=(), answers=False),)
 def test_files_are_written_once_and_only_their_owner_can_read_them(tmp_path: Path) -> None:
     folder = tmp_path / "keys"
 
-    written = provision(folder, USERS, ["here"], NOW)
+    written = provision_folder(folder, USERS, ["here"], NOW)
 
     assert set(written) == {
         *("ca/ca.crt", "ca/ca.key", "one/seed", "one/ca.crt"),
@@ -27,24 +27,24 @@ def test_files_are_written_once_and_only_their_owner_can_read_them(tmp_path: Pat
     }
     for path in folder.rglob("*"):
         assert stat.S_IMODE(path.stat().st_mode) & 0o077 == 0, path
-    assert provision(folder, USERS, ["here"], NOW) == ()
+    assert provision_folder(folder, USERS, ["here"], NOW) == ()
 
 
 def test_what_is_not_needed_any_more_goes(tmp_path: Path) -> None:
-    provision(tmp_path, USERS, ["here"], NOW)
+    provision_folder(tmp_path, USERS, ["here"], NOW)
     late = NOW + timedelta(days=3400)
-    assert "ca/next.key" in provision(tmp_path, USERS, ["here"], late)
-    provision(tmp_path, USERS, ["here"], late + timedelta(days=2))
+    assert "ca/next.key" in provision_folder(tmp_path, USERS, ["here"], late)
+    provision_folder(tmp_path, USERS, ["here"], late + timedelta(days=2))
     assert not (tmp_path / "ca" / "next.key").exists()
 
 
 def test_a_broken_file_stops_everything(tmp_path: Path) -> None:
-    provision(tmp_path, USERS, ["here"], NOW)
+    provision_folder(tmp_path, USERS, ["here"], NOW)
     (tmp_path / "one" / "seed").write_text("nonsense")
     (tmp_path / "server" / "tls.crt").unlink()
 
     with pytest.raises(BadSecret, match="one, key seed"):
-        provision(tmp_path, USERS, ["here"], NOW)
+        provision_folder(tmp_path, USERS, ["here"], NOW)
 
     assert not (tmp_path / "server" / "tls.crt").exists()
 

@@ -5,9 +5,8 @@ from pathlib import Path
 import yaml
 
 from shared.kinds.catalogue import CATALOGUE
-from tutti.rights.rules import permissions_file, rights_file, rules
+from tutti.rights.rules import permissions_file, rights_file, rules, user_roles, user_roles_file
 from tutti.rights.table import Right
-from tutti.rights.user_roles import user_roles, user_roles_file
 
 FILES = Path(__file__).parents[3] / "deploy" / "chart" / "files"
 

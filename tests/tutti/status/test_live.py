@@ -7,7 +7,7 @@ import msgspec
 from rich.console import Console
 
 from shared.contracts.questions import LedgerAmount, LedgerAnswer, LedgerQueue
-from tutti.status.live import StatusScreen
+from tutti.status.command import StatusScreen
 from tutti.status.report import Report, ServiceLine, StreamLine
 
 NOW = datetime(2026, 11, 21, 12, 0, 0, tzinfo=UTC)

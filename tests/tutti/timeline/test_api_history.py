@@ -17,7 +17,7 @@ from shared.contracts.visibility import (
     ObjectMeta,
     PendingStatus,
 )
-from tutti.timeline.api_history import api_history
+from tutti.timeline.history import api_history
 
 BEGAN = 1_790_000_000
 

@@ -6,7 +6,7 @@ import pytest
 from aiohttp import web
 
 from shared.telemetry.tracing import jaeger_trace_url
-from tutti.trace.jaeger import JaegerError, lines
+from tutti.trace.command import JaegerError, exported_lines
 
 TRACES = {
     "data": [
@@ -57,7 +57,7 @@ async def address() -> AsyncIterator[str]:
 
 
 async def test_only_spans_that_the_streams_do_not_have_are_taken(address: str) -> None:
-    (line,) = await lines(f"{address}/", ["a", "unknown"])
+    (line,) = await exported_lines(f"{address}/", ["a", "unknown"])
     assert (line.at_ms, line.what, line.took_ms) == (1_020, "make pods", 20)
     assert (line.detail, line.failed) == ("3, by controller, quota", True)
 
@@ -65,12 +65,12 @@ async def test_only_spans_that_the_streams_do_not_have_are_taken(address: str) -
 @pytest.mark.parametrize(("trace", "said"), [("b", "is not Jaeger"), ("c", "answers 500")])
 async def test_what_is_no_answer_is_an_error(address: str, trace: str, said: str) -> None:
     with pytest.raises(JaegerError, match=said):
-        await lines(address, [trace])
+        await exported_lines(address, [trace])
 
 
 async def test_one_that_is_not_there_is_an_error() -> None:
     with pytest.raises(JaegerError, match=r"127\.0\.0\.1:1/"):
-        await lines("http://127.0.0.1:1", ["a"])
+        await exported_lines("http://127.0.0.1:1", ["a"])
 
 
 def test_a_link_leads_to_the_trace() -> None:

@@ -15,7 +15,7 @@ from shared.contracts.decisions import (
 from shared.contracts.identity import gang_trace_id
 from shared.contracts.outcomes import Member, Outcome
 from shared.contracts.verdicts import Verdict, Why
-from tutti.trace.timeline import GangRecords, Line, timeline
+from tutti.trace.timeline import GangRecords, Line, timeline, with_lines
 
 VERDICT = Verdict(
     gang_id="g",
@@ -178,4 +178,4 @@ def test_a_gang_that_waits_says_why_and_is_in_the_trace_of_its_verdict() -> None
 
 def test_exported_lines_are_sorted_in_by_time() -> None:
     admitted = Line(at_ms=900, what="admit", detail="by admission-webhook")
-    assert timeline(RECORDS, [admitted]).lines[0] == admitted
+    assert with_lines(timeline(RECORDS), [admitted]).lines[0] == admitted

@@ -13,7 +13,7 @@ import msgspec
 import psutil
 
 from tests.support.waiting import eventually
-from tutti.up.own_process import start_ticks
+from tutti.lifeline import start_ticks
 from tutti.up.readiness import ReadyFile
 
 READY_S = 30.0

@@ -15,9 +15,9 @@ from shared.kube.leases import Lease
 from shared.kube.resources import LEASES
 from tests.controlplane.cluster import ControlPlane
 from tests.controlplane.kubeconfig import write_kubeconfig
-from tutti.up.cluster_checks import ClusterUnreachable, check_cluster
-from tutti.up.other_schedulers import OWN_LEASE
-from tutti.up.own_process import start_ticks
+from tutti.api.failures import Refusal
+from tutti.lifeline import start_ticks
+from tutti.up.other_schedulers import OWN_LEASE, check_cluster
 from tutti.up.presence import AnotherIsHere, Presence, identity, is_dead
 
 integration = pytest.mark.integration
@@ -73,7 +73,7 @@ async def test_credentials_that_the_cluster_does_not_know_are_said_to_be_that(
         credentials="no-token-of-this-cluster",
     )
     async with KubeClient(await load(str(stranger))) as client:
-        with pytest.raises(ClusterUnreachable, match="does not know these credentials"):
+        with pytest.raises(Refusal, match="does not know these credentials"):
             await check_cluster(client, NAMES)
 
 

@@ -24,8 +24,9 @@ from shared.runtime.whole_files import write_whole
 from tests.support.nats_server import running_nats_server
 from tests.support.waiting import eventually
 from tests.tutti.up.running import suite, tutti
+from tutti.api.failures import Refusal
 from tutti.cluster.embedded import EmbeddedCluster, Settings
-from tutti.up.keys import FOLDER, BadKey, Keys, keep
+from tutti.up.keys import FOLDER, Keys, keep
 from tutti.up.nats import running_nats
 
 USERS = local_users(planners=2, webhooks=1, apis=1)
@@ -80,7 +81,7 @@ def test_keys_are_made_once_for_their_owner_only(tmp_path: Path) -> None:
 def test_a_file_that_is_no_key_is_named_and_not_made_again(tmp_path: Path) -> None:
     keys, _ = keep(tmp_path, USERS)
     Path(keys.file("binder")).write_text("a secret of something else")
-    with pytest.raises(BadKey, match=r"nats-keys/binder\.nk: no nkey seed"):
+    with pytest.raises(Refusal, match=r"nats-keys/binder\.nk: no nkey seed"):
         keep(tmp_path, USERS)
     assert Path(keys.file("binder")).read_text() == "a secret of something else"
 

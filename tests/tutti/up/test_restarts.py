@@ -1,6 +1,6 @@
 import random
 
-from tutti.up.restarts import FIRST_S, HEALTHY_AFTER_S, MAX_S, Restarts
+from tutti.up.supervisor import FIRST_S, HEALTHY_AFTER_S, MAX_S, Restarts
 
 
 def test_the_first_end_is_mended_at_once() -> None:

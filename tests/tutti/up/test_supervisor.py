@@ -12,8 +12,16 @@ from typing_extensions import override
 from tests.support.manual_clock import SleepingClock
 from tests.tutti.up.fakes import FakeChild, FakeLauncher, make_spec
 from tutti.up.plan import ProcessSpec
-from tutti.up.restarts import FIRST_S, HEALTHY_AFTER_S, MAX_S
-from tutti.up.supervisor import WRONG_SETTINGS, Keeper, ServiceRefused, Supervisor, how_it_ended
+from tutti.up.supervisor import (
+    FIRST_S,
+    HEALTHY_AFTER_S,
+    MAX_S,
+    WRONG_SETTINGS,
+    Keeper,
+    ServiceRefused,
+    Supervisor,
+    how_it_ended,
+)
 
 KILL_ONLY = frozenset({signal.SIGKILL})
 

@@ -307,7 +307,7 @@ def test_the_harness_sees_what_is_left(tmp_path: Path) -> None:
     mine = Suite.__new__(Suite)
     mine._seen = {os.getpid(): None}
     assert not mine.left()
-    from tutti.up.own_process import start_ticks
+    from tutti.lifeline import start_ticks
 
     mine._seen = {os.getpid(): start_ticks(os.getpid())}
     assert mine.left() == [os.getpid()]

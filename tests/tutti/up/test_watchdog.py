@@ -12,9 +12,9 @@ import pytest
 
 from tests.support.waiting import eventually
 from tests.tutti.up.test_launchers import lives, sleeper
+from tutti.lifeline import cpu_s
 from tutti.up import watchdog as module
 from tutti.up.fork_server_launcher import ForkServerLauncher
-from tutti.up.own_process import cpu_s
 from tutti.up.supervisor import Keeper
 from tutti.up.watchdog import BUSY_MAX_S, LOOK_EVERY_S, SILENT_MAX_S, Heartbeats, Watchdog
 

@@ -7,8 +7,8 @@ import pytest
 from rich.console import Console
 
 from shared.contracts.verdicts import Condition, Reason, ShapeReport
+from tutti.why.command import show
 from tutti.why.explanation import Answer, GangAnswer
-from tutti.why.view import show
 
 
 def printed(*conditions: Condition) -> list[str]:

@@ -1,4 +1,5 @@
-"""The server on 127.0.0.1: the console's files, and the API with the kubeconfig's credentials.
+"""`tutti console`: serves the console on 127.0.0.1, and opens it in the browser: its files, and the
+API with the credentials of the kubeconfig.
 
 Any user of this machine can connect to the port, and any web page can make a browser send requests
 to it. So requests to the API need a token that only this run's browser was given, in a header that
@@ -6,18 +7,27 @@ no other site can set, and every request needs the `Host` that the server listen
 another site may resolve to 127.0.0.1).
 """
 
+import asyncio
 import hmac
 import secrets
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+import tempfile
+import webbrowser
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from html import escape
+from pathlib import Path
 from typing import Final
 
+import click
 from aiohttp import web
 
 from shared.console.files import API_PATH, HEADERS, ROOT_PATH, answer_file
 from shared.kube.client import KubeClient
-from shared.kube.errors import ApiError, KubeError, RequestTimeout, TransportError
+from shared.kube.errors import ApiError, KubeError, NotFound, RequestTimeout, TransportError
 from shared.runtime.guarded_server import Bodies, GuardedServer, RequestRefused
+from tutti.api.access import Access, open_client
+from tutti.api.failures import Refusal, running
+from tutti.api.flags import access_flags
 
 HOST: Final = "127.0.0.1"
 #: As the API service allows.
@@ -142,3 +152,58 @@ def _failed(status: int, message: str) -> web.Response:
     """A refusal in the form of the API server's."""
     body = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": status}
     return web.json_response({**body, "message": message}, status=status, headers=HEADERS)
+
+
+@click.command()
+@access_flags
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=0, help="Port on 127.0.0.1; 0: any free one."
+)
+@click.option("--browser/--no-browser", default=True, help="Open the console in the browser.")
+@running(interrupted=0)
+async def console(*, access: Access, port: int, browser: bool) -> None:
+    """Serve the console at 127.0.0.1 until Ctrl-C, and open it in the browser.
+
+    It shows gangs, queues and nodes with the rights of the kubeconfig's user. The address contains
+    a token that is valid for this run only: do not share it.
+    """
+    async with open_client(access) as client:
+        await _require_api(client)
+        server = ConsoleServer(client)
+        async with AsyncExitStack() as stack:
+            try:
+                await stack.enter_async_context(server.serving(port))
+            except OSError as error:
+                raise Refusal(f"--port {port}: cannot listen on {HOST}: {error.strerror}") from None
+            click.echo(server.url)
+            if browser:
+                page = stack.enter_context(_page_leading_to(server.url))
+                await asyncio.to_thread(webbrowser.open, page.as_uri())
+            await asyncio.Event().wait()
+
+
+async def _require_api(client: KubeClient) -> None:
+    """Raises Refusal: the cluster does not serve the API."""
+    try:
+        await client.request("GET", API_PATH)
+    except NotFound:
+        raise Refusal(
+            "the cluster does not serve visibility.tutti.dev: install the chart with api.enabled, "
+            "or run `tutti up --api`"
+        ) from None
+
+
+@contextmanager
+def _page_leading_to(url: str) -> Iterator[Path]:
+    """A file that leads to the address and that only this user can read, for the length of the
+    block: the arguments of a browser's process are visible to all users of the machine.
+    """
+    with tempfile.TemporaryDirectory(prefix="tutti-console-") as folder:
+        page = Path(folder) / "console.html"
+        target = escape(url, quote=True)
+        page.write_text(
+            f'<!doctype html><meta http-equiv="refresh" content="0; url={target}">'
+            f'<a href="{target}">The console</a>\n'
+        )
+        page.chmod(0o600)
+        yield page

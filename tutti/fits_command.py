@@ -35,9 +35,8 @@ from tutti.api.flags import files_flag, namespace_flag, report_flag, scheduler_n
 from tutti.api.manifests import read_opened, title_of
 from tutti.api.output import print_report
 from tutti.client.asynchronous import AsyncClient
-from tutti.service_access import reached
-from tutti.service_bus import ServiceBus, ask_standby, read_ledger, service_options
-from tutti.terminal import report_console
+from tutti.service_access import ServiceBus, ask_standby, reached, read_ledger, service_options
+from tutti.terminal import count, report_console
 
 Json: TypeAlias = dict[str, Any]
 
@@ -109,7 +108,7 @@ def _displaced(found: Displacement) -> str:
     more = found.gangs.count - len(found.gangs.names)
     named = [*found.gangs.names, *([f"{more} other gangs"] if more > 0 else [])]
     verb = "preempted" if found.action == "preempt" else "reclaimed from other queues"
-    pods = f"{found.members} pod{'' if found.members == 1 else 's'}"
+    pods = count(found.members, "pod")
     return f"once created, {pods} would be {verb} for it, of {', '.join(named)}"
 
 

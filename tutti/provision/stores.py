@@ -1,10 +1,12 @@
-"""Keeps keys and certificates in Secrets `RELEASE-nats-NAME` of one namespace.
+"""Keeps keys and certificates in Secrets `RELEASE-nats-NAME` of one namespace, or in files,
+`FOLDER/NAME/KEY`, as Secrets are mounted.
 
 msgspec, which encodes the requests and decodes the answers, writes bytes as base64.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, Final
 
 import msgspec
@@ -14,7 +16,10 @@ from shared.kinds.metadata import Metadata
 from shared.kube.client import KubeClient
 from shared.kube.errors import Conflict, NotFound
 from shared.kube.resources import SECRETS
+from shared.runtime.whole_files import write_whole
 from tutti.api.failures import Refusal
+from tutti.api.fetches import find
+from tutti.api.objects import new_object
 from tutti.provision.plan import BadSecret, Kept, names, plan
 
 #: Attempts when another `provision` writes at the same time: more than there are Secrets.
@@ -24,10 +29,6 @@ _ATTEMPTS: Final = 20
 class _Secret(msgspec.Struct, frozen=True):
     metadata: Metadata = Metadata()
     data: dict[str, bytes] | None = None
-
-
-class Busy(Refusal):
-    """Other clients keep changing the Secrets."""
 
 
 def addresses(release: str, namespace: str) -> tuple[str, ...]:
@@ -44,7 +45,7 @@ def addresses(release: str, namespace: str) -> tuple[str, ...]:
     )
 
 
-async def provision(
+async def provision_secrets(
     client: KubeClient,
     users: Sequence[User],
     *,
@@ -60,14 +61,16 @@ async def provision(
 
     Raises:
         BadSecret: The content of a Secret is not valid; nothing is written.
-        Busy: Other clients keep changing the Secrets.
+        Refusal: Other clients keep changing the Secrets.
         KubeError: The API server refuses, or does not answer.
     """
     at = now or datetime.now(UTC)
     wanted_addresses = (*addresses(release, namespace), *more_addresses)
     for _ in range(_ATTEMPTS):
         stored = {
-            name: await _stored(client, f"{release}-nats-{name}", namespace)
+            name: await find(
+                client, SECRETS, f"{release}-nats-{name}", _Secret, namespace=namespace
+            )
             for name in names(users)
         }
         known = {name: one.data or {} for name, one in stored.items() if one is not None}
@@ -83,14 +86,7 @@ async def provision(
         except (Conflict, NotFound):
             continue  # another client has changed or removed one
         return
-    raise Busy(f"other clients keep changing the Secrets {namespace}/{release}-nats-*")
-
-
-async def _stored(client: KubeClient, name: str, namespace: str) -> _Secret | None:
-    try:
-        return await client.get(SECRETS, name, _Secret, namespace=namespace)
-    except NotFound:
-        return None
+    raise Refusal(f"other clients keep changing the Secrets {namespace}/{release}-nats-*")
 
 
 async def _write(
@@ -123,16 +119,43 @@ async def _write(
 
 
 def _manifest(release: str, title: str, data: Mapping[str, bytes]) -> dict[str, Any]:
-    return {
-        "apiVersion": SECRETS.api_version,
-        "kind": SECRETS.kind,
-        "metadata": {
-            "name": title,
-            "labels": {
-                "app.kubernetes.io/managed-by": "tutti-provision",
-                "app.kubernetes.io/instance": release,
-            },
-        },
-        "type": "Opaque",
-        "data": data,
+    labels = {
+        "app.kubernetes.io/managed-by": "tutti-provision",
+        "app.kubernetes.io/instance": release,
     }
+    return new_object(SECRETS, {"name": title, "labels": labels}, type="Opaque", data=data)
+
+
+def provision_folder(
+    folder: Path, users: Sequence[User], addresses: Sequence[str], now: datetime | None = None
+) -> tuple[str, ...]:
+    """Create missing files, renew certificates that expire soon, and return the written paths.
+
+    Blocks. Only the owner can read the files. Idempotent: after a failure run it again.
+
+    Raises:
+        BadSecret: The content of a file is not valid; nothing is written.
+        OSError: The folder cannot be read or written.
+    """
+    wanted_names = names(users)
+    stored = {name: _read_files(folder / name) for name in wanted_names if (folder / name).is_dir()}
+    try:
+        wanted = plan(users, tuple(addresses), stored, now or datetime.now(UTC))
+    except BadSecret as error:
+        raise BadSecret(f"{folder}: {error}") from error
+    written: list[str] = []
+    for name in wanted_names:
+        (folder / name).mkdir(mode=0o700, parents=True, exist_ok=True)
+        known = stored.get(name, {})
+        for key, value in wanted[name].items():
+            if known.get(key) != value:
+                write_whole(folder / name / key, value)
+                written.append(f"{name}/{key}")
+        for key in sorted(known.keys() - wanted[name].keys()):
+            (folder / name / key).unlink()
+    return tuple(written)
+
+
+def _read_files(folder: Path) -> dict[str, bytes]:
+    files = (path for path in folder.iterdir() if path.is_file() and path.name[0] != ".")
+    return {path.name: path.read_bytes() for path in files}

@@ -1,11 +1,19 @@
-"""Collects reports of running services, files of their data folder, and logs of their pods."""
+"""`tutti bundle`: the files of a bug report in one archive, without secrets: reports of running
+services, files of their data folder, and logs of their pods, in a .tar.gz with a manifest that has
+every file with its size and digest, and every missing one with the reason.
+"""
 
 import asyncio
+import hashlib
+import io
 import platform
+import tarfile
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
 import aiohttp
+import click
 import msgspec
 
 from shared.bus.connection import Bus
@@ -16,12 +24,88 @@ from shared.contracts.questions import ServiceStatus, StatusRequest
 from shared.contracts.subjects import ASK_STATUS, CLUSTER, DECISIONS, OUTCOMES, VERDICTS
 from shared.kube.client import KubeClient
 from shared.kube.decoding import Undecodable
-from shared.kube.errors import KubeError
+from shared.kube.errors import CredentialsError, KubeError
 from shared.kube.objects import Pod
 from shared.kube.resources import PODS
+from shared.model.invariants import InvariantViolation
+from shared.runtime.program_version import program_version
 from shared.runtime.redaction import without_secrets
-from tutti.bundle.archive import Archive
+from tutti.api.access import open_client
+from tutti.api.failures import Refusal, run
+from tutti.service_access import ServiceBus, service_options
 from tutti.timeline.log_reader import read_verdicts
+
+MANIFEST: Final = "manifest.json"
+
+
+class Entry(msgspec.Struct, frozen=True, kw_only=True):
+    """One file of a bundle."""
+
+    path: str
+    what: str
+    size_bytes: int
+    sha256: str
+
+
+class Missing(msgspec.Struct, frozen=True, kw_only=True):
+    """Data that could not be collected."""
+
+    what: str
+    why: str
+
+
+class Manifest(msgspec.Struct, frozen=True, kw_only=True):
+    """The content of a bundle; its first file."""
+
+    version: str
+    created_at: str
+    files: tuple[Entry, ...]
+    missing: tuple[Missing, ...] = ()
+
+
+class Archive:
+    """Collects files in memory, and writes them once."""
+
+    def __init__(self) -> None:
+        self._files: list[tuple[Entry, bytes]] = []
+        self._missing: list[Missing] = []
+
+    def add(self, path: str, what: str, content: bytes) -> None:
+        """Add a file; no two have the same path."""
+        if any(entry.path == path for entry, _ in self._files):
+            raise InvariantViolation(path, "must be added once")
+        digest = hashlib.sha256(content).hexdigest()
+        entry = Entry(path=path, what=what, size_bytes=len(content), sha256=digest)
+        self._files.append((entry, content))
+
+    def add_json(self, path: str, what: str, found: object) -> None:
+        self.add(path, what, msgspec.json.format(msgspec.json.encode(found)) + b"\n")
+
+    def miss(self, what: str, why: str) -> None:
+        """Record that data is missing, and why."""
+        self._missing.append(Missing(what=what, why=why))
+
+    def write(self, path: Path, *, version: str, created_at: str, created_s: int) -> Manifest:
+        """Write all files, below a folder with the archive's name. Raises OSError."""
+        manifest = Manifest(
+            version=version,
+            created_at=created_at,
+            files=tuple(entry for entry, _ in self._files),
+            missing=tuple(self._missing),
+        )
+        folder = path.name.removesuffix(".tar.gz")
+        first = msgspec.json.format(msgspec.json.encode(manifest)) + b"\n"
+        contents = [(MANIFEST, first), *((entry.path, content) for entry, content in self._files)]
+        with tarfile.open(path, "x:gz") as tar:
+            for name, content in contents:
+                header = tarfile.TarInfo(f"{folder}/{name}")
+                header.size = len(content)
+                header.mtime = created_s
+                header.mode = 0o600
+                tar.addfile(header, io.BytesIO(content))
+        path.chmod(0o600)
+        return manifest
+
 
 _STREAMS: Final = (CLUSTER, DECISIONS, OUTCOMES, VERDICTS)
 _ANSWERS_S: Final = 1.0
@@ -43,7 +127,7 @@ class _Stream(msgspec.Struct, frozen=True, kw_only=True):
     last_seq: int
 
 
-async def services(archive: Archive, bus: Bus) -> list[ServiceStatus]:
+async def collect_services(archive: Archive, bus: Bus) -> list[ServiceStatus]:
     """Add the instances that answer, with figures and settings; return them. Raises BusError."""
     request = StatusRequest(settings=True)
     found = await ask_all(bus, ASK_STATUS, request, decode_status, wait_s=_ANSWERS_S)
@@ -59,7 +143,7 @@ async def services(archive: Archive, bus: Bus) -> list[ServiceStatus]:
     return found
 
 
-def versions(archive: Archive, bus: Bus, found: list[ServiceStatus], own: str) -> None:
+def collect_versions(archive: Archive, bus: Bus, found: list[ServiceStatus], own: str) -> None:
     found_versions = {
         "tutti": own,
         "python": platform.python_version(),
@@ -70,7 +154,7 @@ def versions(archive: Archive, bus: Bus, found: list[ServiceStatus], own: str) -
     archive.add_json("versions.json", "of this program, NATS and each service", found_versions)
 
 
-async def streams(archive: Archive, bus: Bus) -> None:
+async def collect_streams(archive: Archive, bus: Bus) -> None:
     """Add the state of the streams, and the latest verdict of each gang."""
     states: list[_Stream] = []
     for name in _STREAMS:
@@ -90,7 +174,7 @@ async def streams(archive: Archive, bus: Bus) -> None:
     archive.add("verdicts.jsonl", "the latest verdict of each gang, one per line", lines)
 
 
-async def metrics(archive: Archive, found: list[ServiceStatus]) -> None:
+async def collect_metrics(archive: Archive, found: list[ServiceStatus]) -> None:
     """Add /metrics of each process on this machine, with histograms."""
     timeout = aiohttp.ClientTimeout(total=_SCRAPE_S)
     async with aiohttp.ClientSession(timeout=timeout) as session:
@@ -106,7 +190,7 @@ async def metrics(archive: Archive, found: list[ServiceStatus]) -> None:
             archive.add(f"metrics/{one.instance}.txt", "in Prometheus' text format", text)
 
 
-def logs(archive: Archive, data_dir: Path) -> None:
+def collect_logs(archive: Archive, data_dir: Path) -> None:
     """Add the ends of the logs of `tutti up`. Blocks. Raises OSError."""
     paths = sorted((data_dir / "logs").glob("*.log"))
     if not paths:
@@ -116,7 +200,7 @@ def logs(archive: Archive, data_dir: Path) -> None:
         archive.add(f"logs/{path.name}", "the end of a process's log", end)
 
 
-def recordings(archive: Archive, folder: Path, bytes_max: int) -> None:
+def collect_recordings(archive: Archive, folder: Path, bytes_max: int) -> None:
     """Add the newest segments of each planner's recording, up to a total size, but at least the
     newest one. Blocks. Raises OSError.
     """
@@ -156,7 +240,7 @@ def _end(path: Path, most: int) -> bytes:
         return file.read().partition(b"\n")[2]
 
 
-async def cluster_version(archive: Archive, client: KubeClient) -> None:
+async def collect_cluster_version(archive: Archive, client: KubeClient) -> None:
     try:
         reply = await client.request("GET", "/version", timeout_s=_PATIENCE_S)
     except KubeError as error:
@@ -165,7 +249,7 @@ async def cluster_version(archive: Archive, client: KubeClient) -> None:
     archive.add("kubernetes-version.json", "of the API server", reply.body)
 
 
-async def pod_logs(archive: Archive, client: KubeClient, namespace: str) -> None:
+async def collect_pod_logs(archive: Archive, client: KubeClient, namespace: str) -> None:
     """Add the ends of the logs of Tutti's pods, also those before a restart."""
     try:
         page = await client.list(PODS, Pod, namespace=namespace, label_selector=_SELECTOR)
@@ -199,3 +283,101 @@ async def _pod_log(
         archive.add(
             f"logs/{pod}-{container}{suffix}.log", "the end of a log", readable(b"".join(parts))
         )
+
+
+_MIB: Final = 1 << 20
+
+
+@click.command()
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path), required=False)
+@service_options
+@click.option(
+    "--namespace",
+    "-n",
+    default="",
+    metavar="NAME",
+    help="Namespace of Tutti in the cluster: also collect the logs of its pods.",
+)
+@click.option(
+    "--recordings",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    metavar="FOLDER",
+    help="Folder of planner recordings; default: those of the data folder.",
+)
+@click.option(
+    "--recording-mib",
+    default=64,
+    show_default=True,
+    type=click.IntRange(1, 4096),
+    help="Size limit for recordings; the newest are taken first.",
+)
+def bundle(
+    *,
+    file: Path | None,
+    services: ServiceBus,
+    namespace: str,
+    recordings: Path | None,
+    recording_mib: int,
+) -> None:
+    """Collect diagnostics for a bug report in FILE, a .tar.gz.
+
+    It holds versions, settings without secrets, the readiness of each service, the streams, the
+    latest verdict of each gang, metrics, logs, and the standby planner's recording for
+    `tutti replay`. It contains names of pods, groups, queues and nodes. Files that cannot be
+    collected are left out, and the manifest gives the reason.
+    """
+    now = datetime.now(UTC)
+    path = file or Path(f"tutti-bundle-{now:%Y%m%dT%H%M%SZ}.tar.gz")
+    _report(path, run(_write(path, now, services, namespace, recordings, recording_mib * _MIB)))
+
+
+async def _write(
+    path: Path,
+    now: datetime,
+    services: ServiceBus,
+    namespace: str,
+    recordings: Path | None,
+    bytes_max: int,
+) -> Manifest:
+    archive = Archive()
+    data_dir = await services.folder()
+    async with services.connected("tutti-bundle") as bus:
+        found = await collect_services(archive, bus)
+        collect_versions(archive, bus, found, program_version())
+        await collect_streams(archive, bus)
+    if data_dir is not None:
+        # Only services on this machine: elsewhere these ports belong to other processes.
+        await collect_metrics(archive, found)
+        await asyncio.to_thread(collect_logs, archive, data_dir)
+    folder = recordings or (data_dir / "recordings" if data_dir is not None else None)
+    if folder is None:
+        archive.miss("recording", "give --recordings, with a copy of the standby's folder")
+    else:
+        await asyncio.to_thread(collect_recordings, archive, folder, bytes_max)
+    await _collect_from_cluster(archive, services, namespace)
+    try:
+        return archive.write(
+            path,
+            version=program_version(),
+            created_at=now.isoformat(timespec="seconds"),
+            created_s=int(now.timestamp()),
+        )
+    except FileExistsError:
+        raise Refusal(f"{path} exists") from None
+
+
+async def _collect_from_cluster(archive: Archive, services: ServiceBus, namespace: str) -> None:
+    try:
+        async with open_client(services.access) as client:
+            await collect_cluster_version(archive, client)
+            if namespace:
+                await collect_pod_logs(archive, client, namespace)
+    except CredentialsError as error:
+        archive.miss("version of the API server", str(error))
+
+
+def _report(path: Path, manifest: Manifest) -> None:
+    size = sum(one.size_bytes for one in manifest.files)
+    click.echo(f"{path}: {len(manifest.files)} files, {size / _MIB:.1f} MiB before compression")
+    for one in manifest.missing:
+        click.echo(f"  without {one.what}: {one.why}")

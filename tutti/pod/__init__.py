@@ -1,1 +1,0 @@
-"""`tutti pod`: the pods of Jobs and of queues."""
