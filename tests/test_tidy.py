@@ -114,6 +114,16 @@ REFUSED: list[tuple[Rule, str, list[File]]] = [
         ],
     ),
     (
+        tidy_rules.dialects_are_not_imported_by_name,
+        "tutti/a.py: imports shared.dialects.b",
+        [
+            file("shared/dialects/b.py", "DIALECT: Final = Dialect(name='b')\n"),
+            file("shared/dialects/c.py"),
+            file("shared/dialects/d.py", "from shared.dialects import b\n"),
+            file("tutti/a.py", "from shared.dialects.b import NAME\nimport shared.dialects.c\n"),
+        ],
+    ),
+    (
         tidy_rules.pure_code_never_asks_for_now,
         "core/plan.py:1: asks the clock",
         [file("services/a/core/plan.py", "t = datetime.now(UTC)\n")],

@@ -13,7 +13,7 @@ from shared.contracts.cluster import (
     QueueChanges,
     SnapshotPage,
 )
-from shared.dialects.volcano import NAME as VOLCANO
+from shared.dialects.protocol import VOLCANO
 from shared.model.invariants import InvariantViolation
 from shared.model.objects import PriorityClass, Queue
 from shared.model.reference_objects import Namespace

@@ -9,10 +9,10 @@ from shared.admission.parts import as_int, as_object, decoded_member, text_at
 from shared.admission.rules import Case
 from shared.admission.warnings import has_controller
 from shared.contracts import annotations
-from shared.dialects import koordinator, yunikorn
 from shared.dialects.ceilings import LIMITED, in_words
+from shared.dialects.discovery import by_precedence
 from shared.dialects.numbers import natural
-from shared.dialects.protocol import JsonObject
+from shared.dialects.protocol import DurationAnnotation, JsonObject
 from shared.kinds.durations import duration_ms
 
 
@@ -58,9 +58,12 @@ def _duration(of: str, key: str, setting: str) -> Field:
     return Field(f"metadata.{of}[{key}]", setting, read)
 
 
-def _placeholders(candidate: JsonObject) -> int | None:
-    given = text_at(candidate, "metadata", "annotations", yunikorn.PARAMETERS)
-    return yunikorn.timeout_s(given) if given else None
+def _of_dialect(one: DurationAnnotation) -> Field:
+    def read(candidate: JsonObject) -> int | None:
+        given = text_at(candidate, "metadata", "annotations", one.key)
+        return one.read(given) if given else None
+
+    return Field(f"metadata.annotations[{one.key}]", one.setting, read)
 
 
 def _schedule_timeout(candidate: JsonObject) -> int | None:
@@ -69,14 +72,10 @@ def _schedule_timeout(candidate: JsonObject) -> int | None:
 
 
 _COOLDOWN: Final = annotations.COOLDOWN_TIME
-_REPAIR: Final = annotations.REPAIR_DEADLINE_SECONDS
 FIELDS: Final = (
     *(_setting(key) for key in LIMITED if key != _COOLDOWN),
     _duration("annotations", _COOLDOWN, _COOLDOWN),
     _duration("labels", _COOLDOWN, _COOLDOWN),
-    _duration("annotations", koordinator.WAITING, _REPAIR),
-    Field(
-        f"metadata.annotations[{yunikorn.PARAMETERS}]", annotations.RESERVE_SECONDS, _placeholders
-    ),
-    Field("spec.scheduleTimeoutSeconds", _REPAIR, _schedule_timeout),
+    *(_of_dialect(one) for dialect in by_precedence() for one in dialect.durations),
+    Field("spec.scheduleTimeoutSeconds", annotations.REPAIR_DEADLINE_SECONDS, _schedule_timeout),
 )

@@ -32,8 +32,7 @@ from shared.contracts.questions import (
 )
 from shared.dialects.kubebatch_fields import read_queue
 from shared.dialects.manifests import Expanded, InvalidManifest, expand, flattened
-from shared.dialects.protocol import JsonObject
-from shared.dialects.volcano import NAME as VOLCANO
+from shared.dialects.protocol import VOLCANO, JsonObject
 from shared.kube import objects as kube
 from shared.kube.resources import JOBS_VOLCANO, QUEUES_VOLCANO, Resource
 from shared.model.bounded_text import shortened

@@ -16,8 +16,8 @@ from shared.admission import (
     workloads,
 )
 from shared.admission.jobs import rules as jobs
-from shared.admission.rules import KindRules, rules_of_dialect
-from shared.dialects.discovery import dialects
+from shared.admission.rules import KindRules, violations_of_dialect
+from shared.dialects.discovery import kinds
 
 _WITH_ENTRIES: Final = (
     pods.RULES,
@@ -34,9 +34,8 @@ _WITH_ENTRIES: Final = (
 RULES: Final = (
     *_WITH_ENTRIES,
     *(
-        KindRules(resource=kind.resource, violations=rules_of_dialect(dialect, kind.resource.kind))
-        for dialect in dialects()
-        for kind in dialect.kinds
+        KindRules(resource=kind.resource, violations=violations_of_dialect(kind.resource))
+        for kind in kinds()
         if kind.validated and kind.resource not in {one.resource for one in _WITH_ENTRIES}
     ),
 )

@@ -8,10 +8,9 @@ from shared.admission.rules import (
     Case,
     KindRules,
     only_changes_of_spec,
-    rules_of_dialect,
+    violations_of_dialect,
 )
 from shared.admission.suggestions import did_you_mean
-from shared.dialects import incubator, sigs, volcano
 from shared.dialects.field_checks import Findings
 from shared.dialects.protocol import FieldError
 from shared.kube.resources import PODGROUPS_INCUBATOR, PODGROUPS_SIGS, PODGROUPS_VOLCANO
@@ -42,7 +41,7 @@ def _default_queue(case: Case) -> list[PatchOperation]:
 
 def _violations_volcano(case: Case) -> list[FieldError]:
     findings = Findings()
-    findings.errors += volcano.validate("PodGroup", case.candidate)
+    findings.errors += violations_of_dialect(PODGROUPS_VOLCANO)(case)
     queues = case.known.queues
     queue = text_at(case.candidate, "spec", "queue")
     if queues is not None and queue:
@@ -67,15 +66,12 @@ RULES = (
         KindRules(
             resource=resource,
             defaults=_default_queue,
-            violations=rules_of_dialect(dialect, "PodGroup"),
+            violations=violations_of_dialect(resource),
             priority_classes=_priority_classes,
             operations=("CREATE", "UPDATE"),
             conditions=only_changes_of_spec,
         )
-        for dialect, resource in (
-            (incubator.DIALECT, PODGROUPS_INCUBATOR),
-            (sigs.DIALECT, PODGROUPS_SIGS),
-        )
+        for resource in (PODGROUPS_INCUBATOR, PODGROUPS_SIGS)
     ),
     KindRules(
         resource=PODGROUPS_VOLCANO,

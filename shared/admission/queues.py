@@ -14,9 +14,8 @@ from shared.admission.field_errors import invalid, violation
 from shared.admission.parts import as_object, lacks_number, text_at
 from shared.admission.queue_tree import DEFAULT, DEPTH_MAX, ROOT, QueueTree
 from shared.admission.review import PatchOperation, added
-from shared.admission.rules import Case, KindRules
+from shared.admission.rules import Case, KindRules, violations_of_dialect
 from shared.admission.suggestions import did_you_mean
-from shared.dialects import volcano
 from shared.dialects.field_checks import Findings, amount_of
 from shared.dialects.kubebatch_fields import HIERARCHY
 from shared.dialects.protocol import FieldError, JsonObject
@@ -67,7 +66,7 @@ def _violations(case: Case) -> list[FieldError]:
     """For an operation of any kind, a deletion included."""
     if case.operation == "DELETE":
         return list(_deletion_errors(case.name, case.known.queues))
-    errors = list(volcano.validate("Queue", case.candidate))
+    errors = violations_of_dialect(QUEUES_VOLCANO)(case)
     spec = Findings().section(case.candidate, "spec")
     if case.operation == "UPDATE" and case.name == ROOT:
         errors += _root_errors(spec, Findings().section(case.old, "spec"))

@@ -8,8 +8,10 @@ from shared.admission.queue_tree import QueueTree
 from shared.admission.resource_groups import ResourceGroups
 from shared.admission.review import Operation, PatchOperation, plain_object
 from shared.dialects.ceilings import Ceilings
-from shared.dialects.protocol import Dialect, FieldError, JsonObject
+from shared.dialects.discovery import dialect_of
+from shared.dialects.protocol import FieldError, JsonObject
 from shared.kube.resources import Resource
+from shared.model.invariants import required
 
 
 class ReferenceObjects(msgspec.Struct, frozen=True, kw_only=True):
@@ -79,9 +81,10 @@ class KindRules(msgspec.Struct, frozen=True, kw_only=True):
     is_advisory: bool = False
 
 
-def rules_of_dialect(dialect: Dialect, kind: str) -> Callable[[Case], list[FieldError]]:
-    """The violations that the dialect itself finds."""
-    return lambda case: dialect.validate(kind, case.candidate)
+def violations_of_dialect(resource: Resource) -> Callable[[Case], list[FieldError]]:
+    """The violations that the resource's dialect itself finds."""
+    dialect = required(dialect_of(resource), f"dialect of {resource.title}")
+    return lambda case: dialect.validate(resource.kind, case.candidate)
 
 
 def quoted(names: tuple[str, ...]) -> str:

@@ -87,6 +87,11 @@ COOLDOWN_TIME = "volcano.sh/cooldown-time"
 #: Priority of a pod within its gang (Volcano).
 TASK_PRIORITY = "volcano.sh/task-priority"
 
+#: Label of pods and workloads: the LocalQueue whose quota they use (Kueue).
+LOCAL_QUEUE = "kueue.x-k8s.io/queue-name"
+#: Scheduling gate of pods that Kueue has not admitted.
+ADMISSION_GATE = "kueue.x-k8s.io/admission"
+
 #: On a pod: Karpenter does not remove its node ("true").
 DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt"
 #: On a pod: cluster-autoscaler does not remove its node ("false").

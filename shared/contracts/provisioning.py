@@ -12,6 +12,8 @@ from typing_extensions import override
 
 from shared.model.terms import Labels
 
+#: Name of the dialect by which the watcher reports that the API server serves ProvisioningRequests.
+PROVISIONING_DIALECT: Final = "cluster_autoscaler"
 #: A request has at most this many sets of pods (its API).
 POD_SETS_MAX: Final = 32
 #: Of an API server's answer, this much is reported.

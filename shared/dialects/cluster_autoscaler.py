@@ -6,7 +6,7 @@ No gang is declared by them: the kind is a dialect so that the watcher reports w
 
 from typing import Final
 
-from shared.contracts.provisioning import parse_request_name
+from shared.contracts.provisioning import PROVISIONING_DIALECT, parse_request_name
 from shared.dialects.protocol import Dialect, identity
 from shared.dialects.reference_objects import TEXT_CHARACTERS_MAX, kind
 from shared.kube import reference_objects as looked_up
@@ -54,7 +54,7 @@ def read_provisioning_request(
 
 
 DIALECT: Final = Dialect(
-    name="cluster_autoscaler",
+    name=PROVISIONING_DIALECT,
     precedence=96,
     kinds=(
         kind(

@@ -20,13 +20,9 @@ from shared.dialects import requirements
 from shared.dialects.gangs_together import GROUPS, objection_to_list
 from shared.dialects.group_metadata import (
     TEXT_CHARACTERS_MAX,
-    GroupIdentity,
-    annotation_errors,
-    group_annotations,
-    group_identity,
-    last_run,
-    shown,
-    undecodable_group,
+    GroupFields,
+    group_kind,
+    status_of,
 )
 from shared.dialects.ignored_fields import ignored
 from shared.dialects.koordinator import ignored_annotations
@@ -34,23 +30,16 @@ from shared.dialects.protocol import (
     Dialect,
     GroupReference,
     JsonObject,
-    Kind,
-    StatusPatch,
-    by_object_alone,
 )
-from shared.kube.decoding import Undecodable
 from shared.kube.group_objects import CoschedulingPodGroup
-from shared.kube.objects import ObjectMeta
 from shared.kube.resources import PODGROUPS_COSCHEDULING
 from shared.model import objects as model
 
 NAME: Final = "coscheduling"
 
 
-def read_pod_group(found: CoschedulingPodGroup) -> model.PodGroup:
-    """The neutral group."""
+def _read(found: CoschedulingPodGroup, given: GroupFields, errors: list[str]) -> model.PodGroup:
     metadata, spec = found.metadata, found.spec
-    errors = annotation_errors(metadata)
     together = objection_to_list(
         metadata.annotations.get(GROUPS, ""), metadata.namespace, metadata.name
     )
@@ -60,44 +49,18 @@ def read_pod_group(found: CoschedulingPodGroup) -> model.PodGroup:
         errors.append(f"spec.minMember: {spec.min_member} is negative")
     min_resources, resource_errors = fields.read_min_resources(spec.min_resources)
     errors += resource_errors
-    given = group_annotations(metadata)
     settings = dict(given["settings"])
     timeout_s = spec.schedule_timeout_seconds
     if timeout_s is not None and timeout_s > 0:
         settings.setdefault(REPAIR_DEADLINE_SECONDS, str(timeout_s))
     given["settings"] = tuple(sorted(settings.items()))
     return model.PodGroup(
-        **_identity(metadata),
         **given,
         min_member=max(0, spec.min_member),
         min_resources=min_resources,
         queue=metadata.annotations.get(QUEUE_NAME, "")[:TEXT_CHARACTERS_MAX],
         queue_of_namespace=True,
         topology=requirements.label_topology(metadata.annotations),
-        last_run=last_run(metadata),
-        errors=shown(errors),
-    )
-
-
-def read_undecodable_pod_group(found: Undecodable) -> model.PodGroup:
-    """A group that does not fit its type: never planned, and its verdict names the field."""
-    return undecodable_group(found, _identity(found.metadata))
-
-
-def _identity(metadata: ObjectMeta) -> GroupIdentity:
-    return group_identity(metadata, dialect=NAME, shared=True)
-
-
-def status(verdict: Verdict) -> StatusPatch | None:
-    """Phase and counters; None once the group is gone."""
-    if verdict.phase == "Gone" or not verdict.uid:
-        return None
-    return StatusPatch(
-        resource=PODGROUPS_COSCHEDULING,
-        namespace=verdict.namespace,
-        name=verdict.name,
-        subresource="status",
-        body={"metadata": {"uid": verdict.uid}, "status": _status(verdict)},
     )
 
 
@@ -133,18 +96,8 @@ def _phase(verdict: Verdict) -> str:
 DIALECT: Final = Dialect(
     name=NAME,
     precedence=35,
-    kinds=(
-        Kind(
-            resource=PODGROUPS_COSCHEDULING,
-            neutral="podgroup",
-            decoded=CoschedulingPodGroup,
-            read=by_object_alone(read_pod_group),
-            read_undecodable=by_object_alone(read_undecodable_pod_group),
-            status_at="status",
-            shared=True,
-        ),
-    ),
-    status=status,
+    kinds=(group_kind(PODGROUPS_COSCHEDULING, CoschedulingPodGroup, _read, dialect=NAME),),
+    status=status_of(PODGROUPS_COSCHEDULING, _status),
     references=(
         GroupReference(
             place="label",

@@ -8,10 +8,9 @@ written to annotations only. The API server validates budgets.
 
 from typing import Final
 
-from shared.contracts.verdicts import Verdict
-from shared.dialects.group_metadata import last_run
+from shared.dialects.group_metadata import last_run, status_of
 from shared.dialects.pods import controller_owner, traceparent
-from shared.dialects.protocol import Dialect, Kind, StatusPatch, by_object_alone, identity
+from shared.dialects.protocol import Dialect, Kind, by_object_alone, identity
 from shared.dialects.settings import read_settings, setting_errors
 from shared.kube import objects as kube
 from shared.kube.resources import DISRUPTION_BUDGETS
@@ -42,20 +41,6 @@ def read_disruption_budget(found: kube.DisruptionBudget) -> model.PodGroup | Non
     )
 
 
-def status(verdict: Verdict) -> StatusPatch | None:
-    """An empty patch of the main resource, to which the verdict's annotation is added; None once
-    the budget is gone.
-    """
-    if verdict.phase == "Gone" or not verdict.uid:
-        return None
-    return StatusPatch(
-        resource=DISRUPTION_BUDGETS,
-        namespace=verdict.namespace,
-        name=verdict.name,
-        body={"metadata": {"uid": verdict.uid}},
-    )
-
-
 DIALECT: Final = Dialect(
     name=NAME,
     kinds=(
@@ -69,5 +54,5 @@ DIALECT: Final = Dialect(
             claims_by_owner=True,
         ),
     ),
-    status=status,
+    status=status_of(DISRUPTION_BUDGETS, subresource=""),
 )

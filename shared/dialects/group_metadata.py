@@ -1,17 +1,31 @@
-"""What a group object says in its metadata, whatever its API. Pure."""
+"""What is read of, and written to, group objects of all APIs alike. Pure.
 
-from collections.abc import Iterable
-from typing import Final, TypedDict
+A dialect with group objects states the rest: how the spec is read (`group_kind`), and what the
+status says of a verdict (`status_of`).
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
+from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 
 from shared.contracts.annotations import VERDICT
+from shared.contracts.verdicts import Verdict
 from shared.dialects import requirements
 from shared.dialects.pods import controller_owner, preemptable, traceparent
-from shared.dialects.protocol import Identity, identity
+from shared.dialects.protocol import (
+    Identity,
+    JsonObject,
+    Kind,
+    StatusPatch,
+    by_object_alone,
+    identity,
+)
 from shared.dialects.settings import read_settings, setting_errors
 from shared.kube.decoding import Undecodable
 from shared.kube.objects import ObjectMeta, PodGroupStatus
+from shared.kube.resources import Resource
 from shared.model import objects as model
 from shared.model.terms import Struct
 
@@ -52,31 +66,82 @@ class GroupIdentity(Identity):
     deleting: bool
 
 
-class GroupAnnotations(TypedDict):
-    """The fields of a neutral group that its annotations and labels determine."""
+class GroupFields(GroupIdentity):
+    """The fields of a neutral group that are read alike from objects of all APIs."""
 
     settings: model.Labels
     traceparent: str
     sla_waiting_ms: int
     preemptable: str
     notes: model.Labels
+    last_run: model.LastRun | None
 
 
-def group_identity(
-    metadata: ObjectMeta,
+GroupReader: TypeAlias = Callable[[Any, GroupFields, list[str]], model.PodGroup]
+"""Makes the neutral group of an object and of the fields that are read alike. Violations of the
+spec are appended to the list, which becomes `PodGroup.errors`.
+"""
+
+
+def group_kind(
+    resource: Resource,
+    decoded: type[msgspec.Struct],
+    read: GroupReader,
     *,
     dialect: str,
     scope: str = model.GROUP_NAME_SCOPE,
-    shared: bool = False,
-) -> GroupIdentity:
-    """Which group it is, and of which queue and owner.
+    shared: bool = True,
+    status_at: str = "status",
+    validated: bool = False,
+    undecoded: Mapping[str, Any] = MappingProxyType({}),
+) -> Kind:
+    """The kind of a dialect's group objects.
 
     Args:
-        metadata: The object's.
-        dialect: Name of its dialect.
+        resource: As in `Kind`, like `decoded`, `status_at`, `validated`.
+        decoded: The typed struct.
+        read: Reads what is special to the API.
+        dialect: Name of the dialect.
         scope: As in `Dialect`.
         shared: As in `PodGroup`.
+        status_at: Where the status is written.
+        validated: Whether admission validates the objects.
+        undecoded: Fields of the groups that do not fit `decoded`. Such a group is never planned,
+            and its verdict names the field.
     """
+
+    def group(found: Any) -> model.PodGroup:
+        metadata: ObjectMeta = found.metadata
+        errors = annotation_errors(metadata)
+        fields: GroupFields = {
+            **_identity(metadata, dialect, scope, shared),
+            "settings": read_settings(metadata.annotations),
+            "traceparent": traceparent(metadata.annotations),
+            "sla_waiting_ms": requirements.sla_waiting_ms(metadata.annotations),
+            "preemptable": preemptable(metadata),
+            "notes": requirements.policy_annotations(metadata.annotations),
+            "last_run": last_run(metadata),
+        }
+        return msgspec.structs.replace(read(found, fields, errors), errors=shown(errors))
+
+    def undecodable(found: Undecodable) -> model.PodGroup:
+        identified = _identity(found.metadata, dialect, scope, shared)
+        return model.PodGroup(**identified, **undecoded, errors=shown([found.error]))
+
+    return Kind(
+        resource=resource,
+        neutral="podgroup",
+        decoded=decoded,
+        read=by_object_alone(group),
+        read_undecodable=by_object_alone(undecodable),
+        validated=validated,
+        status_at=status_at,
+        shared=shared,
+        of_groups="min_groups" in undecoded,
+    )
+
+
+def _identity(metadata: ObjectMeta, dialect: str, scope: str, shared: bool) -> GroupIdentity:
     return {
         **identity(metadata),
         "dialect": dialect,
@@ -88,15 +153,42 @@ def group_identity(
     }
 
 
-def group_annotations(metadata: ObjectMeta) -> GroupAnnotations:
-    """What Tutti's and Volcano's annotations and labels say of any group."""
-    return {
-        "settings": read_settings(metadata.annotations),
-        "traceparent": traceparent(metadata.annotations),
-        "sla_waiting_ms": requirements.sla_waiting_ms(metadata.annotations),
-        "preemptable": preemptable(metadata),
-        "notes": requirements.policy_annotations(metadata.annotations),
-    }
+def status_of(
+    resource: Resource,
+    status: Callable[[Verdict], JsonObject] | None = None,
+    *,
+    subresource: str = "status",
+    versions: Mapping[str, Callable[[Verdict], JsonObject]] = MappingProxyType({}),
+    patch_type: Literal["merge", "strategic"] = "merge",
+    keeps_conditions: bool = False,
+) -> Callable[[Verdict], StatusPatch | None]:
+    """A `Dialect.status` that writes a status of its own to the group object, while there is one.
+
+    Args:
+        resource: The group objects' resource.
+        status: The status on a verdict; None: only the verdict's annotation is written.
+        subresource: As in `StatusPatch`, like `patch_type` and `keeps_conditions`.
+        versions: The versions of the resource with another status.
+        patch_type: How lists are patched.
+        keeps_conditions: Whether the conditions of others stay.
+    """
+
+    def patch(verdict: Verdict) -> StatusPatch | None:
+        if verdict.phase == "Gone" or not verdict.uid:
+            return None
+        of_object: JsonObject = {"metadata": {"uid": verdict.uid}}
+        return StatusPatch(
+            resource=resource,
+            namespace=verdict.namespace,
+            name=verdict.name,
+            subresource=subresource,
+            body=of_object if status is None else {**of_object, "status": status(verdict)},
+            bodies={name: {**of_object, "status": one(verdict)} for name, one in versions.items()},
+            patch_type=patch_type,
+            keeps_conditions=keeps_conditions,
+        )
+
+    return patch
 
 
 def last_run(metadata: ObjectMeta, status: PodGroupStatus | None = None) -> model.LastRun | None:
@@ -167,8 +259,3 @@ def annotation_errors(metadata: ObjectMeta) -> list[str]:
 def shown(errors: Iterable[str]) -> tuple[str, ...]:
     """The first violations, as `PodGroup.errors` has them."""
     return tuple(error[:TEXT_CHARACTERS_MAX] for error in list(errors)[:_ERRORS_MAX])
-
-
-def undecodable_group(found: Undecodable, of_group: GroupIdentity) -> model.PodGroup:
-    """A group that does not fit its type: never planned, and its verdict names the field."""
-    return model.PodGroup(**of_group, errors=shown([found.error]))

@@ -19,27 +19,19 @@ from shared.dialects import requirements
 from shared.dialects.conditions import condition_of, disruption_target, written_condition
 from shared.dialects.group_metadata import (
     TEXT_CHARACTERS_MAX,
-    GroupIdentity,
-    annotation_errors,
-    group_annotations,
-    group_identity,
-    last_run,
-    shown,
-    undecodable_group,
+    GroupFields,
+    group_kind,
+    status_of,
 )
 from shared.dialects.ignored_fields import ignored
 from shared.dialects.protocol import (
     Dialect,
     GroupReference,
     JsonObject,
-    Kind,
     PodKeys,
     Scheduler,
-    StatusPatch,
-    by_object_alone,
 )
 from shared.dialects.sub_group_tree import Part, Tree, sub_group_tree
-from shared.kube.decoding import Undecodable
 from shared.kube.group_objects import PodGang, PodGangGroup, PodGangSpec, PodGangTopology
 from shared.kube.objects import ObjectMeta
 from shared.kube.resources import POD_GANGS
@@ -53,15 +45,12 @@ _QUEUE: Final = "kai.scheduler/queue"
 _TOPOLOGY: Final = "grove.io/topology-name"
 
 
-def read_pod_gang(found: PodGang) -> model.PodGroup:
-    """The neutral group."""
+def _read(found: PodGang, given: GroupFields, errors: list[str]) -> model.PodGroup:
     metadata, spec = found.metadata, found.spec
-    errors = annotation_errors(metadata)
     tree = _tree(metadata, spec, errors)
     queue = metadata.annotations.get(QUEUE_NAME) or metadata.labels.get(_QUEUE, "")
     return model.PodGroup(
-        **_identity(metadata),
-        **group_annotations(metadata),
+        **given,
         min_member=max(1, tree.minimum),
         queue=queue[:TEXT_CHARACTERS_MAX],
         priority_class=spec.priority_class_name[:TEXT_CHARACTERS_MAX],
@@ -70,8 +59,6 @@ def read_pod_gang(found: PodGang) -> model.PodGroup:
         or requirements.label_topology(metadata.annotations),
         sets=tree.sets,
         sub_groups=tree.sub_groups,
-        last_run=last_run(metadata),
-        errors=shown(errors),
     )
 
 
@@ -141,34 +128,12 @@ def _packed(metadata: ObjectMeta, found: PodGangTopology | None) -> model.Networ
     )
 
 
-def read_undecodable_pod_gang(found: Undecodable) -> model.PodGroup:
-    """A PodGang that does not fit its type: never planned, and its verdict names the field."""
-    return undecodable_group(found, _identity(found.metadata))
-
-
-def _identity(metadata: ObjectMeta) -> GroupIdentity:
-    return group_identity(metadata, dialect=NAME, scope=SCOPE, shared=True)
-
-
-def status(verdict: Verdict) -> StatusPatch | None:
-    """Phase and conditions; None once the PodGang is gone."""
-    if verdict.phase == "Gone" or not verdict.uid:
-        return None
+def _status(verdict: Verdict) -> JsonObject:
     conditions = (_scheduled(verdict), disruption_target(verdict))
-    return StatusPatch(
-        resource=POD_GANGS,
-        namespace=verdict.namespace,
-        name=verdict.name,
-        subresource="status",
-        body={
-            "metadata": {"uid": verdict.uid},
-            "status": {
-                "phase": _phase(verdict),
-                "conditions": [one for one in conditions if one is not None],
-            },
-        },
-        keeps_conditions=True,
-    )
+    return {
+        "phase": _phase(verdict),
+        "conditions": [one for one in conditions if one is not None],
+    }
 
 
 def _phase(verdict: Verdict) -> str:
@@ -201,18 +166,8 @@ def _scheduled(verdict: Verdict) -> JsonObject:
 DIALECT: Final = Dialect(
     name=NAME,
     precedence=91,
-    kinds=(
-        Kind(
-            resource=POD_GANGS,
-            neutral="podgroup",
-            decoded=PodGang,
-            read=by_object_alone(read_pod_gang),
-            read_undecodable=by_object_alone(read_undecodable_pod_gang),
-            status_at="status",
-            shared=True,
-        ),
-    ),
-    status=status,
+    kinds=(group_kind(POD_GANGS, PodGang, _read, dialect=NAME, scope=SCOPE),),
+    status=status_of(POD_GANGS, _status, keeps_conditions=True),
     # The name that Grove's profile for KAI gives the pods.
     schedulers=(Scheduler(name="kai-scheduler", implies_groups=False, by_default=False),),
     references=(

@@ -25,13 +25,9 @@ from shared.contracts.verdicts import Verdict
 from shared.dialects import requirements
 from shared.dialects.group_metadata import (
     TEXT_CHARACTERS_MAX,
-    GroupIdentity,
-    annotation_errors,
-    group_annotations,
-    group_identity,
-    last_run,
-    shown,
-    undecodable_group,
+    GroupFields,
+    group_kind,
+    status_of,
 )
 from shared.dialects.ignored_fields import ignored, ignored_marks
 from shared.dialects.kubebatch_fields import instant, written_conditions
@@ -40,15 +36,11 @@ from shared.dialects.protocol import (
     Dialect,
     GroupReference,
     JsonObject,
-    Kind,
     Membership,
     PodKeys,
     Scheduler,
-    StatusPatch,
-    by_object_alone,
 )
 from shared.dialects.sub_group_tree import Part, Tree, sub_group_tree
-from shared.kube.decoding import Undecodable
 from shared.kube.group_objects import KaiPodGroup, KaiPodGroupSpec, KaiTopologyConstraint
 from shared.kube.objects import ObjectMeta, PodSpec
 from shared.kube.resources import PODGROUPS_KAI
@@ -83,10 +75,8 @@ def membership(metadata: ObjectMeta, spec: PodSpec) -> Membership | None:
     return declared_by(metadata, metadata.name, dialect=NAME, min_member=1, errors=missing)
 
 
-def read_pod_group(found: KaiPodGroup) -> model.PodGroup:
-    """The neutral group."""
+def _read(found: KaiPodGroup, given: GroupFields, errors: list[str]) -> model.PodGroup:
     metadata, spec = found.metadata, found.spec
-    errors = annotation_errors(metadata)
     if spec.min_member is not None and spec.min_member < 0:
         errors.append(f"spec.minMember: {spec.min_member} is negative")
     if spec.preemptibility and spec.preemptibility not in _PREEMPTIBILITY:
@@ -95,11 +85,9 @@ def read_pod_group(found: KaiPodGroup) -> model.PodGroup:
             f"{', '.join(_PREEMPTIBILITY)}"
         )
     tree = _tree(metadata.name, spec, errors)
-    given = group_annotations(metadata)
     if spec.preemptibility in _PREEMPTIBILITY:
         given["preemptable"] = _PREEMPTIBILITY[spec.preemptibility]
     return model.PodGroup(
-        **_identity(metadata),
         **given,
         min_member=max(1, spec.min_member or 0, tree.minimum),
         queue=(spec.queue or metadata.labels.get(_QUEUE, ""))[:TEXT_CHARACTERS_MAX],
@@ -115,8 +103,6 @@ def read_pod_group(found: KaiPodGroup) -> model.PodGroup:
         or requirements.label_topology(metadata.annotations),
         sets=tree.sets,
         sub_groups=tree.sub_groups,
-        last_run=last_run(metadata),
-        errors=shown(errors),
     )
 
 
@@ -152,37 +138,17 @@ def _levels(found: KaiTopologyConstraint) -> model.NetworkTopology | None:
     )
 
 
-def read_undecodable_pod_group(found: Undecodable) -> model.PodGroup:
-    """A group that does not fit its type: never planned, and its verdict names the field."""
-    return undecodable_group(found, _identity(found.metadata))
-
-
-def _identity(metadata: ObjectMeta) -> GroupIdentity:
-    return group_identity(metadata, dialect=NAME, scope=SCOPE, shared=True)
-
-
-def status(verdict: Verdict) -> StatusPatch | None:
-    """Phase, counts and conditions; None once the group is gone."""
-    if verdict.phase == "Gone" or not verdict.uid:
-        return None
-    return StatusPatch(
-        resource=PODGROUPS_KAI,
-        namespace=verdict.namespace,
-        name=verdict.name,
-        subresource="status",
-        body={
-            "metadata": {"uid": verdict.uid},
-            "status": {
-                "phase": _phase(verdict),
-                "pending": verdict.pending or None,
-                "running": verdict.running or None,
-                "succeeded": verdict.succeeded or None,
-                "failed": verdict.failed or None,
-                "conditions": written_conditions(verdict),
-                "schedulingConditions": _scheduling_conditions(verdict),
-            },
-        },
-    )
+def _status(verdict: Verdict) -> JsonObject:
+    """Phase, counts and conditions; counts of 0 are left out, as Go does."""
+    return {
+        "phase": _phase(verdict),
+        "pending": verdict.pending or None,
+        "running": verdict.running or None,
+        "succeeded": verdict.succeeded or None,
+        "failed": verdict.failed or None,
+        "conditions": written_conditions(verdict),
+        "schedulingConditions": _scheduling_conditions(verdict),
+    }
 
 
 def _phase(verdict: Verdict) -> str:
@@ -224,18 +190,8 @@ DIALECT: Final = Dialect(
     name=NAME,
     # Before Kueue, whose group is one of quota, if a pod has both.
     precedence=92,
-    kinds=(
-        Kind(
-            resource=PODGROUPS_KAI,
-            neutral="podgroup",
-            decoded=KaiPodGroup,
-            read=by_object_alone(read_pod_group),
-            read_undecodable=by_object_alone(read_undecodable_pod_group),
-            status_at="status",
-            shared=True,
-        ),
-    ),
-    status=status,
+    kinds=(group_kind(PODGROUPS_KAI, KaiPodGroup, _read, dialect=NAME, scope=SCOPE),),
+    status=status_of(PODGROUPS_KAI, _status),
     schedulers=(
         Scheduler(
             name="kai-scheduler",

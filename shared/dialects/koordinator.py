@@ -22,7 +22,7 @@ from shared.contracts.annotations import (
 from shared.dialects.gangs_together import GROUPS, name_of_all, other_gangs
 from shared.dialects.ignored_fields import IgnoredField, ignored_marks
 from shared.dialects.pod_declared import declared_by, number_of_pods
-from shared.dialects.protocol import Dialect, GroupReference, Membership
+from shared.dialects.protocol import Dialect, DurationAnnotation, GroupReference, Membership
 from shared.kinds.durations import duration_ms
 from shared.kube.objects import ObjectMeta, PodSpec
 
@@ -30,7 +30,7 @@ NAME: Final = "koordinator"
 _PREFIX: Final = "gang.scheduling.koordinator.sh/"
 _GROUP: Final = f"{_PREFIX}name"
 _MINIMUM: Final = f"{_PREFIX}min-available"
-WAITING: Final = f"{_PREFIX}waiting-time"
+_WAITING: Final = f"{_PREFIX}waiting-time"
 
 
 def ignored_annotations(kind: str) -> tuple[IgnoredField, ...]:
@@ -48,6 +48,11 @@ def ignored_annotations(kind: str) -> tuple[IgnoredField, ...]:
     )
 
 
+def _seconds(text: str) -> int | None:
+    found_ms = duration_ms(text)
+    return None if found_ms is None else found_ms // 1000
+
+
 def membership(metadata: ObjectMeta, spec: PodSpec) -> Membership | None:
     """The pod's gang; None when its name is empty."""
     del spec
@@ -59,7 +64,7 @@ def membership(metadata: ObjectMeta, spec: PodSpec) -> Membership | None:
     others, objection = other_gangs(given.get(GROUPS, ""), metadata.namespace, name)
     if objection:
         errors += (f"metadata.annotations[{GROUPS}]: {objection}",)
-    waiting_s = (duration_ms(given.get(WAITING, "")) or 0) // 1000
+    waiting_s = _seconds(given.get(_WAITING, ""))
     settings = ((REPAIR_DEADLINE_SECONDS, str(waiting_s)),) if waiting_s else ()
     if not others:
         return declared_by(
@@ -84,6 +89,7 @@ DIALECT: Final = Dialect(
     membership=membership,
     self_declared=True,
     scope=NAME,
+    durations=(DurationAnnotation(key=_WAITING, setting=REPAIR_DEADLINE_SECONDS, read=_seconds),),
     ignored=(
         *ignored_annotations("Pod"),
         *ignored_marks(

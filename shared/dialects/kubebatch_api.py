@@ -12,6 +12,7 @@ from typing import Final
 from shared.contracts.verdicts import GangPhase
 from shared.dialects import kubebatch_fields as fields
 from shared.dialects.field_checks import Findings, amount_of
+from shared.dialects.group_metadata import status_of
 from shared.dialects.ignored_fields import ignored
 from shared.dialects.protocol import (
     Dialect,
@@ -50,7 +51,7 @@ def kube_batch_dialect(
         kinds=fields.kinds_of_groups(
             name, pod_groups, queues, with_volcano_fields=False, status_at="status"
         ),
-        status=partial(fields.status_patch, _PHASES, pod_groups, "status"),
+        status=status_of(pod_groups, partial(fields.group_status, _PHASES)),
         validate=validate,
         # kube-batch kept the groups of bare pods in memory: no controller creates objects for them.
         schedulers=(Scheduler(name="kube-batch", prefers_own_groups=True, implies_groups=False),),

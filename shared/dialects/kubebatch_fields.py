@@ -16,19 +16,11 @@ from shared.contracts import annotations
 from shared.contracts.verdicts import GangPhase, Verdict
 from shared.dialects import requirements
 from shared.dialects.field_checks import Findings, quantity
-from shared.dialects.group_metadata import (
-    annotation_errors,
-    group_annotations,
-    group_identity,
-    last_run,
-    shown,
-    undecodable_group,
-)
+from shared.dialects.group_metadata import TEXT_CHARACTERS_MAX, GroupFields, group_kind, last_run
 from shared.dialects.owned_gangs import is_made_for_pods, is_of_whole_owner
 from shared.dialects.protocol import (
     JsonObject,
     Kind,
-    StatusPatch,
     by_object_alone,
     cluster_identity,
 )
@@ -43,7 +35,6 @@ from shared.model import objects as model
 #: Limits of the roles or resources that an object names, so that it fits into a message.
 NAMES_MAX: Final = 1000
 _NAMES_CHARACTERS_MAX: Final = 32 * 1024
-_TEXT_CHARACTERS_MAX: Final = 253
 #: Annotations of a queue for hierarchical DRF: its path from the root, and the weight of each step.
 HIERARCHY: Final = "volcano.sh/hierarchy"
 HIERARCHY_WEIGHTS: Final = "volcano.sh/hierarchy-weights"
@@ -69,22 +60,20 @@ def kinds_of_groups(
         dialect: Name of its dialect.
         pod_groups: PodGroups of the API group.
         queues: Its Queues.
-        with_volcano_fields: As for `read_pod_group`.
+        with_volcano_fields: Whether to read the fields that Volcano added; kube-batch ignores
+            minTaskMember and minResources.
         status_at: Where the status of a PodGroup is written, as in `Kind`.
     """
-    read_group = partial(read_pod_group, dialect=dialect, with_volcano_fields=with_volcano_fields)
-    read_undecodable_group = partial(
-        read_undecodable_pod_group, dialect=dialect, waits_for_inqueue=with_volcano_fields
-    )
     return (
-        Kind(
-            resource=pod_groups,
-            neutral="podgroup",
-            decoded=kube.PodGroup,
-            read=by_object_alone(read_group),
-            read_undecodable=by_object_alone(read_undecodable_group),
-            validated=True,
+        group_kind(
+            pod_groups,
+            kube.PodGroup,
+            _volcano_group if with_volcano_fields else _kube_batch_group,
+            dialect=dialect,
+            shared=False,
             status_at=status_at,
+            validated=True,
+            undecoded={"waits_for_inqueue": with_volcano_fields},
         ),
         Kind(
             resource=queues,
@@ -97,66 +86,50 @@ def kinds_of_groups(
     )
 
 
-def read_pod_group(
-    found: kube.PodGroup, *, dialect: str, with_volcano_fields: bool
+def _kube_batch_group(
+    found: kube.PodGroup, given: GroupFields, errors: list[str]
 ) -> model.PodGroup:
-    """The neutral group.
-
-    Args:
-        found: The object.
-        dialect: Name of its dialect.
-        with_volcano_fields: Whether to read the fields that Volcano added; kube-batch ignores
-            minTaskMember and minResources.
-    """
+    """The fields that all PodGroups have."""
     metadata, spec = found.metadata, found.spec
-    errors = annotation_errors(metadata)
     if spec.min_member < 0:
         errors.append(f"spec.minMember: {spec.min_member} is negative")
-    min_task_member: tuple[tuple[str, int], ...] = ()
-    min_resources: model.Resources | None = None
-    topology = requirements.label_topology(metadata.annotations)
-    sub_groups: tuple[model.SubGroup, ...] = ()
-    if with_volcano_fields:
-        min_task_member = _min_task_member(spec.min_task_member, errors)
-        min_resources, resource_errors = read_min_resources(spec.min_resources)
-        errors.extend(resource_errors)
-        topology = topology or requirements.topology(spec.network_topology)
-        sub_groups = requirements.sub_groups(spec.sub_group_policy, errors)
-    made = with_volcano_fields and is_made_for_pods(metadata)
-    is_declared = not made or is_of_whole_owner(metadata)
-    of_group, given = group_identity(metadata, dialect=dialect), group_annotations(metadata)
-    owner = of_group["owner"]
-    namespace = metadata.namespace
+    owner, namespace = given["owner"], metadata.namespace
     root = trace_root(metadata.annotations.get(annotations.TRACE_ROOT, ""), owner, namespace)
     given["traceparent"] = given["traceparent"] or ("" if root else link_of_job(owner, namespace))
+    given["last_run"] = last_run(metadata, found.status)
     return model.PodGroup(
-        **of_group,
         **given,
         min_member=max(0, spec.min_member),
-        min_task_member=min_task_member,
-        # Made of the requests of the pods that there were first: the pods that exist count.
-        min_resources=min_resources if is_declared else None,
-        queue=spec.queue[:_TEXT_CHARACTERS_MAX],
-        priority_class="" if made else spec.priority_class_name[:_TEXT_CHARACTERS_MAX],
-        phase=found.status.phase[:_TEXT_CHARACTERS_MAX],
-        last_run=last_run(metadata, found.status),
-        waits_for_inqueue=with_volcano_fields,
-        made_for_pods=made,
-        one_by_one=not is_declared and spec.min_member <= 1,
-        workload_ended=made and annotations.WORKLOAD_ENDED in metadata.annotations,
+        queue=spec.queue[:TEXT_CHARACTERS_MAX],
+        priority_class=spec.priority_class_name[:TEXT_CHARACTERS_MAX],
+        phase=found.status.phase[:TEXT_CHARACTERS_MAX],
         trace_root=root,
-        topology=topology,
-        sub_groups=sub_groups,
-        errors=shown(errors),
+        topology=requirements.label_topology(metadata.annotations),
     )
 
 
-def read_undecodable_pod_group(
-    found: Undecodable, *, dialect: str, waits_for_inqueue: bool
-) -> model.PodGroup:
-    """A group that does not fit its type: never planned, and its verdict names the field."""
-    group = undecodable_group(found, group_identity(found.metadata, dialect=dialect))
-    return msgspec.structs.replace(group, waits_for_inqueue=waits_for_inqueue)
+def _volcano_group(found: kube.PodGroup, given: GroupFields, errors: list[str]) -> model.PodGroup:
+    """The same with the fields that Volcano added."""
+    metadata, spec = found.metadata, found.spec
+    group = _kube_batch_group(found, given, errors)
+    min_task_member = _min_task_member(spec.min_task_member, errors)
+    min_resources, resource_errors = read_min_resources(spec.min_resources)
+    errors.extend(resource_errors)
+    made = is_made_for_pods(metadata)
+    is_declared = not made or is_of_whole_owner(metadata)
+    return msgspec.structs.replace(
+        group,
+        min_task_member=min_task_member,
+        # Made of the requests of the pods that there were first: the pods that exist count.
+        min_resources=min_resources if is_declared else None,
+        priority_class="" if made else group.priority_class,
+        waits_for_inqueue=True,
+        made_for_pods=made,
+        one_by_one=not is_declared and spec.min_member <= 1,
+        workload_ended=made and annotations.WORKLOAD_ENDED in metadata.annotations,
+        topology=group.topology or requirements.topology(spec.network_topology),
+        sub_groups=requirements.sub_groups(spec.sub_group_policy, errors),
+    )
 
 
 def read_queue(found: kube.Queue, *, dialect: str) -> model.Queue:
@@ -186,13 +159,13 @@ def read_queue(found: kube.Queue, *, dialect: str) -> model.Queue:
         deserved=amounts["deserved"],
         guarantee=amounts["guarantee.resource"],
         reclaimable=spec.reclaimable is not False,
-        parent=spec.parent[:_TEXT_CHARACTERS_MAX],
+        parent=spec.parent[:TEXT_CHARACTERS_MAX],
         priority=spec.priority,
         state="Unknown" if errors else state,
         settings=(*_queue_errors(errors), *read_settings(metadata.annotations)),
         hierarchy=metadata.annotations.get(HIERARCHY, "")[:_PATH_CHARACTERS_MAX],
         hierarchy_weights=metadata.annotations.get(HIERARCHY_WEIGHTS, "")[:_PATH_CHARACTERS_MAX],
-        dequeue_strategy=spec.dequeue_strategy[:_TEXT_CHARACTERS_MAX],
+        dequeue_strategy=spec.dequeue_strategy[:TEXT_CHARACTERS_MAX],
         node_groups=node_groups,
     )
 
@@ -209,34 +182,17 @@ def read_undecodable_queue(found: Undecodable, *, dialect: str) -> model.Queue:
     )
 
 
-def status_patch(
-    phases: Mapping[GangPhase, str], pod_groups: Resource, subresource: str, verdict: Verdict
-) -> StatusPatch | None:
-    """Phase, counts and conditions in the vocabulary of `phases`; None once the group is gone."""
-    phase = phases.get(verdict.phase)
-    if phase is None or not verdict.uid:
-        return None
-    return StatusPatch(
-        resource=pod_groups,
-        namespace=verdict.namespace,
-        name=verdict.name,
-        subresource=subresource,
-        body=_status_body(verdict, phase),
-    )
-
-
-def _status_body(verdict: Verdict, phase: str) -> JsonObject:
-    """The merge patch of the status; counts of 0 are left out, as Go does."""
+def group_status(phases: Mapping[GangPhase, str], verdict: Verdict) -> JsonObject:
+    """Phase, counts and conditions, in the vocabulary of `phases`; counts of 0 are left out, as Go
+    does.
+    """
     return {
-        "metadata": {"uid": verdict.uid},
-        "status": {
-            "phase": phase,
-            "members": verdict.members or None,
-            "running": verdict.running or None,
-            "succeeded": verdict.succeeded or None,
-            "failed": verdict.failed or None,
-            "conditions": written_conditions(verdict),
-        },
+        "phase": phases[verdict.phase],
+        "members": verdict.members or None,
+        "running": verdict.running or None,
+        "succeeded": verdict.succeeded or None,
+        "failed": verdict.failed or None,
+        "conditions": written_conditions(verdict),
     }
 
 

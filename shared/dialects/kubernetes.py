@@ -15,6 +15,7 @@ for all groups in it that name none. A group that is a part of a CompositePodGro
 """
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Final, TypedDict
 
 from shared.contracts.annotations import QUEUE_NAME
@@ -24,24 +25,16 @@ from shared.dialects import requirements
 from shared.dialects.conditions import condition_of, disruption_target, written_condition
 from shared.dialects.group_metadata import (
     TEXT_CHARACTERS_MAX,
-    GroupIdentity,
-    annotation_errors,
-    group_annotations,
-    group_identity,
-    last_run,
-    shown,
-    undecodable_group,
+    GroupFields,
+    group_kind,
+    status_of,
 )
 from shared.dialects.ignored_fields import ignored
 from shared.dialects.protocol import (
     Dialect,
     GroupReference,
     JsonObject,
-    Kind,
-    StatusPatch,
-    by_object_alone,
 )
-from shared.kube.decoding import Undecodable
 from shared.kube.group_objects import (
     AnyDisruptionMode,
     CompositePodGroupSpec,
@@ -52,7 +45,7 @@ from shared.kube.group_objects import (
     SchedulingConstraints,
 )
 from shared.kube.objects import ObjectMeta
-from shared.kube.resources import COMPOSITE_PODGROUPS, PODGROUPS_KUBERNETES, Resource
+from shared.kube.resources import COMPOSITE_PODGROUPS, PODGROUPS_KUBERNETES
 from shared.model import objects as model
 
 NAME: Final = "kubernetes"
@@ -63,21 +56,15 @@ _SCHEDULED_V1ALPHA2: Final = "PodGroupScheduled"
 _SCHEDULED: Final = "PodGroupInitiallyScheduled"
 
 
-def read_pod_group(found: KubernetesPodGroup) -> model.PodGroup:
+def _read(found: KubernetesPodGroup, given: GroupFields, errors: list[str]) -> model.PodGroup:
     """The neutral group, from any version."""
-    metadata, spec = found.metadata, found.spec
-    errors = annotation_errors(metadata)
-    of_spec = spec_fields(metadata, spec, errors)
-    gang = spec.scheduling_policy.gang
+    gang = found.spec.scheduling_policy.gang
     return model.PodGroup(
-        **_identity(metadata),
-        **group_annotations(metadata),
-        **of_spec,
+        **given,
+        **spec_fields(found.metadata, found.spec, errors),
         min_member=max(0, gang.min_count) if gang is not None else 0,
         one_by_one=gang is None,
         scheduled_once=has_been(found.status, _SCHEDULED, _SCHEDULED_V1ALPHA2),
-        last_run=last_run(metadata),
-        errors=shown(errors),
     )
 
 
@@ -125,27 +112,6 @@ def has_been(status: KubernetesPodGroupStatus, *kinds: str) -> bool:
     return any(one.type in kinds and one.status == "True" for one in status.conditions)
 
 
-def read_undecodable_pod_group(found: Undecodable) -> model.PodGroup:
-    """A group that does not fit its type: never planned, and its verdict names the field."""
-    return undecodable_group(found, _identity(found.metadata))
-
-
-def _identity(metadata: ObjectMeta) -> GroupIdentity:
-    return group_identity(metadata, dialect=NAME, scope=SCOPE, shared=True)
-
-
-def status(verdict: Verdict) -> StatusPatch | None:
-    """The conditions that the API prescribes; None once the group is gone."""
-    if verdict.phase == "Gone" or not verdict.uid:
-        return None
-    return conditions_patch(
-        verdict,
-        PODGROUPS_KUBERNETES,
-        _body(verdict, _SCHEDULED),
-        {"v1alpha2": _body(verdict, _SCHEDULED_V1ALPHA2)},
-    )
-
-
 def _topology(
     annotations: Mapping[str, str], constraints: SchedulingConstraints, errors: list[str]
 ) -> model.NetworkTopology | None:
@@ -160,37 +126,16 @@ def _topology(
     return requirements.label_topology(annotations)
 
 
-def conditions_patch(
-    verdict: Verdict, resource: Resource, body: JsonObject, bodies: dict[str, JsonObject]
-) -> StatusPatch:
-    """A patch of the status of the verdict's object, which keeps the conditions of others."""
-    return StatusPatch(
-        resource=resource,
-        namespace=verdict.namespace,
-        name=verdict.name,
-        subresource="status",
-        body=body,
-        bodies=bodies,
-        patch_type="strategic",
-    )
-
-
-def conditions_body(verdict: Verdict, scheduled: str, *, invalid: str) -> JsonObject:
-    """The body of a patch with both conditions.
+def conditions_status(scheduled: str, invalid: str, verdict: Verdict) -> JsonObject:
+    """The status with the conditions that the API prescribes.
 
     Args:
-        verdict: The verdict.
         scheduled: The type of the first condition.
         invalid: Its reason if the group, or a group of its tree, has errors.
+        verdict: The verdict.
     """
-    found = [
-        one for one in (_scheduled(verdict, scheduled, invalid), disruption_target(verdict)) if one
-    ]
-    return {"metadata": {"uid": verdict.uid}, "status": {"conditions": found}}
-
-
-def _body(verdict: Verdict, scheduled: str) -> JsonObject:
-    return conditions_body(verdict, scheduled, invalid="SchedulerError")
+    found = (_scheduled(verdict, scheduled, invalid), disruption_target(verdict))
+    return {"conditions": [one for one in found if one]}
 
 
 def _scheduled(verdict: Verdict, kind: str, invalid: str) -> JsonObject | None:
@@ -223,18 +168,13 @@ DIALECT: Final = Dialect(
     name=NAME,
     # The API server validates the field, and other marks of such pods belong to operators.
     precedence=-10,
-    kinds=(
-        Kind(
-            resource=PODGROUPS_KUBERNETES,
-            neutral="podgroup",
-            decoded=KubernetesPodGroup,
-            read=by_object_alone(read_pod_group),
-            read_undecodable=by_object_alone(read_undecodable_pod_group),
-            status_at="status",
-            shared=True,
-        ),
+    kinds=(group_kind(PODGROUPS_KUBERNETES, KubernetesPodGroup, _read, dialect=NAME, scope=SCOPE),),
+    status=status_of(
+        PODGROUPS_KUBERNETES,
+        partial(conditions_status, _SCHEDULED, "SchedulerError"),
+        versions={"v1alpha2": partial(conditions_status, _SCHEDULED_V1ALPHA2, "SchedulerError")},
+        patch_type="strategic",
     ),
-    status=status,
     references=(
         GroupReference(
             place="field",

@@ -11,16 +11,13 @@ quota only.
 
 from typing import Final
 
+from shared.contracts.annotations import LOCAL_QUEUE
 from shared.dialects.ignored_fields import ignored_marks
 from shared.dialects.pod_declared import declared_by, number_of_pods
 from shared.dialects.protocol import Dialect, GroupReference, Membership
 from shared.kube.objects import ObjectMeta, PodSpec
 
 NAME: Final = "kueue"
-#: The label of pods and workloads that names the LocalQueue whose quota they use.
-LOCAL_QUEUE: Final = "kueue.x-k8s.io/queue-name"
-#: The scheduling gate of pods that Kueue has not admitted.
-ADMISSION_GATE: Final = "kueue.x-k8s.io/admission"
 _GROUP: Final = "kueue.x-k8s.io/pod-group-name"
 _TOTAL: Final = "kueue.x-k8s.io/pod-group-total-count"
 

@@ -20,6 +20,8 @@ JsonObject: TypeAlias = dict[str, Any]
 
 #: kube-scheduler's name, which pods get that name no scheduler.
 DEFAULT_SCHEDULER: Final = "default-scheduler"
+#: Name of the dialect of the groups and queues that Tutti makes itself, and of Volcano's Jobs.
+VOLCANO: Final = "volcano"
 #: `Dialect.precedence` of a dialect that states none.
 PRECEDENCE_DEFAULT: Final = 1000
 
@@ -240,6 +242,20 @@ class WorkloadLabels(msgspec.Struct, frozen=True, kw_only=True):
     parts: tuple[str, ...]
 
 
+class DurationAnnotation(msgspec.Struct, frozen=True, kw_only=True):
+    """An annotation by which a dialect's users ask for a setting of Tutti.
+
+    Attributes:
+        key: The annotation's key.
+        setting: The setting.
+        read: The seconds in the annotation's value; None: it cannot be read.
+    """
+
+    key: str
+    setting: str
+    read: Callable[[str], int | None]
+
+
 def _no_status(verdict: Verdict) -> StatusPatch | None:
     del verdict
     return None
@@ -280,6 +296,7 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
         derive_role: A pod's role from its labels where no `role` key holds it; "": unknown.
         index: A pod's rank in its role.
         queue: Queue of a pod without a group object.
+        durations: Annotations with durations that have a ceiling.
         workload: How pods name the workload that creates them again; None: they do not.
         ignored: Fields of the objects of `kinds`, and marks of pods, that the dialect's API has and
             that have no effect here by design.
@@ -303,6 +320,7 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
     derive_role: Callable[[Mapping[str, str]], str] | None = None
     index: PodKeys = PodKeys()
     queue: PodKeys = PodKeys()
+    durations: tuple[DurationAnnotation, ...] = ()
     workload: WorkloadLabels | None = None
     ignored: tuple[IgnoredField, ...] = ()
     device_parts: tuple[str, ...] = ()

@@ -19,6 +19,7 @@ from shared.contracts.annotations import QUEUE_NAME, TASK_INDEX, TASK_SPEC
 from shared.contracts.verdicts import GangPhase
 from shared.dialects import kubebatch_fields as fields
 from shared.dialects.field_checks import INT32_MAX, Findings, amount_of, shown
+from shared.dialects.group_metadata import status_of
 from shared.dialects.ignored_fields import ignored, ignored_marks
 from shared.dialects.protocol import (
     Dialect,
@@ -219,7 +220,7 @@ DIALECT: Final = Dialect(
         ),
         workload_kind(JOBS_VOLCANO),
     ),
-    status=partial(fields.status_patch, _PHASES, PODGROUPS_VOLCANO, ""),
+    status=status_of(PODGROUPS_VOLCANO, partial(fields.group_status, _PHASES), subresource=""),
     validate=validate,
     schedulers=(Scheduler(name="volcano"),),
     role=PodKeys(annotations=(TASK_SPEC,), labels=(TASK_SPEC,)),

@@ -13,9 +13,8 @@ import msgspec
 
 from shared.contracts import annotations
 from shared.contracts.questions import FIT_PODS_MAX, FitRequest
-from shared.dialects import volcano
+from shared.dialects.discovery import readers
 from shared.dialects.job_groups import PARTITION, group_spec
-from shared.dialects.kubebatch_fields import read_pod_group
 from shared.dialects.pods import read_pod
 from shared.dialects.protocol import JsonObject, ReadingContext
 from shared.kinds.job import Job
@@ -25,7 +24,7 @@ from shared.kube.decoding import without_nulls
 from shared.kube.pod_usage import usage_of
 from shared.kube.quantities import QuantityError
 from shared.kube.requests import extended_requests
-from shared.kube.resources import JOBS_BATCH, JOBS_VOLCANO
+from shared.kube.resources import JOBS_BATCH, JOBS_VOLCANO, PODGROUPS_VOLCANO
 from shared.model.gang_keys import has_objects
 from shared.model.objects import Pod, PodGroup, Resources
 
@@ -91,7 +90,8 @@ def declared(one: JsonObject, *, uid: str, context: ReadingContext) -> FitReques
         "annotations": one["metadata"].get("annotations"),
     }
     stored = msgspec.convert(without_nulls({"metadata": metadata, "spec": body}), kube.PodGroup)
-    group = read_pod_group(stored, dialect=volcano.NAME, with_volcano_fields=True)
+    (groups,) = readers()[PODGROUPS_VOLCANO]
+    group = cast("PodGroup", groups.read(stored, context))
     return FitRequest(
         group=group,
         pods=tuple(_pods(group, parts, context)),

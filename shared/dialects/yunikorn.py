@@ -23,7 +23,13 @@ from shared.dialects.ignored_fields import ignored, ignored_marks
 from shared.dialects.kubebatch_fields import read_min_resources
 from shared.dialects.numbers import natural
 from shared.dialects.pod_declared import declared_by
-from shared.dialects.protocol import Dialect, GroupReference, Membership, PodKeys
+from shared.dialects.protocol import (
+    Dialect,
+    DurationAnnotation,
+    GroupReference,
+    Membership,
+    PodKeys,
+)
 from shared.kinds.queue_names import name_of_path
 from shared.kube.objects import ObjectMeta, PodSpec, Quantity
 from shared.model.objects import Labels, Resources
@@ -31,7 +37,7 @@ from shared.model.objects import Labels, Resources
 NAME: Final = "yunikorn"
 _GROUPS: Final = "yunikorn.apache.org/task-groups"
 _GROUP: Final = "yunikorn.apache.org/task-group-name"
-PARAMETERS: Final = "yunikorn.apache.org/schedulingPolicyParameters"
+_PARAMETERS: Final = "yunikorn.apache.org/schedulingPolicyParameters"
 _TIMEOUT: Final = "placeholderTimeoutInSeconds="
 _TIMEOUT_S: Final = 900
 _HARD: Final = "gangSchedulingStyle=Hard"
@@ -72,7 +78,7 @@ def membership(metadata: ObjectMeta, spec: PodSpec) -> Membership | None:
         min_member=1,
         min_resources=needed,
         queue=_queue(metadata),
-        settings=_settings(given.get(PARAMETERS, "")),
+        settings=_settings(given.get(_PARAMETERS, "")),
         errors=errors,
     )
 
@@ -106,14 +112,14 @@ def _sum_of(text: str) -> tuple[Resources, tuple[str, ...]]:
 
 def _settings(parameters: str) -> Labels:
     """The settings that the policy's parameters imply."""
-    timeout = str(timeout_s(parameters))
+    timeout = str(_timeout_s(parameters))
     found = ((RESERVE_SECONDS, timeout),)
     if _HARD in parameters.split():
         return (*found, (PLACEMENT_DEADLINE_SECONDS, timeout))
     return found
 
 
-def timeout_s(parameters: str) -> int:
+def _timeout_s(parameters: str) -> int:
     """The timeout of placeholders that the policy's parameters name, or the default."""
     for one in parameters.split():
         if one.startswith(_TIMEOUT):
@@ -132,6 +138,7 @@ DIALECT: Final = Dialect(
     self_declared=True,
     role=PodKeys(annotations=(_GROUP,)),
     scope=NAME,
+    durations=(DurationAnnotation(key=_PARAMETERS, setting=RESERVE_SECONDS, read=_timeout_s),),
     ignored=(
         *ignored(
             "Pod",

@@ -10,8 +10,7 @@ from shared.contracts import annotations
 from shared.dialects.owned_gangs import Owned, group_name, group_sizes, is_wanted, queue_for
 from shared.dialects.owner_kinds import Part, owner_kind
 from shared.dialects.pod_vocabulary import pod_vocabulary
-from shared.dialects.protocol import JsonObject
-from shared.dialects.volcano import NAME as VOLCANO
+from shared.dialects.protocol import VOLCANO, JsonObject
 from shared.dialects.workload_sizes import ALL
 from shared.kube.decoding import without_nulls
 from shared.kube.objects import ObjectMeta, Pod

@@ -19,7 +19,14 @@ from shared.dialects.ignored_fields import fields_set
 from shared.dialects.owned_gangs import may_be_owned
 from shared.dialects.pod_vocabulary import pod_vocabulary
 from shared.dialects.pods import read_pod
-from shared.dialects.protocol import DEFAULT_SCHEDULER, Dialect, JsonObject, Kind, ReadingContext
+from shared.dialects.protocol import (
+    DEFAULT_SCHEDULER,
+    VOLCANO,
+    Dialect,
+    JsonObject,
+    Kind,
+    ReadingContext,
+)
 from shared.dialects.scheduler_choice import (
     EXCLUDED_NAMESPACES,
     NAMESPACE_LABELS,
@@ -27,7 +34,6 @@ from shared.dialects.scheduler_choice import (
     gives_way,
     name_for_pods,
 )
-from shared.dialects.volcano import NAME as VOLCANO
 from shared.dialects.workload_sizes import ALL, Workload, gang_size
 from shared.dialects.workloads import REPLICATED, Part, declared, parts_of
 from shared.explanation.gangs import Gangs, Members

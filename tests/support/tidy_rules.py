@@ -218,6 +218,20 @@ def modules_are_used(files: list[File]) -> Iterator[str]:
         yield f"{file.path}: nothing imports it; wire it in or delete it"
 
 
+def dialects_are_not_imported_by_name(files: list[File]) -> Iterator[str]:
+    """What a dialect has, it states in its `DIALECT`, which `discovery` finds."""
+    folder = PurePosixPath("shared/dialects")
+    dialects = {
+        f"shared.dialects.{file.path.stem}"
+        for file in files
+        if file.path.parent == folder and re.search(r"^DIALECT\b", file.text, re.MULTILINE)
+    }
+    for file in files:
+        if file.is_source and file.path.parent != folder:
+            for name in sorted(dialects.intersection(_imports(file))):
+                yield f"{file.path}: imports {name}; ask shared.dialects.discovery"
+
+
 def _scripts(files: list[File]) -> set[str]:
     """Modules that are started by name: `[project.scripts]`."""
     for file in files:
@@ -286,6 +300,7 @@ def nothing_is_a_blob(files: list[File]) -> Iterator[str]:
 
 
 RULES: tuple[Rule, ...] = (
+    dialects_are_not_imported_by_name,
     files_are_of_readable_length,
     functions_fit_on_a_screen,
     markdown_opens_with_a_title,

@@ -22,8 +22,7 @@ from shared.dialects.discovery import (
     shared_resources,
 )
 from shared.dialects.pods import controller_owner, read_pod
-from shared.dialects.protocol import ReadingContext
-from shared.dialects.volcano import NAME as VOLCANO
+from shared.dialects.protocol import VOLCANO, ReadingContext
 from shared.kube import objects as kube
 from shared.kube.client import KubeClient
 from shared.kube.errors import Forbidden, NotFound

@@ -8,7 +8,7 @@ import msgspec
 
 from shared.contracts.codec import decode_shape
 from shared.dialects.pods import read_pod
-from shared.dialects.protocol import ReadingContext
+from shared.dialects.protocol import Dialect, ReadingContext
 from shared.kube import objects as kube
 from shared.kube.decoding import KindDecoder, Undecodable
 from shared.model import objects as model
@@ -32,6 +32,16 @@ def undecodable(kind: type[Any], manifest: dict[str, Any]) -> Undecodable:
     found = KindDecoder(kind).object(msgspec.json.encode(manifest))
     assert isinstance(found, Undecodable)
     return found
+
+
+def group_read(dialect: Dialect, manifest: dict[str, Any]) -> model.PodGroup:
+    """What the watcher makes of a group object of this dialect, whether it fits its type or not."""
+    (kind,) = (one for one in dialect.kinds if one.neutral == "podgroup")
+    found = KindDecoder(kind.decoded).object(msgspec.json.encode(manifest))
+    read = kind.read_undecodable if isinstance(found, Undecodable) else kind.read
+    group = read(found, CONTEXT)
+    assert isinstance(group, model.PodGroup)
+    return group
 
 
 def metadata(name: str = "one", **more: Any) -> dict[str, Any]:

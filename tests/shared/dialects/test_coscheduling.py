@@ -5,12 +5,11 @@ from typing import Any
 import pytest
 
 from shared.contracts.verdicts import GangPhase, Verdict
-from shared.dialects.coscheduling import DIALECT, read_pod_group, read_undecodable_pod_group
+from shared.dialects.coscheduling import DIALECT
 from shared.dialects.protocol import JsonObject, ReadingContext
-from shared.kube.group_objects import CoschedulingPodGroup
 from shared.kube.resources import PODGROUPS_COSCHEDULING
 from shared.model.objects import GROUP_NAME_SCOPE, PodGroup
-from tests.shared.dialects.reading import decoded, metadata, pod, shape_of, undecodable
+from tests.shared.dialects.reading import group_read, metadata, pod, shape_of
 
 LABEL = {"scheduling.x-k8s.io/pod-group": "g"}
 DEADLINE = "tutti.dev/repair-deadline-seconds"
@@ -22,7 +21,7 @@ def context(*served: str) -> ReadingContext:
 
 def group(annotations: Any = None, **spec: Any) -> PodGroup:
     manifest = {"metadata": metadata(annotations=annotations or {}), "spec": spec}
-    return read_pod_group(decoded(CoschedulingPodGroup, manifest))
+    return group_read(DIALECT, manifest)
 
 
 def written(phase: GangPhase, members: int = 0, **counts: Any) -> JsonObject:
@@ -76,7 +75,7 @@ def test_bad_input_is_reported() -> None:
         "spec.minResources.cpu",
     ]
     manifest = {"metadata": metadata(), "spec": {"minMember": "x"}}
-    assert read_undecodable_pod_group(undecodable(CoschedulingPodGroup, manifest)).errors
+    assert group_read(DIALECT, manifest).errors
 
 
 def test_a_label_names_the_group_while_its_crd_is_installed() -> None:

@@ -5,12 +5,11 @@ from typing import Any
 import pytest
 
 from shared.contracts.verdicts import Condition, GangPhase, Verdict, Why
-from shared.dialects.grove import DIALECT, SCOPE, read_pod_gang, read_undecodable_pod_gang
+from shared.dialects.grove import DIALECT, SCOPE
 from shared.dialects.protocol import JsonObject, ReadingContext, StatusPatch
-from shared.kube.group_objects import PodGang
 from shared.kube.resources import POD_GANGS
 from shared.model.objects import NetworkTopology, PodGroup
-from tests.shared.dialects.reading import decoded, metadata, pod, shape_of, undecodable
+from tests.shared.dialects.reading import group_read, metadata, pod, shape_of
 
 LABEL = {"grove.io/podgang": "g"}
 RACK = NetworkTopology(label_key="rack")
@@ -28,7 +27,7 @@ def gang(*groups: JsonObject, meta: Any = None, **spec: Any) -> PodGroup:
         "metadata": {**metadata(), **(meta or {})},
         "spec": {"podgroups": list(groups), **spec},
     }
-    return read_pod_gang(decoded(PodGang, manifest))
+    return group_read(DIALECT, manifest)
 
 
 def context(*served: str) -> ReadingContext:
@@ -116,7 +115,7 @@ def test_bad_input_is_reported() -> None:
     twice = gang(pods("a", "p"), pods("a", "q"))
     assert twice.errors == ("spec.podgroups[1].name: a is the name of two sub-groups",)
     broken = {"metadata": metadata(), "spec": {"podgroups": [{"minReplicas": "x"}]}}
-    undecoded = read_undecodable_pod_gang(undecodable(PodGang, broken))
+    undecoded = group_read(DIALECT, broken)
     assert (len(undecoded.errors), undecoded.scope, undecoded.shared) == (1, SCOPE, True)
 
 

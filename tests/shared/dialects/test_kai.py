@@ -5,12 +5,11 @@ from typing import Any
 import pytest
 
 from shared.contracts.verdicts import Condition, GangPhase, Verdict, Why
-from shared.dialects.kai import DIALECT, SCOPE, read_pod_group, read_undecodable_pod_group
+from shared.dialects.kai import DIALECT, SCOPE
 from shared.dialects.protocol import JsonObject, ReadingContext
-from shared.kube.group_objects import KaiPodGroup
 from shared.kube.resources import PODGROUPS_KAI
 from shared.model.objects import NetworkTopology, PodGroup, Requirement
-from tests.shared.dialects.reading import decoded, metadata, pod, shape_of, undecodable
+from tests.shared.dialects.reading import group_read, metadata, pod, shape_of
 
 GROUP = "pod-group-name"
 SUB_GROUP = "kai.scheduler/subgroup-name"
@@ -23,7 +22,7 @@ def context(*served: str) -> ReadingContext:
 
 def group(annotations: Any = None, labels: Any = None, **spec: Any) -> PodGroup:
     meta = metadata(annotations=annotations or {}, labels=labels or {})
-    return read_pod_group(decoded(KaiPodGroup, {"metadata": meta, "spec": spec}))
+    return group_read(DIALECT, {"metadata": meta, "spec": spec})
 
 
 def test_a_group_is_read() -> None:
@@ -130,7 +129,7 @@ def test_bad_input_is_reported() -> None:
         "spec.subGroups[0].parent",
     ]
     broken = {"metadata": metadata(), "spec": {"minMember": "x"}}
-    undecoded = read_undecodable_pod_group(undecodable(KaiPodGroup, broken))
+    undecoded = group_read(DIALECT, broken)
     assert (len(undecoded.errors), undecoded.scope, undecoded.shared) == (1, SCOPE, True)
 
 

@@ -6,17 +6,11 @@ import pytest
 
 from shared.contracts.verdicts import Condition, GangPhase, Verdict, Why
 from shared.dialects.discovery import group_resources, scope_of
-from shared.dialects.kubernetes import (
-    DIALECT,
-    SCOPE,
-    read_pod_group,
-    read_undecodable_pod_group,
-)
+from shared.dialects.kubernetes import DIALECT, SCOPE
 from shared.dialects.protocol import JsonObject, ReadingContext
-from shared.kube.group_objects import KubernetesPodGroup
 from shared.kube.resources import PODGROUPS_KUBERNETES
 from shared.model.objects import NetworkTopology, PodGroup
-from tests.shared.dialects.reading import decoded, metadata, pod, shape_of, undecodable
+from tests.shared.dialects.reading import group_read, metadata, pod, shape_of
 
 AT_MS = 1772359200123
 AT = "2026-03-01T10:00:00Z"
@@ -26,9 +20,7 @@ SERVED = ReadingContext(scheduler_names=frozenset({"tutti"}), served=frozenset({
 def group(status: Any = None, annotations: Any = None, **spec: Any) -> PodGroup:
     spec = {"schedulingPolicy": {"gang": {"minCount": 3}}, **spec}
     meta = metadata(annotations=annotations or {})
-    return read_pod_group(
-        decoded(KubernetesPodGroup, {"metadata": meta, "spec": spec, "status": status or {}})
-    )
+    return group_read(DIALECT, {"metadata": meta, "spec": spec, "status": status or {}})
 
 
 def verdict(phase: GangPhase, *conditions: Condition, why: Why | None = None) -> Verdict:
@@ -124,7 +116,7 @@ def test_a_group_names_its_parent_and_the_workload_that_made_it() -> None:
 
 def test_an_object_that_cannot_be_read_is_reported() -> None:
     manifest = {"metadata": metadata(), "spec": {"schedulingPolicy": {"gang": {"minCount": "x"}}}}
-    found = read_undecodable_pod_group(undecodable(KubernetesPodGroup, manifest))
+    found = group_read(DIALECT, manifest)
     assert (found.scope, len(found.errors)) == (SCOPE, 1)
 
 

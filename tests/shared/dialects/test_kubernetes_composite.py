@@ -5,17 +5,11 @@ from typing import Any
 import pytest
 
 from shared.contracts.verdicts import Condition, Verdict, Why
-from shared.dialects.kubernetes_composite import (
-    DIALECT,
-    SCOPE,
-    read_composite,
-    read_undecodable_composite,
-)
+from shared.dialects.kubernetes_composite import DIALECT, SCOPE
 from shared.dialects.protocol import JsonObject
-from shared.kube.group_objects import CompositePodGroup
 from shared.kube.resources import COMPOSITE_PODGROUPS
 from shared.model.objects import NetworkTopology, PodGroup
-from tests.shared.dialects.reading import decoded, metadata, undecodable
+from tests.shared.dialects.reading import group_read, metadata
 
 KIND = "CompositePodGroupInitiallyScheduled"
 
@@ -27,9 +21,7 @@ def composite(status: Any = None, **spec: Any) -> PodGroup:
         **spec,
     }
     meta = metadata(annotations={"scheduling.volcano.sh/queue-name": "research"})
-    return read_composite(
-        decoded(CompositePodGroup, {"metadata": meta, "spec": spec, "status": status or {}})
-    )
+    return group_read(DIALECT, {"metadata": meta, "spec": spec, "status": status or {}})
 
 
 def conditions(*found: Condition, why: Why | None = None) -> list[JsonObject]:
@@ -98,7 +90,7 @@ def test_what_is_not_known_here_is_an_error(spec: Any, words: str) -> None:
 
 def test_an_object_that_cannot_be_read_is_reported() -> None:
     manifest = {"metadata": metadata(), "spec": {"schedulingPolicy": 7}}
-    found = read_undecodable_composite(undecodable(CompositePodGroup, manifest))
+    found = group_read(DIALECT, manifest)
     assert (found.scope, found.min_groups, len(found.errors)) == (SCOPE, 1, 1)
 
 

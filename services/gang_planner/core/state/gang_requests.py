@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from shared.contracts import annotations
-from shared.contracts.provisioning import RequestName
-from shared.dialects.cluster_autoscaler import DIALECT
+from shared.contracts.provisioning import PROVISIONING_DIALECT, RequestName
 
 if TYPE_CHECKING:
     from services.gang_planner.core.state.queues import QueueEntry
@@ -64,7 +63,7 @@ def parameters_of(queue: "QueueEntry") -> "Labels":
 
 def is_served(synced: "Synced | None") -> bool:
     """Whether the API server serves ProvisioningRequests, as the watcher reported last."""
-    return synced is not None and DIALECT.name in synced.dialects
+    return synced is not None and PROVISIONING_DIALECT in synced.dialects
 
 
 def _setting(queue: "QueueEntry", key: str) -> str:
