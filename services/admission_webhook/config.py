@@ -4,17 +4,18 @@ from typing import Annotated
 from urllib.parse import urlsplit
 
 from msgspec import Meta
+from typing_extensions import override
 
 from shared.dialects.ceilings import Ceilings
 from shared.dialects.discovery import scheduler_names
-from shared.runtime.settings import KubeSettings, SettingsError
+from shared.runtime.settings import ServingSettings, SettingsError
 
 SchedulerName = Annotated[
     str, Meta(min_length=1, max_length=63, pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$")
 ]
 
 
-class WebhookSettings(KubeSettings, frozen=True, kw_only=True):
+class WebhookSettings(ServingSettings, frozen=True, kw_only=True):
     scheduler_name: Annotated[
         tuple[SchedulerName, ...],
         Meta(min_length=1, description="scheduler names that are ours; pods name one of them"),
@@ -52,17 +53,6 @@ class WebhookSettings(KubeSettings, frozen=True, kw_only=True):
         str,
         Meta(min_length=1, description="where creating a ConfigMap is tried before registering"),
     ] = "default"
-    cert_dir: Annotated[
-        str,
-        Meta(
-            description="folder of our own CA and certificate; empty: temporary, new at each start"
-        ),
-    ] = ""
-    tls_cert_file: Annotated[
-        str, Meta(description="certificate chain to use instead of one of our own")
-    ] = ""
-    tls_key_file: Annotated[str, Meta(description="its key")] = ""
-    ca_file: Annotated[str, Meta(description="the CA that signed it")] = ""
     admission_conf: Annotated[
         str,
         Meta(description="admission configuration file: resource groups, reloaded when it changes"),
@@ -110,17 +100,14 @@ class WebhookSettings(KubeSettings, frozen=True, kw_only=True):
             minimum_run_s=self.minimum_run_s_max,
         )
 
+    @override
     def __post_init__(self) -> None:
         """Check the settings together.
 
         Raises:
             SettingsError: Some contradict each other; the message names them.
         """
-        files = (self.tls_cert_file, self.tls_key_file, self.ca_file)
-        if any(files) and not all(files):
-            raise SettingsError(
-                "--tls-cert-file, --tls-key-file and --ca-file: must be given together"
-            )
+        super().__post_init__()
         if bool(self.service_name) != bool(self.service_namespace):
             raise SettingsError("--service-name and --service-namespace: must be given together")
         if self.service_name and self.webhook_url:

@@ -153,7 +153,6 @@ class ReviewServer:
         self._bodies = Bodies()
         self._turns = UserTurns(places=_THREADS, of_user=_THREADS_OF_USER)
         self._server: GuardedServer | None = None
-        self._runner: web.ServerRunner | None = None
 
     async def start(self, host: str, port: int, context: ssl.SSLContext) -> int:
         """Listen, and return the port (chosen by the kernel if `port` is 0).
@@ -164,20 +163,14 @@ class ReviewServer:
         server = self._server = GuardedServer(
             self._handle,
             request_factory=partial(_Request, asyncio.get_running_loop()),
-            access_log=None,
             keepalive_timeout=KEEPALIVE_S,
         )
-        self._runner = web.ServerRunner(server, shutdown_timeout=SHUTDOWN_S)
-        await self._runner.setup()
-        site = web.TCPSite(self._runner, host, port, ssl_context=context, backlog=1024)
-        await site.start()
-        return int(self._runner.addresses[0][1])
+        return await server.listen(host, port, context, shutdown_s=SHUTDOWN_S)
 
     async def stop(self) -> None:
         """Finish the requests in flight and stop listening. Safe to call twice."""
-        if self._runner is not None:
-            await self._runner.cleanup()
-            self._runner = None
+        if self._server is not None:
+            await self._server.stop()
 
     async def _handle(self, request: web.BaseRequest) -> web.Response:
         path = self._paths.get(request.path)

@@ -7,7 +7,6 @@ unregister, answer the reviews that still arrive, close.
 
 import asyncio
 import logging
-import tempfile
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -29,10 +28,10 @@ from shared.kube.credentials import load
 from shared.kube.errors import KubeError
 from shared.runtime.lifecycle import Context, Step
 from shared.runtime.serving_certificate import (
-    CertificateFiles,
     ServingCertificate,
-    own_files,
+    certificate_folder,
     renew_own,
+    serving_files,
     serving_identity,
 )
 from shared.runtime.settings import SettingsError
@@ -104,11 +103,8 @@ class Webhook:
         ctx.ready.require("serving", "queues", "registration")
         ctx.on_shutdown(Step.FINISH, "reviews", self._server.stop)
         try:
-            if settings.cert_dir or settings.tls_cert_file:
-                await self._serve(Path(settings.cert_dir))
-                return
-            with tempfile.TemporaryDirectory(prefix="tutti-webhook-") as scratch:
-                await self._serve(Path(scratch))
+            with certificate_folder(settings, "tutti-webhook-") as folder:
+                await self._serve(folder)
         finally:
             # The next generation listens at the same address.
             await self._server.stop()
@@ -116,7 +112,7 @@ class Webhook:
     async def _serve(self, folder: Path) -> None:
         """Serve until cancelled. `folder` is for our own certificates, if they are needed."""
         ctx, settings = self._ctx, self._ctx.settings
-        files = await asyncio.to_thread(_files, settings, folder)
+        files = await asyncio.to_thread(serving_files, settings, folder, _TITLE, _names(settings))
         certificate = await asyncio.to_thread(ServingCertificate, files)
         self._reporting.certificate_ends.set_function(lambda: certificate.ends_s)
         port = await self._server.start(settings.host, settings.port, certificate.context)
@@ -197,17 +193,6 @@ async def _leave(registrar: Registrar) -> None:
         await registrar.leave()
     except KubeError as error:
         log.warning("the registration remains until the next start: %s", error)
-
-
-def _files(settings: WebhookSettings, folder: Path) -> CertificateFiles:
-    """The configured files, or our own, which are made when they are missing. Blocks."""
-    if settings.tls_cert_file:
-        return CertificateFiles(
-            certificate=Path(settings.tls_cert_file),
-            key=Path(settings.tls_key_file),
-            ca=Path(settings.ca_file),
-        )
-    return own_files(folder, _TITLE, _names(settings))
 
 
 def _names(settings: WebhookSettings) -> list[str]:

@@ -95,7 +95,6 @@ class ApiServer:
         self._warning = warning
         self._now_ms = now_ms
         self._server: GuardedServer | None = None
-        self._runner: web.ServerRunner | None = None
 
     async def start(self, host: str, port: int, context: ssl.SSLContext) -> int:
         """Listen, and return the port (chosen by the kernel if `port` is 0).
@@ -105,21 +104,15 @@ class ApiServer:
         """
         server = self._server = GuardedServer(
             self._handle,
-            access_log=None,
             keepalive_timeout=KEEPALIVE_S,
             handler_cancellation=True,
         )
-        self._runner = web.ServerRunner(server, shutdown_timeout=SHUTDOWN_S)
-        await self._runner.setup()
-        site = web.TCPSite(self._runner, host, port, ssl_context=context, backlog=1024)
-        await site.start()
-        return int(self._runner.addresses[0][1])
+        return await server.listen(host, port, context, shutdown_s=SHUTDOWN_S)
 
     async def stop(self) -> None:
         """Finish the requests in flight and stop listening. Safe to call twice."""
-        if self._runner is not None:
-            await self._runner.cleanup()
-            self._runner = None
+        if self._server is not None:
+            await self._server.stop()
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         if self._server is not None:

@@ -5,11 +5,11 @@ from typing import Annotated
 from msgspec import Meta
 
 from shared.dialects.discovery import scheduler_names
-from shared.runtime.settings import KubeSettings, SettingsError
+from shared.runtime.settings import ServingSettings
 from shared.telemetry.addresses import JAEGER_URL
 
 
-class ApiSettings(KubeSettings, frozen=True, kw_only=True):
+class ApiSettings(ServingSettings, frozen=True, kw_only=True):
     """The API service's settings."""
 
     scheduler_name: Annotated[
@@ -41,17 +41,6 @@ class ApiSettings(KubeSettings, frozen=True, kw_only=True):
     owner_cluster_role: Annotated[
         str, Meta(description="ClusterRole that the APIService belongs to; empty: none")
     ] = ""
-    cert_dir: Annotated[
-        str,
-        Meta(
-            description="folder of our own CA and certificate; empty: temporary, new at each start"
-        ),
-    ] = ""
-    tls_cert_file: Annotated[
-        str, Meta(description="certificate chain to use instead of one of our own")
-    ] = ""
-    tls_key_file: Annotated[str, Meta(description="its key")] = ""
-    ca_file: Annotated[str, Meta(description="the CA that signed it")] = ""
     watches_max: Annotated[
         int, Meta(ge=1, le=10_000, description="watches at the same time; further ones get 429")
     ] = 1_000
@@ -66,11 +55,3 @@ class ApiSettings(KubeSettings, frozen=True, kw_only=True):
             "empty: no links",
         ),
     ] = ""
-
-    def __post_init__(self) -> None:
-        """Check the settings together. Raises SettingsError."""
-        files = (self.tls_cert_file, self.tls_key_file, self.ca_file)
-        if any(files) and not all(files):
-            raise SettingsError(
-                "--tls-cert-file, --tls-key-file and --ca-file: must be given together"
-            )

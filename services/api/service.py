@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import tempfile
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -50,10 +49,10 @@ from shared.kube.credentials import load
 from shared.kube.errors import KubeError
 from shared.runtime.lifecycle import Context, Step
 from shared.runtime.serving_certificate import (
-    CertificateFiles,
     ServingCertificate,
-    own_files,
+    certificate_folder,
     renew_own,
+    serving_files,
     serving_identity,
 )
 from shared.telemetry.api_calls import ApiCalls
@@ -121,15 +120,12 @@ class ApiService:
             on_call=ApiCalls(ctx.metrics),
         )
         async with client:
-            if settings.cert_dir or settings.tls_cert_file:
-                await self._serve(client, Path(settings.cert_dir))
-                return
-            with tempfile.TemporaryDirectory(prefix="tutti-api-") as scratch:
-                await self._serve(client, Path(scratch))
+            with certificate_folder(settings, "tutti-api-") as folder:
+                await self._serve(client, folder)
 
     async def _serve(self, client: KubeClient, folder: Path) -> None:
         ctx, settings = self._ctx, self._ctx.settings
-        files = await asyncio.to_thread(_files, settings, folder)
+        files = await asyncio.to_thread(serving_files, settings, folder, _TITLE, _names(settings))
         certificate = await asyncio.to_thread(partial(ServingCertificate, asks_clients=True), files)
         self._reporting.certificate_ends.set_function(lambda: certificate.ends_s)
         authenticator = Authenticator(client, certificate.trust_clients)
@@ -291,17 +287,6 @@ async def _leave(registrar: Registrar) -> None:
         await registrar.leave()
     except KubeError as error:
         log.warning("the registration remains until the next start: %s", error)
-
-
-def _files(settings: ApiSettings, folder: Path) -> CertificateFiles:
-    """The configured files, or our own, which are made when they are missing. Blocks."""
-    if settings.tls_cert_file:
-        return CertificateFiles(
-            certificate=Path(settings.tls_cert_file),
-            key=Path(settings.tls_key_file),
-            ca=Path(settings.ca_file),
-        )
-    return own_files(folder, _TITLE, _names(settings))
 
 
 def _names(settings: ApiSettings) -> list[str]:

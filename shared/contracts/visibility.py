@@ -6,7 +6,7 @@ default.
 """
 
 from datetime import datetime
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar
 
 import msgspec
 
@@ -14,6 +14,9 @@ GROUP: Final = "visibility.tutti.dev"
 VERSION: Final = "v1alpha1"
 ApiVersion: TypeAlias = Literal["visibility.tutti.dev/v1alpha1"]
 API_VERSION: Final[ApiVersion] = "visibility.tutti.dev/v1alpha1"
+
+K = TypeVar("K", bound=str)
+S = TypeVar("S")
 
 
 class _Api(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True, gc=False):
@@ -37,6 +40,40 @@ class ListMeta(_Api, frozen=True, kw_only=True):
     #: Token for the next page; "": this is the last one.
     continue_: str = msgspec.field(default="", name="continue")
     remaining_item_count: int | None = None
+
+
+class _Read(_Api, Generic[K, S], frozen=True, kw_only=True):
+    """An object that is read."""
+
+    api_version: ApiVersion
+    kind: K
+    metadata: ObjectMeta
+    status: S
+
+
+class _List(_Api, Generic[K, S], frozen=True, kw_only=True):
+    """A list of objects."""
+
+    api_version: ApiVersion
+    kind: K
+    metadata: ListMeta
+    items: tuple[S, ...]
+
+
+class ManifestsSpec(_Api, frozen=True, kw_only=True):
+    """Manifests of workloads, groups and pods, as `kubectl create` takes them."""
+
+    manifests: tuple[dict[str, Any], ...]
+
+
+class _Question(_Api, Generic[K, S], frozen=True, kw_only=True):
+    """A question about manifests, which is created and not stored."""
+
+    api_version: ApiVersion
+    kind: K
+    metadata: ObjectMeta | None = None
+    spec: ManifestsSpec
+    status: S | None = None
 
 
 class GangCondition(_Api, frozen=True, kw_only=True):
@@ -154,22 +191,12 @@ class GangStatus(_Api, frozen=True, kw_only=True):
     trace_url: str = ""
 
 
-class Gang(_Api, frozen=True, kw_only=True):
+class Gang(_Read[Literal["Gang"], GangStatus], frozen=True, kw_only=True):
     """Pods that are placed together, or none of them."""
 
-    api_version: ApiVersion
-    kind: Literal["Gang"]
-    metadata: ObjectMeta
-    status: GangStatus
 
-
-class GangList(_Api, frozen=True, kw_only=True):
+class GangList(_List[Literal["GangList"], Gang], frozen=True, kw_only=True):
     """Gangs, by namespace and name."""
-
-    api_version: ApiVersion
-    kind: Literal["GangList"]
-    metadata: ListMeta
-    items: tuple[Gang, ...]
 
 
 class QueueAmounts(_Api, frozen=True, kw_only=True):
@@ -243,22 +270,12 @@ class QueueStatus(_Api, frozen=True, kw_only=True):
     shared: bool = True
 
 
-class Queue(_Api, frozen=True, kw_only=True):
+class Queue(_Read[Literal["Queue"], QueueStatus], frozen=True, kw_only=True):
     """A queue of gangs."""
 
-    api_version: ApiVersion
-    kind: Literal["Queue"]
-    metadata: ObjectMeta
-    status: QueueStatus
 
-
-class QueueList(_Api, frozen=True, kw_only=True):
+class QueueList(_List[Literal["QueueList"], Queue], frozen=True, kw_only=True):
     """Queues, by name."""
-
-    api_version: ApiVersion
-    kind: Literal["QueueList"]
-    metadata: ListMeta
-    items: tuple[Queue, ...]
 
 
 class NodeAmounts(_Api, frozen=True, kw_only=True):
@@ -285,22 +302,12 @@ class NodeStatus(_Api, frozen=True, kw_only=True):
     resources: tuple[NodeAmounts, ...] = ()
 
 
-class Node(_Api, frozen=True, kw_only=True):
+class Node(_Read[Literal["Node"], NodeStatus], frozen=True, kw_only=True):
     """Free capacity of one node."""
 
-    api_version: ApiVersion
-    kind: Literal["Node"]
-    metadata: ObjectMeta
-    status: NodeStatus
 
-
-class NodeList(_Api, frozen=True, kw_only=True):
+class NodeList(_List[Literal["NodeList"], Node], frozen=True, kw_only=True):
     """Nodes, by name."""
-
-    api_version: ApiVersion
-    kind: Literal["NodeList"]
-    metadata: ListMeta
-    items: tuple[Node, ...]
 
 
 class TierFit(_Api, frozen=True, kw_only=True):
@@ -335,22 +342,12 @@ class PodShapeStatus(_Api, frozen=True, kw_only=True):
     unfragmented: int
 
 
-class PodShape(_Api, frozen=True, kw_only=True):
+class PodShape(_Read[Literal["PodShape"], PodShapeStatus], frozen=True, kw_only=True):
     """Equal pods of gangs, and the free capacity for more of them."""
 
-    api_version: ApiVersion
-    kind: Literal["PodShape"]
-    metadata: ObjectMeta
-    status: PodShapeStatus
 
-
-class PodShapeList(_Api, frozen=True, kw_only=True):
+class PodShapeList(_List[Literal["PodShapeList"], PodShape], frozen=True, kw_only=True):
     """The most common pod shapes, by name."""
-
-    api_version: ApiVersion
-    kind: Literal["PodShapeList"]
-    metadata: ListMeta
-    items: tuple[PodShape, ...]
 
 
 class InstanceStatus(_Api, frozen=True, kw_only=True):
@@ -366,22 +363,12 @@ class InstanceStatus(_Api, frozen=True, kw_only=True):
     started: datetime | None = None
 
 
-class Instance(_Api, frozen=True, kw_only=True):
+class Instance(_Read[Literal["Instance"], InstanceStatus], frozen=True, kw_only=True):
     """A process of a service of Tutti that runs now."""
 
-    api_version: ApiVersion
-    kind: Literal["Instance"]
-    metadata: ObjectMeta
-    status: InstanceStatus
 
-
-class InstanceList(_Api, frozen=True, kw_only=True):
+class InstanceList(_List[Literal["InstanceList"], Instance], frozen=True, kw_only=True):
     """Processes of Tutti, by name."""
-
-    api_version: ApiVersion
-    kind: Literal["InstanceList"]
-    metadata: ListMeta
-    items: tuple[Instance, ...]
 
 
 class DecidedPod(_Api, frozen=True, kw_only=True):
@@ -417,28 +404,12 @@ class DecisionStatus(_Api, frozen=True, kw_only=True):
     trace_id: str = ""
 
 
-class Decision(_Api, frozen=True, kw_only=True):
+class Decision(_Read[Literal["Decision"], DecisionStatus], frozen=True, kw_only=True):
     """A decision to bind or evict pods; its name is its sequence in the log, in 12 digits."""
 
-    api_version: ApiVersion
-    kind: Literal["Decision"]
-    metadata: ObjectMeta
-    status: DecisionStatus
 
-
-class DecisionList(_Api, frozen=True, kw_only=True):
+class DecisionList(_List[Literal["DecisionList"], Decision], frozen=True, kw_only=True):
     """Decisions, by namespace, the oldest first."""
-
-    api_version: ApiVersion
-    kind: Literal["DecisionList"]
-    metadata: ListMeta
-    items: tuple[Decision, ...]
-
-
-class ManifestsSpec(_Api, frozen=True, kw_only=True):
-    """Manifests of workloads, groups and pods, as `kubectl create` takes them."""
-
-    manifests: tuple[dict[str, Any], ...]
 
 
 class Displacement(_Api, frozen=True, kw_only=True):
@@ -477,14 +448,8 @@ class FitStatus(_Api, frozen=True, kw_only=True):
     gangs: tuple[GangFit, ...] = ()
 
 
-class Fit(_Api, frozen=True, kw_only=True):
+class Fit(_Question[Literal["Fit"], FitStatus], frozen=True, kw_only=True):
     """A question: would the gangs of these manifests fit? Nothing is created."""
-
-    api_version: ApiVersion
-    kind: Literal["Fit"]
-    metadata: ObjectMeta | None = None
-    spec: ManifestsSpec
-    status: FitStatus | None = None
 
 
 class ExplainedScheduling(_Api, frozen=True, kw_only=True):
@@ -580,11 +545,5 @@ class ExplanationStatus(_Api, frozen=True, kw_only=True):
     objects: tuple[ExplainedObject, ...] = ()
 
 
-class Explanation(_Api, frozen=True, kw_only=True):
+class Explanation(_Question[Literal["Explanation"], ExplanationStatus], frozen=True, kw_only=True):
     """A question: how does Tutti understand these manifests? Nothing is created or looked up."""
-
-    api_version: ApiVersion
-    kind: Literal["Explanation"]
-    metadata: ObjectMeta | None = None
-    spec: ManifestsSpec
-    status: ExplanationStatus | None = None

@@ -52,67 +52,33 @@ class ServedResource(msgspec.Struct, frozen=True, kw_only=True):
     asked over NATS; or the streams, which have to be read first.
     """
 
-    plural: str
-    singular: str
     kind: str
     namespaced: bool
     verbs: tuple[str, ...]
     needs: Literal["nothing", "services", "streams"] = "services"
 
+    @property
+    def singular(self) -> str:
+        return self.kind.lower()
+
+    @property
+    def plural(self) -> str:
+        return f"{self.singular}s"
+
 
 GANGS: Final = ServedResource(
-    plural="gangs",
-    singular="gang",
-    kind="Gang",
-    namespaced=True,
-    verbs=("get", "list", "watch"),
-    needs="streams",
+    kind="Gang", namespaced=True, verbs=("get", "list", "watch"), needs="streams"
 )
-
-QUEUES: Final = ServedResource(
-    plural="queues", singular="queue", kind="Queue", namespaced=False, verbs=("get", "list")
-)
-NODES: Final = ServedResource(
-    plural="nodes",
-    singular="node",
-    kind="Node",
-    namespaced=False,
-    verbs=("get", "list"),
-    needs="streams",
-)
-POD_SHAPES: Final = ServedResource(
-    plural="podshapes",
-    singular="podshape",
-    kind="PodShape",
-    namespaced=False,
-    verbs=("get", "list"),
-)
-INSTANCES: Final = ServedResource(
-    plural="instances",
-    singular="instance",
-    kind="Instance",
-    namespaced=False,
-    verbs=("get", "list"),
-)
+QUEUES: Final = ServedResource(kind="Queue", namespaced=False, verbs=("get", "list"))
+NODES: Final = ServedResource(kind="Node", namespaced=False, verbs=("get", "list"), needs="streams")
+POD_SHAPES: Final = ServedResource(kind="PodShape", namespaced=False, verbs=("get", "list"))
+INSTANCES: Final = ServedResource(kind="Instance", namespaced=False, verbs=("get", "list"))
 DECISIONS: Final = ServedResource(
-    plural="decisions",
-    singular="decision",
-    kind="Decision",
-    namespaced=True,
-    verbs=("get", "list"),
-    needs="streams",
+    kind="Decision", namespaced=True, verbs=("get", "list"), needs="streams"
 )
-FITS: Final = ServedResource(
-    plural="fits", singular="fit", kind="Fit", namespaced=True, verbs=("create",)
-)
-
+FITS: Final = ServedResource(kind="Fit", namespaced=True, verbs=("create",))
 EXPLANATIONS: Final = ServedResource(
-    plural="explanations",
-    singular="explanation",
-    kind="Explanation",
-    namespaced=True,
-    verbs=("create",),
-    needs="nothing",
+    kind="Explanation", namespaced=True, verbs=("create",), needs="nothing"
 )
 
 #: All resources that are served.

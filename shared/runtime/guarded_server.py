@@ -6,6 +6,7 @@ state its length, arrive in time, and fit into the memory for all bodies in flig
 """
 
 import asyncio
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, Final
@@ -92,9 +93,10 @@ class GuardedServer(web.Server):
         silence_s: float = BODY_TIMEOUT_S,
         **options: Any,
     ) -> None:
-        super().__init__(handler, lingering_time=LINGER_S, **options)
+        super().__init__(handler, lingering_time=LINGER_S, **{"access_log": None, **options})
         self._connections_max = connections_max
         self._silence_s = silence_s
+        self._runner: web.ServerRunner | None = None
         #: Connections without a request yet, and the timers that will close them.
         self._silent: dict[Any, asyncio.TimerHandle] = {}
 
@@ -103,6 +105,26 @@ class GuardedServer(web.Server):
         timer = self._silent.pop(handler, None)
         if timer is not None:
             timer.cancel()
+
+    async def listen(
+        self, host: str, port: int, context: ssl.SSLContext, *, shutdown_s: float
+    ) -> int:
+        """Listen for HTTPS, and return the port (chosen by the kernel if `port` is 0). `shutdown_s`
+        is the time for requests in flight when the server stops.
+
+        Raises:
+            OSError: The address is in use, or not one of this machine.
+        """
+        runner = self._runner = web.ServerRunner(self, shutdown_timeout=shutdown_s)
+        await runner.setup()
+        await web.TCPSite(runner, host, port, ssl_context=context, backlog=1024).start()
+        return int(runner.addresses[0][1])
+
+    async def stop(self) -> None:
+        """Finish the requests in flight and stop listening. Safe to call twice."""
+        if self._runner is not None:
+            await self._runner.cleanup()
+            self._runner = None
 
     @override
     def connection_made(self, handler: Any, transport: asyncio.Transport) -> None:

@@ -14,8 +14,10 @@ import hashlib
 import logging
 import socket
 import ssl
+import tempfile
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
@@ -31,6 +33,7 @@ from shared.runtime.certificate_authority import (
     new_authority,
     read,
 )
+from shared.runtime.settings import ServingSettings
 from shared.runtime.whole_files import write_whole
 
 log = logging.getLogger(__name__)
@@ -203,6 +206,29 @@ def own_files(folder: Path, title: str, names: Sequence[str]) -> CertificateFile
         log.info("made a serving certificate in %s", folder)
     serving = folder / SERVING_FILE
     return CertificateFiles(certificate=serving, key=serving, ca=folder / CA_FILE)
+
+
+def serving_files(
+    settings: ServingSettings, folder: Path, title: str, names: Sequence[str]
+) -> CertificateFiles:
+    """The configured files, else `own_files`."""
+    if not settings.tls_cert_file:
+        return own_files(folder, title, names)
+    return CertificateFiles(
+        certificate=Path(settings.tls_cert_file),
+        key=Path(settings.tls_key_file),
+        ca=Path(settings.ca_file),
+    )
+
+
+@contextmanager
+def certificate_folder(settings: ServingSettings, prefix: str) -> Iterator[Path]:
+    """The folder for our own certificate: a temporary one if one is needed and none is given."""
+    if settings.cert_dir or settings.tls_cert_file:
+        yield Path(settings.cert_dir)
+        return
+    with tempfile.TemporaryDirectory(prefix=prefix) as scratch:
+        yield Path(scratch)
 
 
 async def renew_own(folder: Path, title: str, names: Sequence[str]) -> None:

@@ -85,6 +85,30 @@ class KubeSettings(CommonSettings, frozen=True, kw_only=True):
     context: Annotated[str, Meta(description="context in it; empty: the current one")] = ""
 
 
+class ServingSettings(KubeSettings, frozen=True, kw_only=True):
+    """The same for services that answer the API server over HTTPS."""
+
+    cert_dir: Annotated[
+        str,
+        Meta(
+            description="folder of our own CA and certificate; empty: temporary, new at each start"
+        ),
+    ] = ""
+    tls_cert_file: Annotated[
+        str, Meta(description="certificate chain to use instead of one of our own")
+    ] = ""
+    tls_key_file: Annotated[str, Meta(description="its key")] = ""
+    ca_file: Annotated[str, Meta(description="the CA that signed it")] = ""
+
+    def __post_init__(self) -> None:
+        """Check the settings together. Raises SettingsError: some contradict each other."""
+        files = (self.tls_cert_file, self.tls_key_file, self.ca_file)
+        if any(files) and not all(files):
+            raise SettingsError(
+                "--tls-cert-file, --tls-key-file and --ca-file: must be given together"
+            )
+
+
 class SettingsError(Exception):
     """A setting is unknown or breaks its rule; the text names the setting, its source and rule."""
 
