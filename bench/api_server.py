@@ -20,12 +20,12 @@ from bench.api_reviews import reviews
 from services.api.api_server import ApiServer
 from services.api.authentication import Authenticator
 from services.api.authorization import Authorizer
-from services.api.fits import FitResource
 from services.api.gangs import GangResource
 from services.api.manifest_readers import ManifestReaders
 from services.api.planner_questions import PlannerQuestions
 from services.api.reads import DecisionResource, NodeResource, QueueResource
 from services.api.reporting import Reporting
+from services.api.resources import FitResource
 from services.api.state import ApiState
 from services.api.user_limits import UserLimits
 from services.api.watches import Watching

@@ -28,8 +28,8 @@ from shared.kube.errors import CredentialsError, KubeError
 from shared.kube.objects import Pod
 from shared.kube.resources import PODS
 from shared.model.invariants import InvariantViolation
+from shared.runtime.logs import without_secrets
 from shared.runtime.program_version import program_version
-from shared.runtime.redaction import without_secrets
 from tutti.api.access import open_client
 from tutti.api.failures import Refusal, run
 from tutti.service_access import ServiceBus, service_options

@@ -22,7 +22,7 @@ from shared.bus.errors import NoAnswer
 from shared.bus.questions import ask
 from shared.contracts import codec, subjects
 from shared.contracts.observing import GangObserved, Observation, ObservationRequest
-from shared.model.gang_titles import title_of_place
+from shared.model.gang_keys import title_of_place
 from tutti.api.failures import Refusal, run
 from tutti.api.flags import report_flag
 from tutti.api.output import print_report

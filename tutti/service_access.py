@@ -16,9 +16,8 @@ import msgspec
 
 from shared.bus.connection import Bus
 from shared.bus.errors import NoAnswer
-from shared.bus.ledger import ask_ledger
 from shared.bus.permissions import PEOPLES_API, READER
-from shared.bus.questions import ask
+from shared.bus.questions import ask, ask_ledger
 from shared.contracts import subjects
 from shared.contracts.questions import LedgerAmount, LedgerAnswer
 from shared.contracts.visibility import Queue

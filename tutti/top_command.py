@@ -28,7 +28,7 @@ from shared.kube.quantities import QuantityError
 from shared.kube.requests import PODS as POD_COUNT
 from shared.kube.requests import amounts, effective_requests, resize_of
 from shared.kube.resources import NODES, PODS
-from shared.model.gang_titles import gang_title
+from shared.model.gang_keys import gang_title
 from tutti.api.access import Access, open_client
 from tutti.api.failures import explained, running
 from tutti.api.fetches import list_typed

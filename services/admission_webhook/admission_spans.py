@@ -13,8 +13,8 @@ from shared.admission.parts import as_list, is_object, member, text_at
 from shared.admission.review import AdmissionRequest, Verdict
 from shared.contracts.annotations import TRACE_ROOT
 from shared.contracts.identity import gang_trace_id, job_trace_root
+from shared.dialects.group_metadata import trace_root
 from shared.dialects.protocol import JsonObject
-from shared.dialects.trace_roots import trace_root
 from shared.kube.resources import JOBS_VOLCANO, PODGROUPS_VOLCANO
 from shared.model.objects import Owner
 from shared.telemetry.tracing import Tracer, gang_span

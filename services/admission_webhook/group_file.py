@@ -9,8 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from shared.admission.errors import BadConfiguration
-from shared.admission.resource_groups import ResourceGroups, read_groups
+from shared.admission.resource_groups import BadConfiguration, ResourceGroups, read_groups
 from shared.yaml_documents import read_document
 
 log = logging.getLogger(__name__)

@@ -40,11 +40,11 @@ from shared.admission.admission import (
     validate,
     with_reference_objects,
 )
-from shared.admission.errors import BadReview
 from shared.admission.parts import text_at
 from shared.admission.resource_groups import ResourceGroups
 from shared.admission.review import (
     AdmissionRequest,
+    BadReview,
     Verdict,
     added,
     decode_review,

@@ -22,7 +22,7 @@ from services.admission_webhook.reference_follower import ReferenceFollower
 from services.admission_webhook.registration import Registrar
 from services.admission_webhook.reporting import Reporting
 from services.admission_webhook.review_server import ReviewServer
-from shared.admission.errors import BadConfiguration
+from shared.admission.resource_groups import BadConfiguration
 from shared.kube.client import KubeClient
 from shared.kube.credentials import load
 from shared.kube.errors import KubeError
@@ -35,7 +35,7 @@ from shared.runtime.serving_certificate import (
     serving_identity,
 )
 from shared.runtime.settings import SettingsError
-from shared.telemetry.api_calls import ApiCalls
+from shared.telemetry.metrics import ApiCalls
 
 log = logging.getLogger(__name__)
 

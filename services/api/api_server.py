@@ -15,12 +15,16 @@ from aiohttp import web
 
 from services.api.authentication import Authenticator, User
 from services.api.authorization import Authorizer
-from services.api.core.catalogue import VERSION_PATH, discovery_document
-from services.api.core.openapi import DOCUMENT_PATH, ROOT_PATH, openapi_document
+from services.api.core.openapi import (
+    DOCUMENT_PATH,
+    ROOT_PATH,
+    VERSION_PATH,
+    discovery_document,
+    openapi_document,
+)
 from services.api.core.requests import ReadOptions, Target, read_options, read_target
-from services.api.core.statuses import status_of
 from services.api.core.tables import row, table
-from services.api.errors import RequestFailed, TokenRefused
+from services.api.errors import RequestFailed, TokenRefused, status_of
 from services.api.gangs import GangResource
 from services.api.reporting import Reporting
 from services.api.resources import CreatableResource, Page, ReadableResource

@@ -5,8 +5,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from shared.dialects.discovery import scheduler_names
-from shared.runtime.settings import ServingSettings
-from shared.telemetry.addresses import JAEGER_URL
+from shared.runtime.settings import JAEGER_URL, ServingSettings
 
 
 class ApiSettings(ServingSettings, frozen=True, kw_only=True):

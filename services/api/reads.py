@@ -16,24 +16,24 @@ from services.api.core.decision_history import (
     decision_cells,
     visible_part,
 )
-from services.api.core.instance_objects import (
+from services.api.core.listed_objects import (
     INSTANCE_COLUMNS,
-    build_instance,
-    instance_cells,
-)
-from services.api.core.node_objects import NODE_COLUMNS, build_node, node_cells
-from services.api.core.paging import page_of
-from services.api.core.pod_shape_objects import (
+    NODE_COLUMNS,
     POD_SHAPE_COLUMNS,
+    QUEUE_COLUMNS,
+    build_instance,
+    build_node,
     build_pod_shape,
+    instance_cells,
+    node_cells,
     pod_shape_cells,
+    public_queues,
+    public_shapes,
+    queue_cells,
 )
-from services.api.core.public_texts import public_queues, public_shapes
-from services.api.core.queue_objects import QUEUE_COLUMNS, queue_cells
-from services.api.core.requests import ReadOptions, Target
+from services.api.core.requests import ReadOptions, Target, page_of
 from services.api.errors import not_found
-from services.api.instance_questions import InstanceQuestions
-from services.api.planner_questions import PlannerQuestions
+from services.api.planner_questions import InstanceQuestions, PlannerQuestions
 from services.api.resources import Item, Page
 from services.api.state import ApiState
 from shared.contracts.questions import FragmentationAnswer, LedgerAnswer

@@ -23,7 +23,7 @@ from services.api.core.registration_objects import (
     is_of_tutti_up,
     read_members,
 )
-from shared.contracts.api_registration import API_SERVICE
+from shared.contracts.visibility_resources import API_SERVICE
 from shared.kube.client import KubeClient
 from shared.kube.errors import Conflict, KubeError, NotFound
 from shared.kube.objects import KubeObject, ObjectMeta

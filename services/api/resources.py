@@ -2,15 +2,19 @@
 their tables; those that are questions, an answer.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import msgspec
 
 from services.api.authentication import User
-from services.api.core.manifest_questions import ManifestQuestion, ManifestReply
+from services.api.authorization import Authorizer
+from services.api.core.fit_objects import status_of
+from services.api.core.manifest_questions import ManifestQuestion, ManifestReply, with_status
 from services.api.core.requests import ReadOptions, Target
 from services.api.core.tables import Cells, Column
+from services.api.planner_questions import PlannerQuestions
+from shared.admission.judgement import known_queues
 from shared.contracts.visibility import ListMeta
 
 ReadManifests: TypeAlias = Callable[[str, ManifestQuestion], Awaitable[ManifestReply]]
@@ -63,3 +67,60 @@ class CreatableResource(Protocol):
     async def create(self, user: User, target: Target, body: bytes, /) -> bytes:
         """The JSON of the object in the body, with its answer. Raises RequestFailed."""
         ...
+
+
+class FitResource:
+    """As `CreatableResource`: answers whether the gangs of manifests would fit."""
+
+    def __init__(
+        self,
+        read: ReadManifests,
+        questions: PlannerQuestions,
+        authorizer: Authorizer,
+        scheduler_names: Iterable[str],
+    ) -> None:
+        self._read = read
+        self._questions = questions
+        self._authorizer = authorizer
+        self._scheduler_names = tuple(scheduler_names)
+
+    async def create(self, user: User, target: Target, body: bytes) -> bytes:
+        """The Fit with its answer, for a user who may create pods in its namespaces.
+
+        Raises:
+            RequestFailed: The body is invalid, the user may not, or no planner answers.
+        """
+        await self._authorizer.require_pods(user, "create", target.namespace)
+        question = ManifestQuestion(
+            kind="Fit",
+            namespace=target.namespace,
+            scheduler_names=self._scheduler_names,
+            body=body,
+            queues=known_queues(await self._questions.ledger()),
+        )
+        fit = await self._read(user.name, question)
+        for namespace in sorted({one.namespace for one in fit.gangs} - {target.namespace}):
+            await self._authorizer.require_pods(user, "create", namespace)
+        answers = await self._questions.fits(user.name, fit.gangs)
+        displaced = {gang.partition("/")[0] for one in answers for gang, _ in one.displaces}
+        sight = await self._authorizer.sight(user, displaced)
+        status = status_of(target.namespace, fit.gangs, answers, sight.namespaces)
+        return with_status(fit.json, status)
+
+
+class ExplanationResource:
+    """As `CreatableResource`. It depends on the manifests only, so it needs no further rights."""
+
+    def __init__(self, read: ReadManifests, scheduler_names: Iterable[str]) -> None:
+        self._read = read
+        self._scheduler_names = tuple(scheduler_names)
+
+    async def create(self, user: User, target: Target, body: bytes) -> bytes:
+        """The Explanation with its answer. Raises RequestFailed: it is invalid."""
+        question = ManifestQuestion(
+            kind="Explanation",
+            namespace=target.namespace,
+            scheduler_names=self._scheduler_names,
+            body=body,
+        )
+        return (await self._read(user.name, question)).json

@@ -6,6 +6,8 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
+import msgspec
+
 from services.api.api_server import ApiServer
 from services.api.authentication import Authenticator
 from services.api.authorization import Authorizer
@@ -13,13 +15,10 @@ from services.api.config import ApiSettings
 from services.api.core.gang_book import Place
 from services.api.core.registration_objects import ServerAddress
 from services.api.errors import RequestFailed
-from services.api.explanations import ExplanationResource
-from services.api.fits import FitResource
 from services.api.followers import ClusterFollower, DecisionFollower, VerdictFollower
 from services.api.gangs import GangResource
-from services.api.instance_questions import InstanceQuestions
 from services.api.manifest_readers import ManifestReaders
-from services.api.planner_questions import PlannerQuestions
+from services.api.planner_questions import InstanceQuestions, PlannerQuestions
 from services.api.reads import (
     DecisionResource,
     InstanceResource,
@@ -29,8 +28,8 @@ from services.api.reads import (
 )
 from services.api.registration import Registrar
 from services.api.reporting import Reporting
+from services.api.resources import ExplanationResource, FitResource
 from services.api.state import ApiState
-from services.api.trace_links import TraceLinks
 from services.api.user_limits import UserLimits
 from services.api.watches import Watching
 from shared.contracts.visibility_resources import (
@@ -55,7 +54,24 @@ from shared.runtime.serving_certificate import (
     serving_files,
     serving_identity,
 )
-from shared.telemetry.api_calls import ApiCalls
+from shared.telemetry.metrics import ApiCalls
+from shared.telemetry.tracing import jaeger_trace_url, sampled
+
+
+class TraceLinks(msgspec.Struct, frozen=True, kw_only=True):
+    """Where traces are shown."""
+
+    #: Address of the user interface; None: traces have no addresses.
+    jaeger_url: str | None = None
+    #: Share of traces that is exported, from 0 to 1.
+    ratio: float = 1.0
+
+    def url_of(self, trace_id: str) -> str:
+        """The address of a trace; "": there is none, or the trace is not exported."""
+        if self.jaeger_url is None or not trace_id or not sampled(trace_id, self.ratio):
+            return ""
+        return jaeger_trace_url(self.jaeger_url, trace_id)
+
 
 log = logging.getLogger(__name__)
 

@@ -42,7 +42,7 @@ from shared.contracts.outcomes import Outcome
 from shared.kube.client import KubeClient
 from shared.kube.credentials import load
 from shared.runtime.lifecycle import Context, Step
-from shared.telemetry.api_calls import ApiCalls
+from shared.telemetry.metrics import ApiCalls
 
 logger = logging.getLogger(__name__)
 

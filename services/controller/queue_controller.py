@@ -19,7 +19,7 @@ from services.controller.reconciling.controller import Runtime, Wake
 from services.controller.reconciling.informer import Informer
 from shared.bus.connection import Bus
 from shared.bus.errors import BusError
-from shared.bus.ledger import ask_ledger
+from shared.bus.questions import ask_ledger
 from shared.kinds.command import Command
 from shared.kinds.metadata import Metadata
 from shared.kinds.podgroup import PodGroup

@@ -32,7 +32,7 @@ from shared.kube.errors import KubeError
 from shared.kube.leases import VOLCANO_CONTROLLERS
 from shared.pacing import Backoff
 from shared.runtime.lifecycle import Context, Step
-from shared.telemetry.api_calls import ApiCalls
+from shared.telemetry.metrics import ApiCalls
 
 Make = Callable[[Runtime, Context[ControllerSettings]], Reconciler]
 

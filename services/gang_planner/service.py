@@ -14,7 +14,7 @@ import asyncio
 import contextlib
 import logging
 from functools import partial
-from typing import NoReturn
+from typing import Final, NoReturn
 
 from services.gang_planner.applier import Applier
 from services.gang_planner.config import PlannerSettings
@@ -27,7 +27,6 @@ from services.gang_planner.inbox import Arrival, Inbox, RefusalArrival
 from services.gang_planner.log_follower import STANDBY_PAUSE_S, LogFollower
 from services.gang_planner.policy_file import PolicyFile
 from services.gang_planner.readiness import ColdStart, ViewReadiness
-from services.gang_planner.renewal import Renewal
 from services.gang_planner.reporting import Reporting
 from services.gang_planner.standby import Standby
 from services.gang_planner.tracing import GangTraces
@@ -40,6 +39,37 @@ from shared.contracts.questions import RequestRefused
 from shared.runtime.endings import StateVoid
 from shared.runtime.lifecycle import Context, Step
 from shared.runtime.settings import SettingsError
+
+#: A standby begins its new generation at the limit, and the active planner at this multiple of it:
+#: then it hands over to a standby that is done with its own.
+_ACTIVE: Final = 1.5
+
+
+class Renewal:
+    """Compares a planner's size with the one that it had when it had read everything: it determines
+    when a planner begins a new generation, to forget what no object has any more.
+
+    Pod shapes, terms and names of resources are interned: their numbers are in all tables of the
+    core, so none of them can be removed. Users make them up (each claim's name is a part of a
+    shape), so they would grow for as long as the process lives. A planner that has grown reads
+    everything again, as after a start: a takeover is what all of its tables are made for, and no
+    decision depends on it.
+    """
+
+    def __init__(self, spare: int) -> None:
+        """`spare`: by how much the size may exceed twice the first one."""
+        self._spare = spare
+        self._first: int | None = None
+
+    def is_due(self, size: int, *, active: bool) -> bool:
+        """Whether a planner of this size should begin a new generation. A state that is as large
+        because its cluster is has no reason to: its next generation begins at that size.
+        """
+        if self._first is None:
+            self._first = size
+        limit = 2 * self._first + self._spare
+        return size > (_ACTIVE * limit if active else limit)
+
 
 log = logging.getLogger(__name__)
 

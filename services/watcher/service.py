@@ -13,14 +13,56 @@ from typing import Final
 
 from services.watcher.cluster_publisher import RENEWAL_S, ClusterPublisher
 from services.watcher.config import WatcherSettings
+from services.watcher.core.snapshots import SnapshotCache
 from services.watcher.reporting import Reporting
 from services.watcher.resource_watches import ResourceWatches
-from services.watcher.snapshot_server import SnapshotServer
 from services.watcher.state import WatcherState
+from shared.bus import questions
+from shared.bus.connection import Bus, Subscription
+from shared.contracts import codec, subjects
+from shared.contracts.cluster import SnapshotPage, SnapshotRequest, SnapshotUnavailable
 from shared.kube.client import KubeClient
 from shared.kube.credentials import load
 from shared.runtime.lifecycle import Context, Step
-from shared.telemetry.api_calls import ApiCalls
+from shared.telemetry.metrics import ApiCalls
+
+#: A flush takes milliseconds; one that takes longer than this has lost its connection to NATS.
+_BOUNDARY_TIMEOUT_S: Final = 2.0
+
+
+class SnapshotServer:
+    """Serves snapshots of what `ClusterPublisher` has published."""
+
+    def __init__(
+        self, publishing: ClusterPublisher, now_ms: Callable[[], int], reporting: Reporting
+    ) -> None:
+        self._publishing = publishing
+        self._now_ms = now_ms
+        self._reporting = reporting
+        self._snapshots = SnapshotCache()
+
+    async def serve(self, bus: Bus) -> Subscription:
+        """Answer from now on, until the subscription is closed."""
+        return await questions.serve(
+            bus, subjects.ASK_SNAPSHOT, codec.decode_snapshot_request, self._answer
+        )
+
+    async def _answer(self, request: SnapshotRequest) -> SnapshotPage | SnapshotUnavailable:
+        if request.snapshot:
+            return self._snapshots.page(request.snapshot, request.page, self._now_ms())
+        try:
+            async with asyncio.timeout(_BOUNDARY_TIMEOUT_S):
+                boundary = await self._publishing.boundary()
+        except TimeoutError:
+            return SnapshotUnavailable(reason="the watcher cannot write to CLUSTER now")
+        self._reporting.snapshots.inc()
+        now_ms = self._now_ms()
+        kinds = tuple(sorted(request.kinds))
+        snapshot = self._snapshots.current(boundary.frozen.version, kinds, now_ms)
+        if snapshot is None:
+            snapshot = self._snapshots.put(boundary, kinds=kinds, now_ms=now_ms)
+        return self._snapshots.page(snapshot.name, request.page, now_ms)
+
 
 LEASE: Final = "watcher"
 #: A watcher without the lease after this time is a standby, and ready as one.

@@ -9,9 +9,8 @@ from typing import Final
 
 import msgspec
 
-from shared.admission.field_errors import invalid, required
 from shared.admission.jobs import validation
-from shared.admission.parts import as_object, member, text_at
+from shared.admission.parts import as_object, invalid, member, required, text_at
 from shared.admission.rules import Case, KindRules, only_changes_of_spec
 from shared.admission.scheduler_names import VOLCANO
 from shared.dialects.field_checks import Findings

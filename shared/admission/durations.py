@@ -11,7 +11,7 @@ from shared.admission.warnings import has_controller
 from shared.contracts import annotations
 from shared.dialects.ceilings import LIMITED, in_words
 from shared.dialects.discovery import by_precedence
-from shared.dialects.numbers import natural
+from shared.dialects.field_checks import natural
 from shared.dialects.protocol import DurationAnnotation, JsonObject
 from shared.kinds.durations import duration_ms
 

@@ -4,8 +4,7 @@ Patterns are Go's regular expressions, so that they mean the same to Volcano. Sy
 (look-around, back-references) is refused.
 """
 
-from shared.admission.field_errors import invalid
-from shared.admission.parts import text_at
+from shared.admission.parts import invalid, text_at
 from shared.admission.rules import Case, KindRules, only_changes_of_spec
 from shared.dialects.field_checks import Findings
 from shared.dialects.protocol import FieldError

@@ -3,8 +3,7 @@
 from collections.abc import Iterable, Mapping
 from graphlib import CycleError, TopologicalSorter
 
-from shared.admission.field_errors import invalid
-from shared.admission.parts import as_list, as_object, text_at
+from shared.admission.parts import as_list, as_object, invalid, text_at
 from shared.admission.rules import Case, KindRules, only_changes_of_spec
 from shared.admission.suggestions import Hints
 from shared.dialects.field_checks import Findings

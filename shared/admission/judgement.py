@@ -13,10 +13,9 @@ import jsonpatch
 import msgspec
 
 from shared.admission import admission
-from shared.admission.field_errors import invalid
 from shared.admission.kinds import RULES
 from shared.admission.names import SUBDOMAIN_MAX, subdomain
-from shared.admission.parts import as_object, is_list, is_object, text_at
+from shared.admission.parts import as_object, invalid, is_list, is_object, text_at
 from shared.admission.queue_tree import DEFAULT, QueueTree
 from shared.admission.review import AdmissionRequest, GroupVersionResource
 from shared.admission.rules import ReferenceObjects

@@ -1,7 +1,6 @@
 """PodGroups of each dialect: a default queue, the dialect's rules, and a queue that is open."""
 
-from shared.admission.field_errors import invalid
-from shared.admission.parts import as_object, lacks_text, text_at
+from shared.admission.parts import as_object, invalid, lacks_text, text_at
 from shared.admission.queue_tree import DEFAULT
 from shared.admission.review import PatchOperation, added
 from shared.admission.rules import (

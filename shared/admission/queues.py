@@ -10,8 +10,7 @@ from typing import Final
 
 import msgspec
 
-from shared.admission.field_errors import invalid, violation
-from shared.admission.parts import as_object, lacks_number, text_at
+from shared.admission.parts import as_object, invalid, lacks_number, text_at, violation
 from shared.admission.queue_tree import DEFAULT, DEPTH_MAX, ROOT, QueueTree
 from shared.admission.review import PatchOperation, added
 from shared.admission.rules import Case, KindRules, violations_of_dialect

@@ -10,11 +10,16 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from shared.admission.errors import BadConfiguration
 from shared.admission.parts import as_object
 
 #: The pod annotation that names a group without an `object`.
 GROUP_ANNOTATION: Final = "volcano.sh/resource-group"
+
+
+class BadConfiguration(Exception):
+    """The admission configuration file is invalid; the message names the place and the reason. The
+    previous configuration stays in force.
+    """
 
 
 class Membership(msgspec.Struct, frozen=True, kw_only=True):

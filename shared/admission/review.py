@@ -7,7 +7,6 @@ from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 
-from shared.admission.errors import BadReview
 from shared.admission.parts import as_object
 from shared.dialects.protocol import FieldError, JsonObject
 from shared.kube.objects import KubeStruct
@@ -21,6 +20,10 @@ ERRORS_MAX: Final = 50
 #: The API server cuts a warning at 256 characters.
 WARNING_CHARACTERS_MAX: Final = 256
 _ABSENT: Final = msgspec.Raw(b"null")
+
+
+class BadReview(Exception):
+    """A request's body is no AdmissionReview of a known version."""
 
 
 class GroupVersionResource(KubeStruct, frozen=True, kw_only=True):

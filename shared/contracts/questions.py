@@ -174,7 +174,9 @@ class FragmentationAnswer(Struct, frozen=True, kw_only=True, tag="fragmentation.
 
 
 class LedgerRequest(msgspec.Struct, frozen=True, kw_only=True, tag="ledger.ask"):
-    """Requests the queue ledger, on `ask.planner.ledger`. `shared.bus.ledger` reads all pages."""
+    """Requests the queue ledger, on `ask.planner.ledger`. `shared.bus.questions` reads all
+    pages.
+    """
 
     #: The page begins with the first queue whose name is greater. Planners of older versions do not
     #: know it, and answer with all queues.

@@ -17,7 +17,6 @@ from shared.contracts.annotations import QUEUE_NAME, REPAIR_DEADLINE_SECONDS
 from shared.contracts.verdicts import Verdict
 from shared.dialects import kubebatch_fields as fields
 from shared.dialects import requirements
-from shared.dialects.gangs_together import GROUPS, objection_to_list
 from shared.dialects.group_metadata import (
     TEXT_CHARACTERS_MAX,
     GroupFields,
@@ -26,6 +25,7 @@ from shared.dialects.group_metadata import (
 )
 from shared.dialects.ignored_fields import ignored
 from shared.dialects.koordinator import ignored_annotations
+from shared.dialects.pod_declared import GROUPS, objection_to_list
 from shared.dialects.protocol import (
     Dialect,
     GroupReference,

@@ -12,6 +12,9 @@ from shared.dialects.protocol import FieldError, JsonObject
 from shared.kube.quantities import QuantityError, amount, cpu_milli
 
 INT32_MAX: Final = 2**31 - 1
+_DIGITS_MAX: Final = len(str(INT32_MAX))
+
+
 INT32_MIN: Final = -(2**31)
 #: Resources that may be fractions; every other one is counted in whole pieces.
 _DIVISIBLE: Final = frozenset({"cpu", "memory", "storage", "ephemeral-storage"})
@@ -168,3 +171,12 @@ def _key(path: str) -> str:
     which may contain dots.
     """
     return path.rpartition(".")[2]
+
+
+def natural(text: str) -> int | None:
+    """An int32 of 0 or more in plain digits; None for any other text, however long."""
+    # Python refuses to read thousands of digits, and str.isdigit knows more than ten of them.
+    if not (len(text) <= _DIGITS_MAX and text.isascii() and text.isdigit()):
+        return None
+    number = int(text)
+    return number if number <= INT32_MAX else None

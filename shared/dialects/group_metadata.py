@@ -6,11 +6,12 @@ status says of a verdict (`status_of`).
 
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias, TypeGuard
 
 import msgspec
 
 from shared.contracts.annotations import VERDICT
+from shared.contracts.identity import gang_trace_id, job_trace_root, traceparent_of
 from shared.contracts.verdicts import Verdict
 from shared.dialects import requirements
 from shared.dialects.pods import controller_owner, preemptable, traceparent
@@ -27,7 +28,41 @@ from shared.kube.decoding import Undecodable
 from shared.kube.objects import ObjectMeta, PodGroupStatus
 from shared.kube.resources import Resource
 from shared.model import objects as model
+from shared.model.objects import Owner
 from shared.model.terms import Struct
+
+#: API group of the Jobs whose controller creates PodGroups.
+_JOB_API: Final = "batch.volcano.sh/"
+
+
+def trace_root(claimed: str, owner: Owner | None, namespace: str) -> str:
+    """The root of the Job's trace that the group continues; "": the group has a trace of its own.
+
+    The annotation `tutti.dev/trace-root` counts only if it names the Job that owns the group, so
+    that no user can write into the trace of another user's gang.
+
+    Args:
+        claimed: The annotation's value.
+        owner: The group's controller owner.
+        namespace: The group's, and so its Job's.
+    """
+    return job_trace_root(namespace, claimed) if _is_job(owner) and claimed == owner.uid else ""
+
+
+def link_of_job(owner: Owner | None, namespace: str) -> str:
+    """Traceparent of the trace with the admission of the group's Job; "" if no Job owns the group.
+
+    For groups that do not continue this trace: later groups of a Job, and those that Volcano's
+    controllers create.
+    """
+    if not _is_job(owner):
+        return ""
+    return traceparent_of(gang_trace_id(job_trace_root(namespace, owner.uid), 1))
+
+
+def _is_job(owner: Owner | None) -> TypeGuard[Owner]:
+    return owner is not None and owner.kind == "Job" and owner.api_version.startswith(_JOB_API)
+
 
 #: Characters of a text that a user chose freely.
 TEXT_CHARACTERS_MAX: Final = 253

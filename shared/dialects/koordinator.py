@@ -19,9 +19,14 @@ from shared.contracts.annotations import (
     REPAIR_DEADLINE_SECONDS,
     REQUIRED_TOPOLOGY,
 )
-from shared.dialects.gangs_together import GROUPS, name_of_all, other_gangs
 from shared.dialects.ignored_fields import IgnoredField, ignored_marks
-from shared.dialects.pod_declared import declared_by, number_of_pods
+from shared.dialects.pod_declared import (
+    GROUPS,
+    declared_by,
+    name_of_all,
+    number_of_pods,
+    other_gangs,
+)
 from shared.dialects.protocol import Dialect, DurationAnnotation, GroupReference, Membership
 from shared.kinds.durations import duration_ms
 from shared.kube.objects import ObjectMeta, PodSpec

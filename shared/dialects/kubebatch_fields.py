@@ -16,7 +16,14 @@ from shared.contracts import annotations
 from shared.contracts.verdicts import GangPhase, Verdict
 from shared.dialects import requirements
 from shared.dialects.field_checks import Findings, quantity
-from shared.dialects.group_metadata import TEXT_CHARACTERS_MAX, GroupFields, group_kind, last_run
+from shared.dialects.group_metadata import (
+    TEXT_CHARACTERS_MAX,
+    GroupFields,
+    group_kind,
+    last_run,
+    link_of_job,
+    trace_root,
+)
 from shared.dialects.owned_gangs import is_made_for_pods, is_of_whole_owner
 from shared.dialects.protocol import (
     JsonObject,
@@ -25,7 +32,6 @@ from shared.dialects.protocol import (
     cluster_identity,
 )
 from shared.dialects.settings import check_settings, read_settings, setting_errors
-from shared.dialects.trace_roots import link_of_job, trace_root
 from shared.kube import objects as kube
 from shared.kube.decoding import Undecodable
 from shared.kube.quantities import QuantityError, amount

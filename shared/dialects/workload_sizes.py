@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from shared.contracts import annotations
-from shared.dialects.numbers import natural
+from shared.dialects.field_checks import natural
 from shared.kube.objects import Condition, KubeObject, KubeStruct, ObjectMeta
 from shared.kube.owner_objects import PodTemplate
 from shared.kube.resources import (

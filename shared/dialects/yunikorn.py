@@ -19,9 +19,9 @@ from typing import Final
 import msgspec
 
 from shared.contracts.annotations import PLACEMENT_DEADLINE_SECONDS, RESERVE_SECONDS
+from shared.dialects.field_checks import natural
 from shared.dialects.ignored_fields import ignored, ignored_marks
 from shared.dialects.kubebatch_fields import read_min_resources
-from shared.dialects.numbers import natural
 from shared.dialects.pod_declared import declared_by
 from shared.dialects.protocol import (
     Dialect,
@@ -30,7 +30,7 @@ from shared.dialects.protocol import (
     Membership,
     PodKeys,
 )
-from shared.kinds.queue_names import name_of_path
+from shared.kinds.queue import name_of_path
 from shared.kube.objects import ObjectMeta, PodSpec, Quantity
 from shared.model.objects import Labels, Resources
 

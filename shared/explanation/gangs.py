@@ -9,8 +9,7 @@ from shared.dialects.ceilings import Ceilings
 from shared.dialects.ceilings import in_words as above_ceiling
 from shared.dialects.discovery import dialect, precedence_of, preferred_dialects
 from shared.explanation.report import GangReport, RoleReport, Scheduling
-from shared.explanation.topology import in_words
-from shared.explanation.trees import Tree
+from shared.explanation.trees import Tree, in_words
 from shared.model.gang_keys import GangKey, has_objects, is_of_pods, key_of, key_of_group
 from shared.model.group_trees import GroupTrees, is_in_tree
 from shared.model.minimums import binding_role_minima, group_declared_by

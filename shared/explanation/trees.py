@@ -3,10 +3,22 @@
 from collections.abc import Iterator, Mapping
 
 from shared.explanation.report import PartReport
-from shared.explanation.topology import in_words
 from shared.model.gang_keys import GangKey, key_of_group
 from shared.model.group_trees import GroupTrees, parent_of
-from shared.model.objects import PodGroup
+from shared.model.objects import NetworkTopology, PodGroup
+
+
+def in_words(topology: NetworkTopology) -> str:
+    """Where pods must be, or should be if possible."""
+    if topology.label_key:
+        domain = f"one value of the node label {topology.label_key}"
+    elif topology.highest_tier_name:
+        domain = f"one HyperNode of at most tier {topology.highest_tier_name}"
+    elif topology.highest_tier:
+        domain = f"one HyperNode of at most tier {topology.highest_tier}"
+    else:
+        domain = "one HyperNode"
+    return f"inside {domain}" + ("" if topology.mode == "hard" else ", if possible")
 
 
 class Tree:

@@ -1,11 +1,34 @@
 """Queue of scheduling.volcano.sh/v1beta1: divides the cluster among its users."""
 
+import re
 from typing import Annotated, Final, Literal, TypeAlias, get_args
 
 import msgspec
 
 from shared.kinds.fields import Column, Description, Int32, KindStruct, ResourceList, always, rules
 from shared.kinds.metadata import KindObject
+
+#: Kubernetes' and Volcano's limit for a label value, which a queue's name becomes.
+NAME_CHARACTERS_MAX: Final = 63
+#: The queue above all others, in Volcano and in YuniKorn.
+ROOT: Final = "root"
+_REFUSED: Final = re.compile(r"[^a-z0-9.-]+")
+
+
+def queue_name(text: str) -> str:
+    """The name that the queue `text` of another project gets, which Kubernetes allows; "" if no
+    character is left.
+    """
+    return _REFUSED.sub("-", text.lower()).strip("-.")[:NAME_CHARACTERS_MAX].strip("-.")
+
+
+def name_of_path(path: str) -> str:
+    """The name for a path of YuniKorn, "root.team.a": the path without the root queue; "" for the
+    root queue itself.
+    """
+    first, _, rest = path.partition(".")
+    return queue_name(rest if first.lower() == ROOT else path)
+
 
 QueueState: TypeAlias = Literal["Open", "Closed", "Closing", "Unknown"]
 STATES: Final[tuple[QueueState, ...]] = get_args(QueueState)

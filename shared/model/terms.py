@@ -5,14 +5,10 @@ Units and ordering as in `shared.model.objects`. `matchLabelKeys` are missing: d
 into the selector with the pod's own labels, as the API server does.
 """
 
+from collections.abc import Mapping
 from typing import ClassVar, Literal, TypeAlias
 
 import msgspec
-
-Resources: TypeAlias = tuple[tuple[str, int], ...]
-"""(resource name, amount) pairs, sorted by name; cpu in milli-CPU, memory and storage in bytes,
-others counts.
-"""
 
 Labels: TypeAlias = tuple[tuple[str, str], ...]
 """(key, value) pairs, sorted by key."""
@@ -108,3 +104,30 @@ class SpreadConstraint(Struct, frozen=True, kw_only=True):
     min_domains: int = 1
     node_affinity_policy: Literal["Honor", "Ignore"] = "Honor"
     node_taints_policy: Literal["Honor", "Ignore"] = "Ignore"
+
+
+def selects(selector: Selector, labels: Mapping[str, str]) -> bool:
+    """Whether all requirements hold; a selector without requirements selects everything."""
+    return all(holds(one, labels) for one in selector.requirements)
+
+
+def holds(requirement: Requirement, labels: Mapping[str, str]) -> bool:
+    """Whether one requirement holds; one with an unknown operator never does."""
+    value = labels.get(requirement.key)
+    match requirement.operator:
+        case "In":
+            return value is not None and value in requirement.values
+        case "NotIn":
+            return value is None or value not in requirement.values
+        case "Exists":
+            return value is not None
+        case "DoesNotExist":
+            return value is None
+        case _:
+            return False
+
+
+Resources: TypeAlias = tuple[tuple[str, int], ...]
+"""(resource name, amount) pairs, sorted by name; cpu in milli-CPU, memory and storage in bytes,
+others counts.
+"""

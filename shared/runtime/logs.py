@@ -11,6 +11,7 @@ fields of the line, also the trace id.
 import collections
 import datetime as dt
 import logging
+import re
 import sys
 import time
 from collections.abc import Callable
@@ -20,7 +21,33 @@ import msgspec
 from typing_extensions import override
 
 from shared.model.bounded_text import shortened
-from shared.runtime.redaction import without_secrets
+
+# Nothing here writes a secret on purpose; but an address may hold a password, and an error may
+# quote what it was about. So this is the last check of log lines and of files of a bundle, not the
+# only one.
+#: Stands where a secret was.
+HIDDEN: Final = "***"
+
+_SECRET: Final = re.compile(
+    # Name and password in an address.
+    r"(?<=://)[^/\s@\"']+(?=@)"
+    # Tokens: as a header has them, and JWTs wherever they are.
+    r"|(?<=bearer )[A-Za-z0-9._~+/=-]{8,}"
+    r"|\beyJ[\w-]{8,}\.[\w-]+\.[\w-]*"
+    # NATS seeds: of accounts, clusters, operators, servers, users, curves.
+    r"|\bS[ACNOUX][A-Z2-7]{56}\b"
+    # Keys, up to where the line ends or the key does.
+    r"|(?<=PRIVATE KEY-----).+?(?=-----END|$)"
+    # A kubeconfig's.
+    r"|(?<=client-key-data: )\S+",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+def without_secrets(text: str) -> str:
+    """The same text, with HIDDEN in place of what looks like a secret."""
+    return _SECRET.sub(HIDDEN, text)
+
 
 #: Lines of one message template in a window; further ones are only counted.
 LINES_MAX: Final = 20

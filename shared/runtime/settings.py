@@ -16,8 +16,15 @@ import msgspec
 from msgspec import Meta
 from typing_extensions import override
 
-from shared.runtime.redaction import HIDDEN, without_secrets
-from shared.telemetry.addresses import OTLP_ENDPOINT
+from shared.runtime.logs import HIDDEN, without_secrets
+
+#: Credentials have no place in it: see docs/tracing.md. Empty: none.
+OTLP_ENDPOINT: Final = r"^(https?://[^@\s]+)?\Z"
+OTLP_ENDPOINT_RULE: Final = "must be http:// or https://, without credentials"
+#: A path is appended to it, and the console makes a link of it. Empty: none.
+JAEGER_URL: Final = r"^(https?://[^/@?#\s]+(/[^@?#\s]*)?)?\Z"
+JAEGER_URL_RULE: Final = "must be http:// or https://, without credentials, query and fragment"
+
 
 S = TypeVar("S", bound=msgspec.Struct)
 

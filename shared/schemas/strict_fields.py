@@ -1,13 +1,38 @@
 """Compares the fields of an object with its schema, as the API server's strict validation does."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any, Final, cast
 
 from shared.kinds.catalogue import CATALOGUE
 from shared.schemas.kubernetes_schemas import Schema, inlined
 from shared.schemas.structural import root_schema
-from shared.schemas.value_types import has_type
+
+_TYPES: Final[Mapping[str, tuple[type, ...]]] = {
+    "object": (dict,),
+    "array": (list,),
+    "string": (str,),
+    "boolean": (bool,),
+    "integer": (int,),
+    "number": (int, float),
+}
+
+
+def has_type(schema: Mapping[str, Any], value: object, *, fractions: bool = False) -> bool:
+    """Whether a value of JSON has the schema's type. `fractions`: an amount may be a number with a
+    fraction, as Go decodes it; a CRD's schema takes whole ones only.
+    """
+    if isinstance(value, bool):
+        return schema.get("type") in {None, "boolean"} and not _is_int_or_string(schema)
+    if _is_int_or_string(schema):
+        return isinstance(value, int | str) or (fractions and isinstance(value, float))
+    wanted = schema.get("type")
+    return wanted is None or isinstance(value, _TYPES[wanted])
+
+
+def _is_int_or_string(schema: Mapping[str, Any]) -> bool:
+    return bool(schema.get("x-kubernetes-int-or-string"))
+
 
 #: Characters of a value in an error.
 _SHOWN_MAX: Final = 100

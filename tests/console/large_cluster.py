@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from services.api.trace_links import TraceLinks
+from services.api.service import TraceLinks
 from shared.contracts import codec
 from shared.contracts.decisions import Binding, Cycle, EvictionDecision, GangDecision, Victim
 from shared.contracts.questions import (

@@ -17,11 +17,11 @@ from services.controller.core.hypernodes import counted, discover, topologies
 from services.gang_planner.core.configuration.configuration import parse_configuration
 from services.gang_planner.core.framework.arguments import ConfigurationError
 from shared.admission import admission
-from shared.admission.errors import BadConfiguration, BadReview
-from shared.admission.review import decode_review, encode_answer
+from shared.admission.resource_groups import BadConfiguration
+from shared.admission.review import BadReview, decode_review, encode_answer
 from shared.contracts import annotations, codec
 from shared.dialects.discovery import kinds
-from shared.dialects.numbers import natural
+from shared.dialects.field_checks import natural
 from shared.dialects.protocol import Kind, ReadingContext
 from shared.kinds import cron_schedule
 from shared.kinds.catalogue import CATALOGUE

@@ -4,7 +4,7 @@ Of a schema, types, required fields, enumerations and minima are supported, for 
 and validation; no other part of OpenAPI, and no CEL.
 """
 
-from shared.schemas.value_types import has_type
+from shared.schemas.strict_fields import has_type
 from tutti.cluster.errors import FieldError, not_supported, required, wrong
 from tutti.cluster.objects import Obj, Value, clone, dig, only, set_condition, without
 from tutti.cluster.resources import Key, Resource

@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from shared.kinds.queue_names import NAME_CHARACTERS_MAX, ROOT, queue_name
+from shared.kinds.queue import NAME_CHARACTERS_MAX, ROOT, queue_name
 from shared.kube.quantities import format_quantity
 from shared.kube.resources import QUEUES_VOLCANO
 from tutti.api.objects import new_object

@@ -13,9 +13,8 @@ from typing import Final
 import msgspec
 
 from shared.bus.permissions import users
-from shared.contracts.api_registration import API_SERVICE
 from shared.contracts.visibility import GROUP
-from shared.contracts.visibility_resources import RESOURCES
+from shared.contracts.visibility_resources import API_SERVICE, RESOURCES
 from shared.dialects.owner_kinds import OWNER_KINDS
 from shared.dialects.rights import rights
 from shared.dialects.workload_sizes import WORKLOADS

@@ -21,7 +21,7 @@ from shared.contracts.decisions import DecisionRecord, EvictionDecision, GangDec
 from shared.contracts.outcomes import Outcome, OutcomeRecord
 from shared.contracts.verdicts import Verdict
 from shared.contracts.visibility import DecidedPod, Decision, DecisionStatus, Gang
-from shared.model.gang_titles import title_of_place
+from shared.model.gang_keys import title_of_place
 
 End = Literal["there", "done", "failed", "evicted", "gone"]
 

@@ -15,7 +15,7 @@ from shared.contracts.decisions import (
 )
 from shared.contracts.outcomes import Outcome
 from shared.contracts.verdicts import Verdict
-from shared.model.gang_titles import gang_title
+from shared.model.gang_keys import gang_title
 from tutti.terminal import count
 
 #: Members that a line names; further ones are counted.

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from shared.dialects.discovery import scheduler_names
-from shared.telemetry.addresses import (
+from shared.runtime.settings import (
     JAEGER_URL,
     JAEGER_URL_RULE,
     OTLP_ENDPOINT,

@@ -6,7 +6,7 @@ from typing import Final
 import msgspec
 
 from shared.bus.permissions import CONTROLLERS
-from shared.contracts.api_registration import UP_SERVICE
+from shared.contracts.visibility_resources import UP_SERVICE
 from shared.model.invariants import InvariantViolation
 from tutti.up.keys import Keys
 from tutti.up.options import UpOptions

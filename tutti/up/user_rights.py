@@ -17,7 +17,7 @@ import contextlib
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
-from shared.contracts.api_registration import API_SERVICE, MANAGED_BY, TUTTI_UP, UP_SERVICE
+from shared.contracts.visibility_resources import API_SERVICE, MANAGED_BY, TUTTI_UP, UP_SERVICE
 from shared.kube.client import KubeClient
 from shared.kube.errors import Conflict, Forbidden, KubeError, NotFound
 from shared.kube.leases import PLANNER_LEASE

@@ -8,9 +8,9 @@ from typing import Any, Final
 
 import msgspec
 
+from shared.contracts.annotations import ADMISSION_GATE, LOCAL_QUEUE
 from shared.contracts.pending_reasons import PendingReason
 from shared.contracts.verdicts import Verdict
-from shared.contracts.annotations import ADMISSION_GATE, LOCAL_QUEUE
 from shared.kube.objects import Pod as KubePod
 from shared.kube.resources import DISRUPTION_BUDGETS
 from shared.model.objects import GROUP_NAME_SCOPE, Owner, Pod

@@ -17,7 +17,7 @@ from shared.contracts.visibility import (
     DecisionStatus,
     ObjectMeta,
 )
-from shared.model.gang_titles import gang_title
+from shared.model.gang_keys import gang_title
 
 #: Decisions that are kept; a busy cluster makes some thousands an hour.
 DECISIONS_MAX: Final = 10_000

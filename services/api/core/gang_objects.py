@@ -28,7 +28,7 @@ from shared.contracts.visibility import (
     RoleStatus,
 )
 from shared.kube.quantities import format_quantity
-from shared.model.gang_titles import gang_title
+from shared.model.gang_keys import gang_title
 from shared.model.objects import Pod
 from shared.visible_objects import NODES_MAX, named_gangs
 

@@ -10,8 +10,8 @@ from typing import Any, Final
 
 import msgspec
 
-from shared.contracts.api_registration import API_SERVICE, MANAGED_BY, TUTTI, TUTTI_UP
 from shared.contracts.visibility import GROUP, VERSION
+from shared.contracts.visibility_resources import API_SERVICE, MANAGED_BY, TUTTI, TUTTI_UP
 from shared.kube.resources import API_SERVICES, CLUSTER_ROLES, SERVICES
 
 #: JSON: the CA of each replica, by its identity.

@@ -5,14 +5,15 @@ Every violation is a `RequestFailed` that names the parameter and its rule.
 
 import base64
 import binascii
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, Literal, TypeAlias, TypeVar
 
 import msgspec
 
-from services.api.core.catalogue import VERSION_PATH, served_resource
+from services.api.core.openapi import VERSION_PATH, served_resource
 from services.api.core.versions import Version, read_version
 from services.api.errors import RequestFailed
+from shared.contracts.visibility import ListMeta, ObjectMeta
 from shared.contracts.visibility_resources import ServedResource
 
 T = TypeVar("T")
@@ -186,3 +187,34 @@ def _media_types(accept: str) -> Iterator[tuple[str, Mapping[str, str]]]:
         media, *rest = (part.strip() for part in one.split(";"))
         pairs = (part.partition("=") for part in rest)
         yield media, {key: value for key, _, value in pairs}
+
+
+def page_of(
+    ordered: Sequence[T],
+    metadata_of: Callable[[T], ObjectMeta],
+    target: Target,
+    options: ReadOptions,
+    version: str,
+) -> tuple[list[T], ListMeta]:
+    """The objects of one page of a list in order of namespace and name. Phase and queue select
+    nothing here.
+    """
+    found = [one for one in ordered if _selected(metadata_of(one), target, options)]
+    chosen = found[: options.limit]
+    rest = len(found) - len(chosen)
+    last = metadata_of(chosen[-1]) if rest else None
+    return chosen, ListMeta(
+        resource_version=version,
+        continue_="" if last is None else continue_token((last.namespace, last.name)),
+        remaining_item_count=rest or None,
+    )
+
+
+def _selected(metadata: ObjectMeta, target: Target, options: ReadOptions) -> bool:
+    selector, place = options.selector, (metadata.namespace, metadata.name)
+    return (
+        target.namespace in {"", metadata.namespace}
+        and selector.name in {None, metadata.name}
+        and selector.namespace in {None, metadata.namespace}
+        and (options.after is None or place > options.after)
+    )

@@ -7,9 +7,8 @@ import msgspec
 
 from services.api.core.gang_objects import GangForms
 from services.api.core.requests import ReadOptions
-from services.api.core.statuses import status_of
 from services.api.core.tables import GANG_COLUMNS, Column, Table, gang_cells, row
-from services.api.errors import RequestFailed
+from services.api.errors import RequestFailed, status_of
 from shared.contracts.visibility import API_VERSION, ListMeta
 
 _INITIAL_END: Final = "k8s.io/initial-events-end"

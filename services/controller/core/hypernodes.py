@@ -26,8 +26,7 @@ from shared.kinds.hypernode import (
 )
 from shared.kinds.metadata import Metadata
 from shared.kinds.patterns import Pattern, PatternError
-from shared.model.label_selectors import holds
-from shared.model.terms import Requirement
+from shared.model.terms import Requirement, holds
 
 Labels = Mapping[str, str]
 #: The only source that is implemented; ufm and roce query the managers of switches.

@@ -19,7 +19,7 @@ from shared.contracts import annotations
 from shared.contracts.annotations import QUEUE_NAME
 from shared.contracts.identity import safe_token
 from shared.contracts.verdicts import Verdict
-from shared.dialects.numbers import natural
+from shared.dialects.field_checks import natural
 from shared.dialects.owned_gangs import PREFIX
 from shared.dialects.pod_vocabulary import pod_vocabulary
 from shared.dialects.settings import OF_GANGS, of_gang

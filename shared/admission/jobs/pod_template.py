@@ -10,20 +10,18 @@ from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 from shared.admission import names
-from shared.admission.field_errors import (
-    duplicate,
-    forbidden,
-    invalid,
-    not_found,
-    not_supported,
-    required,
-)
 from shared.admission.parts import (
     as_int,
     as_list,
     as_object,
+    duplicate,
+    forbidden,
+    invalid,
     lacks_text,
+    not_found,
+    not_supported,
     objects_at,
+    required,
     text_at,
 )
 from shared.dialects.field_checks import INT32_MAX, amount_of

@@ -6,8 +6,7 @@ The schema refuses unknown events. Internal events, which the schema lists, are 
 from collections.abc import Iterator
 from typing import Final
 
-from shared.admission.field_errors import invalid, violation
-from shared.admission.parts import as_int, as_list, objects_at, text_at
+from shared.admission.parts import as_int, as_list, invalid, objects_at, text_at, violation
 from shared.admission.suggestions import Hints
 from shared.dialects.protocol import FieldError, JsonObject
 from shared.kinds.durations import duration_ms

@@ -8,13 +8,6 @@ from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 from shared.admission import names
-from shared.admission.field_errors import (
-    forbidden,
-    invalid,
-    not_found,
-    required,
-    violation,
-)
 from shared.admission.job_flows import find_ring
 from shared.admission.jobs.pod_template import template_errors
 from shared.admission.jobs.policies import (
@@ -26,10 +19,15 @@ from shared.admission.parts import (
     as_int,
     as_list,
     as_object,
+    forbidden,
+    invalid,
     is_list,
     is_object,
+    not_found,
     objects_at,
+    required,
     text_at,
+    violation,
 )
 from shared.admission.queue_tree import ROOT
 from shared.admission.rules import Case

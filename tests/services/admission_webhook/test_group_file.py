@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from services.admission_webhook.group_file import GroupFile
-from shared.admission.errors import BadConfiguration
+from shared.admission.resource_groups import BadConfiguration
 from tests.support.waiting import eventually
 
 ONE = "resourceGroups: [{resourceGroup: one, schedulerName: volcano}]"

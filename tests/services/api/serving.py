@@ -20,11 +20,8 @@ from services.api.core.fit_objects import GangQuestion
 from services.api.core.gang_objects import TraceUrl, no_trace_url
 from services.api.core.manifest_questions import ManifestQuestion, ManifestReply, reply_to
 from services.api.errors import RequestFailed, TokenRefused
-from services.api.explanations import ExplanationResource
-from services.api.fits import FitResource
 from services.api.gangs import GangResource
-from services.api.instance_questions import InstanceQuestions
-from services.api.planner_questions import PlannerQuestions
+from services.api.planner_questions import InstanceQuestions, PlannerQuestions
 from services.api.reads import (
     DecisionResource,
     InstanceResource,
@@ -33,6 +30,7 @@ from services.api.reads import (
     QueueResource,
 )
 from services.api.reporting import Reporting
+from services.api.resources import ExplanationResource, FitResource
 from services.api.state import ApiState
 from services.api.user_limits import UserLimits
 from services.api.watches import Watching

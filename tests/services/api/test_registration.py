@@ -13,7 +13,7 @@ from services.api.core.registration_objects import (
     external_service,
 )
 from services.api.registration import Registrar
-from shared.contracts.api_registration import API_SERVICE, MANAGED_BY, TUTTI, TUTTI_UP
+from shared.contracts.visibility_resources import API_SERVICE, MANAGED_BY, TUTTI, TUTTI_UP
 from shared.kube.client import KubeClient
 from shared.kube.credentials import load
 from shared.kube.errors import NotFound

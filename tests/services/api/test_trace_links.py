@@ -2,8 +2,8 @@
 
 from services.api.core.cluster_state import ClusterState
 from services.api.core.gang_book import GangBook
+from services.api.service import TraceLinks
 from services.api.state import ApiState
-from services.api.trace_links import TraceLinks
 from shared.contracts.identity import gang_trace_id
 from tests.services.api.scene import verdict
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from services.gang_planner.renewal import Renewal
+from services.gang_planner.service import Renewal
 from shared.contracts import codec, subjects
 from shared.contracts.cluster import Gone, PodChanges
 from shared.model.objects import Shape

@@ -7,7 +7,7 @@ import pytest
 
 from services.watcher.cluster_publisher import ClusterPublisher
 from services.watcher.reporting import Reporting
-from services.watcher.snapshot_server import SnapshotServer
+from services.watcher.service import SnapshotServer
 from services.watcher.state import WatcherState
 from shared.bus import questions
 from shared.bus.connection import Bus, Message

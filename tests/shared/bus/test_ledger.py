@@ -4,8 +4,7 @@ import pytest
 
 from shared.bus.connection import Bus
 from shared.bus.errors import NoAnswer
-from shared.bus.ledger import ask_ledger
-from shared.bus.questions import serve
+from shared.bus.questions import ask_ledger, serve
 from shared.contracts import codec
 from shared.contracts.questions import LedgerAnswer, LedgerQueue, LedgerRequest, LedgerTotal
 from shared.contracts.subjects import ASK_LEDGER

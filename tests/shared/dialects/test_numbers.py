@@ -2,7 +2,7 @@
 
 import pytest
 
-from shared.dialects.numbers import INT32_MAX, natural
+from shared.dialects.field_checks import INT32_MAX, natural
 
 
 @pytest.mark.parametrize("number", [0, 7, INT32_MAX])

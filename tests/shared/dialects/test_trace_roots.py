@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from shared.contracts.identity import gang_trace_id, traceparent_of
-from shared.dialects.trace_roots import link_of_job, trace_root
+from shared.dialects.group_metadata import link_of_job, trace_root
 from shared.model.objects import Owner
 
 JOB = Owner(api_version="batch.volcano.sh/v1alpha1", kind="Job", name="a", uid="u-1")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from shared.model.gang_titles import gang_title
+from shared.model.gang_keys import gang_title
 
 UID = "a843473f-2a42-4665-8d18-7da12094861f"
 

@@ -2,8 +2,7 @@
 
 import pytest
 
-from shared.model.label_selectors import selects
-from shared.model.terms import Requirement, Selector
+from shared.model.terms import Requirement, Selector, selects
 
 LABELS = {"app": "train", "tier": ""}
 

@@ -4,8 +4,7 @@ import logging
 
 import pytest
 
-from shared.runtime.logs import configure
-from shared.runtime.redaction import HIDDEN, without_secrets
+from shared.runtime.logs import HIDDEN, configure, without_secrets
 
 SEED = "SUACSSL3UAHUDXKFSNVUZRF5UHPMWZ6BFDTJ7M6USDXIEDNPPQYYYCU3VY"
 TOKEN = "eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJzeXN0ZW0ifQ.c2lnbmF0dXJl"

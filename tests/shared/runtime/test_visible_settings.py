@@ -3,7 +3,7 @@
 import msgspec
 
 from services.binder.config import BinderSettings
-from shared.runtime.redaction import HIDDEN
+from shared.runtime.logs import HIDDEN
 from shared.runtime.settings import visible_settings
 
 

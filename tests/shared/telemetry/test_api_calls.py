@@ -1,7 +1,6 @@
 """Requests to the API server by verb and status."""
 
-from shared.telemetry.api_calls import ApiCalls
-from shared.telemetry.metrics import Metrics
+from shared.telemetry.metrics import ApiCalls, Metrics
 
 
 def test_requests_are_counted_by_verb_and_status_and_those_without_answer_apart() -> None:

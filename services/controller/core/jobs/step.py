@@ -10,7 +10,7 @@ import msgspec
 
 from services.controller.core.events import ControllerEvent
 from shared.contracts.annotations import TASK_INDEX, TASK_SPEC
-from shared.dialects.numbers import natural
+from shared.dialects.field_checks import natural
 from shared.job_plugins.plugin import Manifest
 from shared.kinds.fields import KindStruct
 from shared.kinds.job import Job, JobStatus, TaskSpec

@@ -28,8 +28,7 @@ from services.gang_planner.core.preemption.units import (
     Unit,
     amounts_of,
 )
-from shared.model.label_selectors import selects
-from shared.model.terms import Labels, Selector
+from shared.model.terms import Labels, Selector, selects
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -16,8 +16,7 @@ from shared.model.devices import (
     ResourceClaim,
     ResourceSlice,
 )
-from shared.model.object_index import ObjectIndex
-from shared.model.object_table import Table
+from shared.model.object_table import ObjectIndex, Table
 from shared.model.objects import ReferenceObject
 from shared.model.reference_objects import (
     Budget,

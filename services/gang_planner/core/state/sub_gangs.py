@@ -28,9 +28,9 @@ from services.gang_planner.core.state.member_states import (
 from services.gang_planner.core.state.needs import NO_SUB_GANG, SetNeed, SubNeed, Wanted
 from services.gang_planner.core.state.node_labels import as_number
 from shared.model.bounded_text import joined
-from shared.model.label_selectors import selects
 from shared.model.minimums import least_members
 from shared.model.objects import Labels, Pod, PodGroup, SubGroup, SubGroupSet
+from shared.model.terms import selects
 
 _LABELS: Final = msgspec.msgpack.Decoder(Labels)
 _PLACED: Final = frozenset({PLACED, RUNNING, SUCCEEDED})

@@ -2,7 +2,7 @@
 
 from services.gang_planner.core.state.gangs import Gang
 from services.gang_planner.core.state.planner_state import State
-from shared.model.gang_titles import gang_title
+from shared.model.gang_keys import gang_title
 from shared.model.objects import Pod
 from shared.model.owners import owner_title
 

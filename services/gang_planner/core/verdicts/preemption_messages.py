@@ -9,7 +9,7 @@ from services.gang_planner.core.state.gang_history import Evicted
 from services.gang_planner.core.state.gangs import Gang
 from services.gang_planner.core.state.planner_state import State
 from services.gang_planner.core.state.titles import title_of
-from shared.model.gang_titles import title_of_place
+from shared.model.gang_keys import title_of_place
 
 _VERBS: Final = {"Preempted": "preempted", "Reclaimed": "reclaimed"}
 

@@ -6,8 +6,7 @@ import msgspec
 import pytest
 
 from services.admission_webhook.core.configurations import Address, configuration
-from shared.admission.errors import BadConfiguration
-from shared.admission.resource_groups import membership_expression, read_groups
+from shared.admission.resource_groups import BadConfiguration, membership_expression, read_groups
 from tests.services.admission_webhook.reviews import Object, a_pod, defaulted, reference_objects
 
 AFFINITY: Object = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {}}}

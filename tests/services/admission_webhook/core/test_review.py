@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.admission.admission import apply_defaults, subject_of, validate
-from shared.admission.errors import BadReview
 from shared.admission.review import (
     ERRORS_MAX,
+    BadReview,
     Verdict,
     added,
     decode_review,

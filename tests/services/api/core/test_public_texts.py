@@ -1,6 +1,6 @@
 """Texts of one namespace in answers about all of them."""
 
-from services.api.core.public_texts import public_queues, public_shapes
+from services.api.core.listed_objects import public_queues, public_shapes
 from shared.contracts.questions import (
     LedgerAmount,
     LedgerAnswer,

@@ -1,6 +1,6 @@
 """Rows of `kubectl get queues.visibility.tutti.dev`."""
 
-from services.api.core.queue_objects import QUEUE_COLUMNS, queue_cells
+from services.api.core.listed_objects import QUEUE_COLUMNS, queue_cells
 from shared.contracts.questions import LedgerAmount, LedgerAnswer, LedgerQueue
 from shared.visible_objects import build_queues
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from services.api.core.catalogue import VERSION_PATH
+from services.api.core.openapi import VERSION_PATH
 from services.api.core.requests import FieldSelector, continue_token, read_options, read_target
 from services.api.core.versions import Version
 from services.api.errors import RequestFailed

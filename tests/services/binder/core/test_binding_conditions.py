@@ -5,12 +5,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from services.binder.core.binding_conditions import Attachment, attachment_of
 from services.binder.core.claim_preparation import (
     DONE,
     FINALIZER,
+    Attachment,
     Progress,
     Write,
+    attachment_of,
     device_step,
     device_undo,
 )

@@ -13,9 +13,8 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 
 import msgspec
 
-from shared.model.label_selectors import selects
 from shared.model.objects import Shape
-from shared.model.terms import PodAffinity, PodTerm, Selector, SpreadConstraint
+from shared.model.terms import PodAffinity, PodTerm, Selector, SpreadConstraint, selects
 
 Profile: TypeAlias = tuple[int, ...]
 """Numbers of the matchers that match a pod, ascending."""

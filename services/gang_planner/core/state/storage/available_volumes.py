@@ -17,8 +17,8 @@ from services.gang_planner.core.state.node_terms import SlotsByTerms, matching_a
 from services.gang_planner.core.state.nodes import NodeTable
 from services.gang_planner.core.state.reference_objects import ReferenceObjects
 from services.gang_planner.core.state.storage.demand import class_of
-from shared.model.label_selectors import selects
 from shared.model.reference_objects import Claim, StorageCapacity, StorageClass, Volume
+from shared.model.terms import selects
 
 _AVAILABLE = "Available"
 _NO_PROVISIONER: Final = frozenset({"", "kubernetes.io/no-provisioner"})

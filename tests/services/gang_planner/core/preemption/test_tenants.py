@@ -7,10 +7,9 @@ import pytest
 
 from services.gang_planner.core.preemption import constraints
 from services.gang_planner.core.preemption.candidates import LEAVES_WITHIN_MS
-from shared.model.label_selectors import selects
 from shared.model.objects import Queue
 from shared.model.reference_objects import Budget
-from shared.model.terms import Requirement, Selector
+from shared.model.terms import Requirement, Selector, selects
 from tests.services.gang_planner.core.logged_scene import LoggedScene
 from tests.services.gang_planner.core.preemption.crowd import (
     WHOLE_GANGS,
