@@ -94,7 +94,6 @@ class Status(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 def status_of(failure: RequestFailed) -> Status:
-    """The Status of a failure."""
     details: dict[str, Any] = dict(failure.details)
     if failure.retry_after_s is not None:
         details["retryAfterSeconds"] = failure.retry_after_s

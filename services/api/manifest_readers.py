@@ -39,8 +39,6 @@ _WAIT_S: Final = 30.0
 
 
 class _Reader:
-    """One process."""
-
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self._process = process
 

@@ -60,7 +60,6 @@ class _ApiService(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def available(self) -> _Condition | None:
-        """The condition Available."""
         return next((one for one in self.status.conditions if one.type == "Available"), None)
 
 

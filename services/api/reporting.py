@@ -12,7 +12,6 @@ class Reporting:
     """Metrics; no answer depends on them."""
 
     def __init__(self, metrics: Metrics) -> None:
-        """Register the metrics, once per process."""
         self._requests = metrics.counters(
             "requests_total", "Requests by the status of their answer.", "status"
         )

@@ -94,8 +94,6 @@ async def serve(ctx: Context[ApiSettings]) -> None:
 
 
 class ApiService:
-    """One API service process."""
-
     def __init__(self, ctx: Context[ApiSettings]) -> None:
         self._ctx = ctx
         settings = ctx.settings

@@ -17,7 +17,6 @@ class Reporting:
     """Metrics, spans and logs; no decision depends on them."""
 
     def __init__(self, metrics: Metrics, tracer: Tracer) -> None:
-        """Register the metrics, once per process."""
         self._tracer = tracer
         self._pods_bound = metrics.counter("pods_bound_total", "Pods bound by this binder.")
         self._decisions = metrics.counters(

@@ -45,7 +45,6 @@ class GangStarts:
     """The metrics of one planner."""
 
     def __init__(self, metrics: Metrics, now_ms: Callable[[], int]) -> None:
-        """Register the metrics, once per process."""
         self._now_ms = now_ms
         self._latency_s = metrics.histograms(
             "gang_latency_seconds",

@@ -73,7 +73,6 @@ class Reporting:
         now_ms: Callable[[], int],
         view_age_s: Callable[[], float] = lambda: 0.0,
     ) -> None:
-        """Register the metrics, once per process."""
         metrics.watch(
             "view_age_seconds",
             "Since the newest report of the watcher that its cluster state is current.",

@@ -80,7 +80,6 @@ class SchedulerMetrics:
     """The metrics; no decision depends on them."""
 
     def __init__(self, metrics: Metrics) -> None:
-        """Register the metrics, once per process."""
         made = VolcanoMetrics(metrics)
         self._cycle_ms = made.histogram(
             "e2e_scheduling_latency_milliseconds", "One planning cycle.", _CYCLE_MS

@@ -14,7 +14,6 @@ class Reporting:
     """Metrics and log lines; no outcome depends on them."""
 
     def __init__(self, metrics: Metrics) -> None:
-        """Register the metrics, once per process."""
         self._decisions = metrics.counters(
             "decisions_total", "Decisions to bind, by the result of their recount.", "proof"
         )

@@ -51,8 +51,6 @@ async def serve(ctx: Context[ObserverSettings]) -> None:
 
 
 class Observer:
-    """One observer process."""
-
     def __init__(self, ctx: Context[ObserverSettings]) -> None:
         settings = ctx.settings
         self._ctx = ctx

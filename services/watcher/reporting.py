@@ -19,7 +19,6 @@ class Reporting:
     """Counts objects read from the API server and records appended to CLUSTER."""
 
     def __init__(self, metrics: Metrics, tracer: Tracer) -> None:
-        """Register all metrics; once per process."""
         self._tracer = tracer
         #: UIDs of groups with a span; kept only for traces.
         self._exported: set[str] = set()

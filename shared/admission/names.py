@@ -53,7 +53,6 @@ def qualified(text: str) -> str:
 
 
 def label_value(text: str) -> str:
-    """The value of a label."""
     rule = (
         "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or "
         "'.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or "

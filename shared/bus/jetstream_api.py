@@ -49,8 +49,6 @@ class ApiAnswer(msgspec.Struct, frozen=True):
 
 
 class StreamState(msgspec.Struct, frozen=True):
-    """`state` of a stream."""
-
     messages: int = 0
     first_seq: int = 0
     last_seq: int = 0

@@ -18,7 +18,6 @@ def condition_of(verdict: Verdict, kind: str) -> Condition | None:
 def written_condition(
     kind: str, status: str, reason: str, message: str, since_ms: int
 ) -> JsonObject:
-    """A condition as a status has it."""
     return {
         "type": kind,
         "status": status,

@@ -59,7 +59,6 @@ class Findings:
         return objects
 
     def text(self, parent: JsonObject, path: str) -> str | None:
-        """A string."""
         found = parent.get(_key(path))
         if found is None or isinstance(found, str):
             return found
@@ -74,7 +73,6 @@ class Findings:
             self.add(path, f"Unsupported value: {shown(found)}: supported values: {supported}")
 
     def boolean(self, parent: JsonObject, path: str) -> None:
-        """A boolean."""
         found = parent.get(_key(path))
         if found is not None and not isinstance(found, bool):
             self.add(path, f"Invalid value: {shown(found)}: must be true or false")

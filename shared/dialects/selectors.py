@@ -49,7 +49,6 @@ def term(found: kube.NodeSelectorTerm) -> model.SelectorTerm:
 
 
 def terms(found: kube.NodeSelector) -> tuple[model.SelectorTerm, ...]:
-    """All terms of a node selector."""
     return tuple(term(one) for one in found.node_selector_terms)
 
 

@@ -43,8 +43,6 @@ class Selector(KubeStruct, frozen=True, kw_only=True):
 
 
 class WorkloadSpec(KubeStruct, frozen=True, kw_only=True):
-    """The sizes of a workload of any kind."""
-
     replicas: int | None = None
     parallelism: int | None = None
     completions: int | None = None

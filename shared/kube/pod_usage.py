@@ -32,7 +32,6 @@ def usage_of(spec: PodSpec) -> Usage:
 
 
 def add(total: Usage, usage: Usage, times: int) -> None:
-    """Add `times` the usage of a pod to `total`."""
     for name, value in usage.items():
         total[name] = total.get(name, 0) + value * times
 

@@ -42,7 +42,6 @@ class Issued(NamedTuple):
 
     @property
     def certificate_pem(self) -> bytes:
-        """The certificate as PEM."""
         return self.certificate.public_bytes(serialization.Encoding.PEM)
 
     @property

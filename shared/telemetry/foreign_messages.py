@@ -19,7 +19,6 @@ class ForeignMessageCounter:
     """One service's count by stream, and a log line per message as far as the log's rate allows."""
 
     def __init__(self, metrics: Metrics) -> None:
-        """Register the metric, once per process."""
         self._counts: dict[str, int] = dict.fromkeys(subjects.STREAMS, 0)
         metrics.component.totals(
             "strays_total",

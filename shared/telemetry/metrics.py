@@ -82,7 +82,6 @@ class Metrics:
         return _children(parent, known)
 
     def gauge(self, name: str, text: str) -> Gauge:
-        """A gauge."""
         return Gauge(self._full(name), text, registry=self._own)
 
     def watch(self, name: str, text: str, value: Callable[[], float]) -> None:
@@ -197,7 +196,6 @@ class ComponentMetrics:
         gauge.labels(self._component).set_function(value)
 
     def totals(self, name: str, text: str, labels: tuple[str, ...], values: Values) -> None:
-        """As `Metrics.totals`."""
         own = (self._component,)
         self._registry.register(
             Totals(
@@ -244,7 +242,6 @@ class ApiCalls:
     """
 
     def __init__(self, metrics: Metrics) -> None:
-        """Register the metric, once per process."""
         self._counts: defaultdict[tuple[str, int], int] = defaultdict(int)
         metrics.component.totals(
             "api_requests_total",

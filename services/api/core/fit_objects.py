@@ -15,8 +15,6 @@ from shared.visible_objects import build_gang_fit
 
 
 class GangQuestion(msgspec.Struct, frozen=True, kw_only=True):
-    """One gang of a Fit."""
-
     namespace: str
     name: str
     members: int

@@ -177,5 +177,4 @@ _encode: Final = msgspec.json.Encoder().encode
 
 
 def forms_of(gang: Gang) -> GangForms:
-    """The forms of a gang."""
     return GangForms(gang=gang, json=msgspec.Raw(_encode(gang)))

@@ -230,7 +230,6 @@ POD_SHAPE_COLUMNS: tuple[Column, ...] = columns(
 
 
 def build_pod_shape(shape: ShapeCapacity) -> PodShape:
-    """The object of a shape."""
     return PodShape(
         api_version=API_VERSION,
         kind="PodShape",

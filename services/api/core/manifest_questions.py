@@ -85,7 +85,6 @@ decode_reply: Final = msgspec.msgpack.Decoder(ManifestReply).decode
 
 
 def reply_to(question: ManifestQuestion) -> ManifestReply:
-    """The reply to a question."""
     try:
         match question.kind:
             case "Explanation":

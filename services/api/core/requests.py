@@ -49,8 +49,6 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ReadOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """Options of a read."""
-
     answer: Answer = "object"
     row_object: RowObject = "Metadata"
     limit: int = LIMIT_MAX

@@ -121,7 +121,6 @@ def row(
 
 
 def table(head: tuple[Column, ...], rows: Iterable[Row], metadata: ListMeta) -> Table:
-    """A table of rows."""
     return Table(metadata=metadata, column_definitions=head, rows=tuple(rows))
 
 

@@ -18,8 +18,6 @@ EventKind: TypeAlias = Literal["ADDED", "MODIFIED", "DELETED"]
 
 
 class WatchEvent(msgspec.Struct, frozen=True):
-    """One event."""
-
     type: str
     object: Any
 
