@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 from msgspec import Meta
 from typing_extensions import override
 
-from shared.dialects.ceilings import Ceilings
+from shared.dialects.ceilings import Ceilings, ceilings_of
 from shared.dialects.discovery import scheduler_names
 from shared.runtime.settings import ServingSettings, SettingsError
 
@@ -93,12 +93,7 @@ class WebhookSettings(ServingSettings, frozen=True, kw_only=True):
     @property
     def ceilings(self) -> Ceilings:
         """The longest durations that users may ask for."""
-        return Ceilings(
-            hold_s=self.hold_s_max,
-            reserve_s=self.reserve_s_max,
-            repair_deadline_s=self.repair_deadline_s_max,
-            minimum_run_s=self.minimum_run_s_max,
-        )
+        return ceilings_of(self)
 
     @override
     def __post_init__(self) -> None:

@@ -14,6 +14,8 @@ import logging
 from collections.abc import Iterable
 from typing import Final
 
+from typing_extensions import override
+
 from services.controller.core.owner_groups import owner_group_for
 from services.controller.core.workloads import (
     JsonObject,
@@ -65,7 +67,7 @@ _REFUSED_MAX: Final = 100
 _OTHERS_ACTIVE_S: Final = 5.0
 
 
-class PodGroupController:
+class PodGroupController(RequestConsumer):
     def __init__(
         self, bus: Bus, client: KubeClient, others: OtherControllers, on_foreign: OnForeign
     ) -> None:
@@ -77,10 +79,11 @@ class PodGroupController:
         self._others = others
         #: When gangs were refused that are tried again, by their ids.
         self._refused_s: dict[str, float] = {}
-        self._requests = RequestConsumer(
+        super().__init__(
             bus, subjects.PODGROUP_CONSUMER, self._ensure_group, on_foreign, gangs_max=_GANGS_MAX
         )
 
+    @override
     async def run(self) -> None:
         """Create groups until cancelled. Verdicts without an acknowledgement are delivered
         again.
@@ -90,16 +93,8 @@ class PodGroupController:
                 self._others.run(lambda: None), name="podgroup-other-controllers"
             )
             await self._others.known.wait()
-            await self._requests.run()
+            await super().run()
             others.cancel()
-
-    async def stop_taking(self) -> None:
-        """Pull no more."""
-        self._requests.stop_taking()
-
-    async def finish(self) -> None:
-        """Wait until the gangs in flight have their groups."""
-        await self._requests.finish()
 
     async def _ensure_group(self, verdict: Verdict) -> None:
         """Create the group that the verdict wants, and patch its name onto the pods. Idempotent.

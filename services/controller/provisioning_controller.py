@@ -50,7 +50,7 @@ class _PodsChanged(Exception):
     """A pod of the request is gone, so a newer verdict follows."""
 
 
-class ProvisioningController:
+class ProvisioningController(RequestConsumer):
     def __init__(
         self, bus: Bus, client: KubeClient, may_write: Callable[[], bool], on_foreign: OnForeign
     ) -> None:
@@ -59,25 +59,9 @@ class ProvisioningController:
         self._client = client
         self._versions = ServedVersions(client)
         self._may_write = may_write
-        self._requests = RequestConsumer(
-            bus,
-            subjects.PROVISIONING_CONSUMER,
-            self._write,
-            on_foreign,
-            gangs_max=_GANGS_MAX,
+        super().__init__(
+            bus, subjects.PROVISIONING_CONSUMER, self._write, on_foreign, gangs_max=_GANGS_MAX
         )
-
-    async def run(self) -> None:
-        """Write until cancelled. Verdicts without an acknowledgement are delivered again."""
-        await self._requests.run()
-
-    async def stop_taking(self) -> None:
-        """Pull no more."""
-        self._requests.stop_taking()
-
-    async def finish(self) -> None:
-        """Wait until the requests in flight are written."""
-        await self._requests.finish()
 
     async def _write(self, verdict: Verdict) -> None:
         """Create and delete what the verdict names. Idempotent.

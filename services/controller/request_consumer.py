@@ -45,15 +45,15 @@ class RequestConsumer:
         self._name = consumer
         self._pulling = PullLoop(bus, subjects.VERDICTS, consumer)
         self._gangs = asyncio.Semaphore(gangs_max)
-        self._group = asyncio.TaskGroup()
+        self._tasks = asyncio.TaskGroup()
         self._at_work: set[asyncio.Task[None]] = set()
 
     async def run(self) -> None:
         """Handle verdicts until cancelled, or until `stop_taking`."""
-        async with self._group:
+        async with self._tasks:
             await self._pulling.run(self._take)
 
-    def stop_taking(self) -> None:
+    async def stop_taking(self) -> None:
         """Pull no more."""
         self._pulling.stop()
 
@@ -68,7 +68,7 @@ class RequestConsumer:
             if verdict is None:
                 continue
             await self._gangs.acquire()
-            task = self._group.create_task(
+            task = self._tasks.create_task(
                 self._settle(verdict, delivery), name=f"{self._name}-{delivery.seq}"
             )
             self._at_work.add(task)

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from shared.dialects.ceilings import Ceilings
+from shared.dialects.ceilings import Ceilings, ceilings_of
 from shared.runtime.settings import CommonSettings
 
 
@@ -137,9 +137,4 @@ class PlannerSettings(CommonSettings, frozen=True, kw_only=True):
     @property
     def ceilings(self) -> Ceilings:
         """The longest durations that groups and pods may ask for."""
-        return Ceilings(
-            hold_s=self.hold_s_max,
-            reserve_s=self.reserve_s_max,
-            repair_deadline_s=self.repair_deadline_s_max,
-            minimum_run_s=self.minimum_run_s_max,
-        )
+        return ceilings_of(self)

@@ -5,6 +5,7 @@ error, because a reader of a log must not skip a kind of record it does not know
 """
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Final, TypeVar
 
 import msgspec
@@ -26,6 +27,7 @@ from shared.contracts.questions import (
 )
 from shared.contracts.verdicts import Verdict
 from shared.model.objects import Shape
+from shared.model.terms import Resources
 
 T = TypeVar("T")
 
@@ -75,3 +77,10 @@ decode_request_refused: Final = _reader(msgspec.msgpack.Decoder(RequestRefused).
 decode_observation_request: Final = _reader(msgspec.msgpack.Decoder(ObservationRequest).decode)
 decode_observation: Final = _reader(msgspec.msgpack.Decoder(Observation).decode)
 decode_shape: Final = _reader(msgspec.msgpack.Decoder(Shape).decode)
+
+
+#: Distinct shapes are remembered; a cluster has hundreds.
+@lru_cache(maxsize=20_000)
+def requests_of(shape: bytes) -> Resources:
+    """The requests of a pod with this shape, in the model's units."""
+    return decode_shape(shape).requests

@@ -34,6 +34,12 @@ class Ceilings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         return None if name is None else int(getattr(self, name))
 
 
+def ceilings_of(settings: object) -> Ceilings:
+    """The ceilings in a service's settings: each field with `_max` behind its name."""
+    names = Ceilings.__struct_fields__
+    return Ceilings(**{name: getattr(settings, f"{name}_max") for name in names})
+
+
 DEFAULT_CEILINGS: Final = Ceilings()
 #: The ceiling of each setting that acts on other gangs; its flag is `--NAME-max`.
 LIMITED: Final[Mapping[str, str]] = {

@@ -66,130 +66,104 @@ class Resource(msgspec.Struct, frozen=True, order=True):
         return f"{path}/{subresource}" if subresource else path
 
 
-def _of_cluster(group: str, version: str, plural: str, kind: str) -> Resource:
-    return Resource(group, version, plural, kind, namespaced=False)
+def _namespaced(
+    api_version: str, kind: str, plural: str = "", further_versions: tuple[str, ...] = ()
+) -> Resource:
+    """A kind with this `apiVersion`; `plural` is for those that do not only get an s."""
+    group, _, version = api_version.rpartition("/")
+    return Resource(
+        group, version, plural or f"{kind.lower()}s", kind, further_versions=further_versions
+    )
 
 
-PODS: Final = Resource("", "v1", "pods", "Pod")
-NODES: Final = _of_cluster("", "v1", "nodes", "Node")
-NAMESPACES: Final = _of_cluster("", "v1", "namespaces", "Namespace")
-SECRETS: Final = Resource("", "v1", "secrets", "Secret")
-CONFIGMAPS: Final = Resource("", "v1", "configmaps", "ConfigMap")
-CORE_EVENTS: Final = Resource("", "v1", "events", "Event")
-EVENTS: Final = Resource("events.k8s.io", "v1", "events", "Event")
-LEASES: Final = Resource("coordination.k8s.io", "v1", "leases", "Lease")
-DEPLOYMENTS: Final = Resource("apps", "v1", "deployments", "Deployment")
-PRIORITY_CLASSES: Final = _of_cluster("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass")
-DISRUPTION_BUDGETS: Final = Resource("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget")
-RESOURCE_QUOTAS: Final = Resource("", "v1", "resourcequotas", "ResourceQuota")
-VOLUMES: Final = _of_cluster("", "v1", "persistentvolumes", "PersistentVolume")
-VOLUME_CLAIMS: Final = Resource("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim")
-STORAGE_CLASSES: Final = _of_cluster("storage.k8s.io", "v1", "storageclasses", "StorageClass")
-CSI_NODES: Final = _of_cluster("storage.k8s.io", "v1", "csinodes", "CSINode")
-CSI_DRIVERS: Final = _of_cluster("storage.k8s.io", "v1", "csidrivers", "CSIDriver")
-CSI_CAPACITIES: Final = Resource(
-    "storage.k8s.io", "v1", "csistoragecapacities", "CSIStorageCapacity"
+def _of_cluster(
+    api_version: str, kind: str, plural: str = "", further_versions: tuple[str, ...] = ()
+) -> Resource:
+    found = _namespaced(api_version, kind, plural, further_versions)
+    return msgspec.structs.replace(found, namespaced=False)
+
+
+PODS: Final = _namespaced("v1", "Pod")
+NODES: Final = _of_cluster("v1", "Node")
+NAMESPACES: Final = _of_cluster("v1", "Namespace")
+SECRETS: Final = _namespaced("v1", "Secret")
+CONFIGMAPS: Final = _namespaced("v1", "ConfigMap")
+CORE_EVENTS: Final = _namespaced("v1", "Event")
+EVENTS: Final = _namespaced("events.k8s.io/v1", "Event")
+LEASES: Final = _namespaced("coordination.k8s.io/v1", "Lease")
+DEPLOYMENTS: Final = _namespaced("apps/v1", "Deployment")
+PRIORITY_CLASSES: Final = _of_cluster("scheduling.k8s.io/v1", "PriorityClass", "priorityclasses")
+DISRUPTION_BUDGETS: Final = _namespaced("policy/v1", "PodDisruptionBudget")
+RESOURCE_QUOTAS: Final = _namespaced("v1", "ResourceQuota")
+VOLUMES: Final = _of_cluster("v1", "PersistentVolume")
+VOLUME_CLAIMS: Final = _namespaced("v1", "PersistentVolumeClaim")
+STORAGE_CLASSES: Final = _of_cluster("storage.k8s.io/v1", "StorageClass", "storageclasses")
+CSI_NODES: Final = _of_cluster("storage.k8s.io/v1", "CSINode")
+CSI_DRIVERS: Final = _of_cluster("storage.k8s.io/v1", "CSIDriver")
+CSI_CAPACITIES: Final = _namespaced(
+    "storage.k8s.io/v1", "CSIStorageCapacity", "csistoragecapacities"
 )
-VOLUME_ATTACHMENTS: Final = _of_cluster(
-    "storage.k8s.io", "v1", "volumeattachments", "VolumeAttachment"
+VOLUME_ATTACHMENTS: Final = _of_cluster("storage.k8s.io/v1", "VolumeAttachment")
+DEVICE_CLASSES: Final = _of_cluster("resource.k8s.io/v1", "DeviceClass", "deviceclasses")
+RESOURCE_SLICES: Final = _of_cluster("resource.k8s.io/v1", "ResourceSlice")
+RESOURCE_CLAIMS: Final = _namespaced("resource.k8s.io/v1", "ResourceClaim")
+DEVICE_TAINT_RULES: Final = _of_cluster(
+    "resource.k8s.io/v1beta2", "DeviceTaintRule", further_versions=("v1alpha3",)
 )
-DEVICE_CLASSES: Final = _of_cluster("resource.k8s.io", "v1", "deviceclasses", "DeviceClass")
-RESOURCE_SLICES: Final = _of_cluster("resource.k8s.io", "v1", "resourceslices", "ResourceSlice")
-RESOURCE_CLAIMS: Final = Resource("resource.k8s.io", "v1", "resourceclaims", "ResourceClaim")
-DEVICE_TAINT_RULES: Final = Resource(
-    "resource.k8s.io",
-    "v1beta2",
-    "devicetaintrules",
-    "DeviceTaintRule",
-    namespaced=False,
-    further_versions=("v1alpha3",),
+PROVISIONING_REQUESTS: Final = _namespaced("autoscaling.x-k8s.io/v1", "ProvisioningRequest")
+POD_TEMPLATES: Final = _namespaced("v1", "PodTemplate")
+TOPOLOGIES_KAI: Final = _of_cluster("kai.scheduler/v1alpha1", "Topology", "topologies")
+HYPERNODES: Final = _of_cluster("topology.volcano.sh/v1alpha1", "HyperNode")
+PODGROUPS_VOLCANO: Final = _namespaced("scheduling.volcano.sh/v1beta1", "PodGroup")
+QUEUES_VOLCANO: Final = _of_cluster("scheduling.volcano.sh/v1beta1", "Queue")
+PODGROUPS_INCUBATOR: Final = _namespaced("scheduling.incubator.k8s.io/v1alpha1", "PodGroup")
+QUEUES_INCUBATOR: Final = _of_cluster("scheduling.incubator.k8s.io/v1alpha1", "Queue")
+PODGROUPS_SIGS: Final = _namespaced("scheduling.sigs.dev/v1alpha2", "PodGroup")
+QUEUES_SIGS: Final = _of_cluster("scheduling.sigs.dev/v1alpha2", "Queue")
+PODGROUPS_KUBERNETES: Final = _namespaced(
+    "scheduling.k8s.io/v1", "PodGroup", further_versions=("v1beta1", "v1alpha3", "v1alpha2")
 )
-PROVISIONING_REQUESTS: Final = Resource(
-    "autoscaling.x-k8s.io", "v1", "provisioningrequests", "ProvisioningRequest"
-)
-POD_TEMPLATES: Final = Resource("", "v1", "podtemplates", "PodTemplate")
-TOPOLOGIES_KAI: Final = _of_cluster("kai.scheduler", "v1alpha1", "topologies", "Topology")
-HYPERNODES: Final = _of_cluster("topology.volcano.sh", "v1alpha1", "hypernodes", "HyperNode")
-PODGROUPS_VOLCANO: Final = Resource("scheduling.volcano.sh", "v1beta1", "podgroups", "PodGroup")
-QUEUES_VOLCANO: Final = _of_cluster("scheduling.volcano.sh", "v1beta1", "queues", "Queue")
-PODGROUPS_INCUBATOR: Final = Resource(
-    "scheduling.incubator.k8s.io", "v1alpha1", "podgroups", "PodGroup"
-)
-QUEUES_INCUBATOR: Final = _of_cluster("scheduling.incubator.k8s.io", "v1alpha1", "queues", "Queue")
-PODGROUPS_SIGS: Final = Resource("scheduling.sigs.dev", "v1alpha2", "podgroups", "PodGroup")
-QUEUES_SIGS: Final = _of_cluster("scheduling.sigs.dev", "v1alpha2", "queues", "Queue")
-PODGROUPS_KUBERNETES: Final = Resource(
-    "scheduling.k8s.io",
-    "v1",
-    "podgroups",
-    "PodGroup",
-    further_versions=("v1beta1", "v1alpha3", "v1alpha2"),
-)
-COMPOSITE_PODGROUPS: Final = Resource(
-    "scheduling.k8s.io", "v1alpha3", "compositepodgroups", "CompositePodGroup"
-)
-PODGROUPS_COSCHEDULING: Final = Resource("scheduling.x-k8s.io", "v1alpha1", "podgroups", "PodGroup")
-POD_GANGS: Final = Resource("scheduler.grove.io", "v1alpha1", "podgangs", "PodGang")
-PODGROUPS_KAI: Final = Resource("scheduling.run.ai", "v2alpha2", "podgroups", "PodGroup")
-JOBS_VOLCANO: Final = Resource("batch.volcano.sh", "v1alpha1", "jobs", "Job")
-CRONJOBS_VOLCANO: Final = Resource("batch.volcano.sh", "v1alpha1", "cronjobs", "CronJob")
-COMMANDS: Final = Resource("bus.volcano.sh", "v1alpha1", "commands", "Command")
-JOBFLOWS: Final = Resource("flow.volcano.sh", "v1alpha1", "jobflows", "JobFlow")
-JOBTEMPLATES: Final = Resource("flow.volcano.sh", "v1alpha1", "jobtemplates", "JobTemplate")
-SERVICES: Final = Resource("", "v1", "services", "Service")
-NETWORK_POLICIES: Final = Resource("networking.k8s.io", "v1", "networkpolicies", "NetworkPolicy")
-REPLICATION_CONTROLLERS: Final = Resource(
-    "", "v1", "replicationcontrollers", "ReplicationController"
-)
-REPLICA_SETS: Final = Resource("apps", "v1", "replicasets", "ReplicaSet")
-STATEFUL_SETS: Final = Resource("apps", "v1", "statefulsets", "StatefulSet")
-DAEMON_SETS: Final = Resource("apps", "v1", "daemonsets", "DaemonSet")
-JOBS_BATCH: Final = Resource("batch", "v1", "jobs", "Job")
-JOB_SETS: Final = Resource("jobset.x-k8s.io", "v1alpha2", "jobsets", "JobSet")
-LEADER_WORKER_SETS: Final = Resource(
-    "leaderworkerset.x-k8s.io", "v1", "leaderworkersets", "LeaderWorkerSet"
-)
-TRAIN_JOBS: Final = Resource("trainer.kubeflow.org", "v1alpha1", "trainjobs", "TrainJob")
-RAY_CLUSTERS: Final = Resource("ray.io", "v1", "rayclusters", "RayCluster")
-RAY_JOBS: Final = Resource("ray.io", "v1", "rayjobs", "RayJob")
-RAY_SERVICES: Final = Resource("ray.io", "v1", "rayservices", "RayService")
-MPI_JOBS: Final = Resource("kubeflow.org", "v2beta1", "mpijobs", "MPIJob")
-SPARK_APPLICATIONS: Final = Resource(
-    "sparkoperator.k8s.io", "v1beta2", "sparkapplications", "SparkApplication"
-)
+COMPOSITE_PODGROUPS: Final = _namespaced("scheduling.k8s.io/v1alpha3", "CompositePodGroup")
+PODGROUPS_COSCHEDULING: Final = _namespaced("scheduling.x-k8s.io/v1alpha1", "PodGroup")
+POD_GANGS: Final = _namespaced("scheduler.grove.io/v1alpha1", "PodGang")
+PODGROUPS_KAI: Final = _namespaced("scheduling.run.ai/v2alpha2", "PodGroup")
+JOBS_VOLCANO: Final = _namespaced("batch.volcano.sh/v1alpha1", "Job")
+CRONJOBS_VOLCANO: Final = _namespaced("batch.volcano.sh/v1alpha1", "CronJob")
+COMMANDS: Final = _namespaced("bus.volcano.sh/v1alpha1", "Command")
+JOBFLOWS: Final = _namespaced("flow.volcano.sh/v1alpha1", "JobFlow")
+JOBTEMPLATES: Final = _namespaced("flow.volcano.sh/v1alpha1", "JobTemplate")
+SERVICES: Final = _namespaced("v1", "Service")
+NETWORK_POLICIES: Final = _namespaced("networking.k8s.io/v1", "NetworkPolicy", "networkpolicies")
+REPLICATION_CONTROLLERS: Final = _namespaced("v1", "ReplicationController")
+REPLICA_SETS: Final = _namespaced("apps/v1", "ReplicaSet")
+STATEFUL_SETS: Final = _namespaced("apps/v1", "StatefulSet")
+DAEMON_SETS: Final = _namespaced("apps/v1", "DaemonSet")
+JOBS_BATCH: Final = _namespaced("batch/v1", "Job")
+JOB_SETS: Final = _namespaced("jobset.x-k8s.io/v1alpha2", "JobSet")
+LEADER_WORKER_SETS: Final = _namespaced("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet")
+TRAIN_JOBS: Final = _namespaced("trainer.kubeflow.org/v1alpha1", "TrainJob")
+RAY_CLUSTERS: Final = _namespaced("ray.io/v1", "RayCluster")
+RAY_JOBS: Final = _namespaced("ray.io/v1", "RayJob")
+RAY_SERVICES: Final = _namespaced("ray.io/v1", "RayService")
+MPI_JOBS: Final = _namespaced("kubeflow.org/v2beta1", "MPIJob")
+SPARK_APPLICATIONS: Final = _namespaced("sparkoperator.k8s.io/v1beta2", "SparkApplication")
 CUSTOM_RESOURCE_DEFINITIONS: Final = _of_cluster(
-    "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition"
+    "apiextensions.k8s.io/v1", "CustomResourceDefinition"
 )
-API_SERVICES: Final = _of_cluster("apiregistration.k8s.io", "v1", "apiservices", "APIService")
-ACCESS_REVIEWS: Final = _of_cluster(
-    "authorization.k8s.io", "v1", "subjectaccessreviews", "SubjectAccessReview"
-)
-TOKEN_REVIEWS: Final = _of_cluster("authentication.k8s.io", "v1", "tokenreviews", "TokenReview")
-CLUSTER_ROLES: Final = _of_cluster("rbac.authorization.k8s.io", "v1", "clusterroles", "ClusterRole")
-CLUSTER_ROLE_BINDINGS: Final = _of_cluster(
-    "rbac.authorization.k8s.io", "v1", "clusterrolebindings", "ClusterRoleBinding"
-)
+API_SERVICES: Final = _of_cluster("apiregistration.k8s.io/v1", "APIService")
+ACCESS_REVIEWS: Final = _of_cluster("authorization.k8s.io/v1", "SubjectAccessReview")
+TOKEN_REVIEWS: Final = _of_cluster("authentication.k8s.io/v1", "TokenReview")
+CLUSTER_ROLES: Final = _of_cluster("rbac.authorization.k8s.io/v1", "ClusterRole")
+CLUSTER_ROLE_BINDINGS: Final = _of_cluster("rbac.authorization.k8s.io/v1", "ClusterRoleBinding")
 VALIDATING_WEBHOOKS: Final = _of_cluster(
-    "admissionregistration.k8s.io",
-    "v1",
-    "validatingwebhookconfigurations",
-    "ValidatingWebhookConfiguration",
+    "admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration"
 )
 ADMISSION_POLICIES: Final = _of_cluster(
-    "admissionregistration.k8s.io",
-    "v1",
-    "validatingadmissionpolicies",
-    "ValidatingAdmissionPolicy",
+    "admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy", "validatingadmissionpolicies"
 )
 ADMISSION_POLICY_BINDINGS: Final = _of_cluster(
-    "admissionregistration.k8s.io",
-    "v1",
-    "validatingadmissionpolicybindings",
-    "ValidatingAdmissionPolicyBinding",
+    "admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicyBinding"
 )
 MUTATING_WEBHOOKS: Final = _of_cluster(
-    "admissionregistration.k8s.io",
-    "v1",
-    "mutatingwebhookconfigurations",
-    "MutatingWebhookConfiguration",
+    "admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration"
 )

@@ -16,7 +16,7 @@ from shared.contracts.cluster import (
     SnapshotPage,
     WorkloadChanges,
 )
-from shared.contracts.codec import decode_shape
+from shared.contracts.codec import requests_of
 from shared.contracts.identity import id_of_key
 from shared.model.gang_keys import GangKey, key_of, key_of_group
 from shared.model.group_trees import GroupTrees, is_in_tree
@@ -28,8 +28,6 @@ from shared.model.terms import Resources
 
 #: The kinds of CLUSTER that this needs.
 KINDS: Final = ("node", "pod", "podgroup", "workload")
-#: Distinct shapes whose requests are remembered; a cluster has hundreds.
-_SHAPES_MAX: Final = 20_000
 _TERMINAL: Final = frozenset({"Succeeded", "Failed"})
 
 
@@ -72,7 +70,6 @@ class ClusterState:
         self._uids_by_key: dict[GangKey, dict[str, None]] = {}
         self._trees = GroupTrees()
         self._workloads = Table(Workload)
-        self._requests: dict[bytes, Resources] = {}
         for page in pages:
             self.epoch, self.seq = page.epoch, page.cluster_seq
             for record in page.records:
@@ -168,18 +165,10 @@ class ClusterState:
         load = self.loads.get(pod.node)
         if load is None:
             load = self.loads[pod.node] = NodeLoad()
-        load.add(self._requests_of(pod), sign, member=pod.ours)
+        load.add(requests_of(pod.shape), sign, member=pod.ours)
         if not load.pods:
             del self.loads[pod.node]
         self._note_change(pod.node)
-
-    def _requests_of(self, pod: Pod) -> Resources:
-        found = self._requests.get(pod.shape)
-        if found is None:
-            if len(self._requests) >= _SHAPES_MAX:
-                self._requests.clear()
-            found = self._requests[pod.shape] = decode_shape(pod.shape).requests
-        return found
 
     # Pods.
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from services.observer.core.cluster_state import ClusterState
+from shared.contracts.codec import requests_of
 from shared.contracts.decisions import Act, EvictionDecision, GangDecision
 from shared.contracts.outcomes import Member, Outcome
 from shared.model.terms import Resources
@@ -59,7 +60,7 @@ class AssumedDecisions:
         for node, uid in _bindings(decision.decision):
             pod = self._cluster_state.pods.get(uid)
             if pod is not None and not pod.node:
-                self._loads.setdefault(node, {})[uid] = self._cluster_state.requests(pod)
+                self._loads.setdefault(node, {})[uid] = requests_of(pod.shape)
 
     def drop(self, seq: int) -> None:
         """Forget a decision that is answered."""

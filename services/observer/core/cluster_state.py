@@ -14,12 +14,10 @@ from shared.contracts.cluster import (
     PodGroupChanges,
     SnapshotPage,
 )
-from shared.contracts.codec import decode_shape
+from shared.contracts.codec import requests_of
 from shared.model.objects import Node, Pod, PodGroup
 from shared.model.terms import Resources
 
-#: Distinct shapes whose requests are remembered; a cluster has hundreds.
-_SHAPES_MAX: Final = 20_000
 TERMINAL: Final = frozenset({"Succeeded", "Failed"})
 
 
@@ -44,7 +42,6 @@ class ClusterState:
         #: By node's name and pod's UID.
         self.loads: dict[str, dict[str, Load]] = {}
         self._node_names: dict[str, str] = {}
-        self._requests: dict[bytes, Resources] = {}
 
     def replace(self, pages: Iterable[SnapshotPage]) -> tuple[list[str], list[str]]:
         """Replace everything by a snapshot; returns UIDs of pods, and of groups, that may have
@@ -75,15 +72,6 @@ class ClusterState:
                 return [], [*(one.uid for one in changed), *(one.uid for one in removed)]
             case _:
                 return [], []
-
-    def requests(self, pod: Pod) -> Resources:
-        """The requests of a pod, in the model's units."""
-        found = self._requests.get(pod.shape)
-        if found is None:
-            if len(self._requests) >= _SHAPES_MAX:
-                self._requests.clear()
-            found = self._requests[pod.shape] = decode_shape(pod.shape).requests
-        return found
 
     def _apply(self, record: ClusterRecord) -> None:
         match record:
@@ -117,7 +105,7 @@ class ClusterState:
             # Since it is on this node, not since its status last changed.
             stays = load is not None and before is not None and before.node == pod.node
             since = load.seq if load is not None and stays else self.seq
-            self.loads.setdefault(pod.node, {})[pod.uid] = Load(self.requests(pod), since)
+            self.loads.setdefault(pod.node, {})[pod.uid] = Load(requests_of(pod.shape), since)
 
     def _remove_load(self, uid: str) -> Load | None:
         """Take the pod off its node."""

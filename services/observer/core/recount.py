@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from services.observer.core.assumed_decisions import AssumedDecisions
 from services.observer.core.cluster_state import ClusterState
+from shared.contracts.codec import requests_of
 from shared.contracts.decisions import GangDecision
 from shared.contracts.observing import Proof
 from shared.model.terms import Resources
@@ -37,7 +38,7 @@ def recount(
         elif pod.node:
             taken.append(f"{binding.name} is on {pod.node}")
         else:
-            by_node.setdefault(binding.node, {})[binding.uid] = cluster_state.requests(pod)
+            by_node.setdefault(binding.node, {})[binding.uid] = requests_of(pod.shape)
     for node, members in by_node.items():
         found = _check_node(decision, cluster_state, assumed, node, members)
         if found.proof == "failed":
