@@ -24,9 +24,5 @@ class Command(KindObject, frozen=True, kw_only=True):
 
 COMMAND: Final = Description(
     struct=Command,
-    group="bus.volcano.sh",
-    version="v1alpha1",
-    kind="Command",
-    plural="commands",
     status_subresource=False,
 )

@@ -103,9 +103,5 @@ class CronJob(KindObject, frozen=True, kw_only=True):
 
 CRON_JOB: Final = Description(
     struct=CronJob,
-    group="batch.volcano.sh",
-    version="v1alpha1",
-    kind="CronJob",
-    plural="cronjobs",
     short_names=("cronvcjob", "cronvj"),
 )

@@ -2,6 +2,7 @@
 of a CRD.
 """
 
+from functools import cache
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
 import msgspec
@@ -124,10 +125,8 @@ class Description(msgspec.Struct, frozen=True, kw_only=True):
     """The CRD of one kind; `struct` defines its schema and, by its docstring, its description."""
 
     struct: type[msgspec.Struct]
-    group: str
-    version: str
-    kind: str
-    plural: str
+    #: API group and version, for a struct that several groups have; "": the struct's own.
+    group_version: str = ""
     namespaced: bool = True
     short_names: tuple[str, ...] = ()
     columns: tuple[Column, ...] = ()
@@ -139,6 +138,34 @@ class Description(msgspec.Struct, frozen=True, kw_only=True):
     annotations: dict[str, str] = {}
 
     @property
+    def group(self) -> str:
+        return self._api_version.partition("/")[0]
+
+    @property
+    def version(self) -> str:
+        return self._api_version.partition("/")[2]
+
+    @property
+    def _api_version(self) -> str:
+        return self.group_version or str(_default_of(self.struct, "api_version"))
+
+    @property
+    def kind(self) -> str:
+        return str(_default_of(self.struct, "kind"))
+
+    @property
+    def plural(self) -> str:
+        return f"{self.kind.lower()}s"
+
+    @property
     def crd_name(self) -> str:
         """`metadata.name` of the CRD."""
         return f"{self.plural}.{self.group}"
+
+
+@cache
+def _default_of(struct: type[msgspec.Struct], field: str) -> object:
+    """What `always` makes the field."""
+    (found,) = (one for one in msgspec.structs.fields(struct) if one.name == field)
+    factory: Any = found.default_factory
+    return factory()

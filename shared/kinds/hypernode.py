@@ -114,10 +114,6 @@ class HyperNode(KindObject, frozen=True, kw_only=True):
 
 HYPER_NODE: Final = Description(
     struct=HyperNode,
-    group="topology.volcano.sh",
-    version="v1alpha1",
-    kind="HyperNode",
-    plural="hypernodes",
     namespaced=False,
     short_names=("hn",),
     columns=(

@@ -273,10 +273,6 @@ class Job(KindObject, frozen=True, kw_only=True):
 
 JOB: Final = Description(
     struct=Job,
-    group="batch.volcano.sh",
-    version="v1alpha1",
-    kind="Job",
-    plural="jobs",
     short_names=("vcjob", "vj"),
     columns=(
         Column("STATUS", "string", ".status.state.phase"),

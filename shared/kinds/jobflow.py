@@ -165,10 +165,6 @@ class JobTemplate(KindObject, frozen=True, kw_only=True):
 
 JOB_FLOW: Final = Description(
     struct=JobFlow,
-    group="flow.volcano.sh",
-    version="v1alpha1",
-    kind="JobFlow",
-    plural="jobflows",
     short_names=("jf",),
     columns=(
         Column("Status", "string", ".status.state.phase"),
@@ -177,9 +173,5 @@ JOB_FLOW: Final = Description(
 )
 JOB_TEMPLATE: Final = Description(
     struct=JobTemplate,
-    group="flow.volcano.sh",
-    version="v1alpha1",
-    kind="JobTemplate",
-    plural="jobtemplates",
     short_names=("jt",),
 )

@@ -71,26 +71,19 @@ class OldQueue(KindObject, frozen=True, kw_only=True):
 
 #: The API server requires this annotation on a CRD of a *.k8s.io group without an API review.
 _UNAPPROVED: Final = {"api-approved.kubernetes.io": "unapproved, the API of the retired kube-batch"}
-_GROUPS: Final[tuple[tuple[str, str, dict[str, str]], ...]] = (
-    ("scheduling.incubator.k8s.io", "v1alpha1", _UNAPPROVED),
-    ("scheduling.sigs.dev", "v1alpha2", {}),
-)
-_KINDS: Final[tuple[tuple[type[KindObject], str, str, bool], ...]] = (
-    (OldPodGroup, "PodGroup", "podgroups", True),
-    (OldQueue, "Queue", "queues", False),
+_GROUPS: Final[tuple[tuple[str, dict[str, str]], ...]] = (
+    ("scheduling.incubator.k8s.io/v1alpha1", _UNAPPROVED),
+    ("scheduling.sigs.dev/v1alpha2", {}),
 )
 
 KUBE_BATCH: Final = tuple(
     Description(
         struct=struct,
-        group=group,
-        version=version,
-        kind=kind,
-        plural=plural,
-        namespaced=namespaced,
+        group_version=group_version,
+        namespaced=struct is OldPodGroup,
         opt_in=True,
         annotations=annotations,
     )
-    for group, version, annotations in _GROUPS
-    for struct, kind, plural, namespaced in _KINDS
+    for group_version, annotations in _GROUPS
+    for struct in (OldPodGroup, OldQueue)
 )

@@ -119,10 +119,6 @@ class PodGroup(KindObject, frozen=True, kw_only=True):
 
 POD_GROUP: Final = Description(
     struct=PodGroup,
-    group="scheduling.volcano.sh",
-    version="v1beta1",
-    kind="PodGroup",
-    plural="podgroups",
     short_names=("pg", "podgroup-v1beta1"),
     columns=(
         Column("STATUS", "string", ".status.phase"),

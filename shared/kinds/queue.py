@@ -153,10 +153,6 @@ class Queue(KindObject, frozen=True, kw_only=True):
 
 QUEUE: Final = Description(
     struct=Queue,
-    group="scheduling.volcano.sh",
-    version="v1beta1",
-    kind="Queue",
-    plural="queues",
     namespaced=False,
     short_names=("q", "queue-v1beta1"),
     columns=(Column("PARENT", "string", ".spec.parent"),),
