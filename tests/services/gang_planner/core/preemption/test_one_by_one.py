@@ -5,8 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from shared.dialects.kubernetes import SCOPE, read_pod_group
-from shared.kube.group_objects import KubernetesPodGroup
+from shared.dialects.kubernetes import DIALECT, SCOPE
 from shared.model.objects import Owner, PriorityClass, Queue
 from tests.services.gang_planner.core.logged_scene import LoggedScene
 from tests.services.gang_planner.core.preemption.crowd import (
@@ -17,6 +16,7 @@ from tests.services.gang_planner.core.preemption.crowd import (
     submit,
 )
 from tests.services.gang_planner.core.scene import make_group, make_pods, make_shape
+from tests.shared.dialects.reading import group_read
 
 #: As the reader of PodGroups gives the group that Tutti makes for a workload's pods.
 MADE: dict[str, Any] = {"made_for_pods": True, "one_by_one": True}
@@ -57,7 +57,7 @@ def test_each_pod_of_a_kubernetes_group_with_the_policy_basic_preempts(full: Log
     """As kube-scheduler does, and its tests of groups with this policy expect."""
     manifest = """{"metadata": {"namespace": "team", "name": "high", "uid": "uid-high"},
                    "spec": {"schedulingPolicy": {"basic": {}}}}"""
-    full.put(read_pod_group(msgspec.json.decode(manifest, type=KubernetesPodGroup)))
+    full.put(group_read(DIALECT, msgspec.json.decode(manifest)))
     full.put(*make_pods("high", 3, QUARTER, priority=10, group_scope=SCOPE))
     carry_on(full)
     assert bound(full, "high") == 3
