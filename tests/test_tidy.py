@@ -64,6 +64,15 @@ REFUSED: list[tuple[Rule, str, list[File]]] = [
         [file("services/a/__main__.py", "\n" * 40)],
     ),
     (tidy_rules.functions_fit_on_a_screen, "f has 71 lines", [file("tutti/a.py", LONG_BODY)]),
+    (
+        tidy_rules.packages_keep_their_size,
+        "tutti: 3 lines (limit 2)",
+        [
+            file(tidy_rules.SIZE_PAGE, "| `tutti` | 2 |\n| `tutti/why` | 1,000 |\n"),
+            file("tutti/a.py", "\n" * 3),
+            file("tutti/why/b.py", "\n" * 9),
+        ],
+    ),
     (tidy_rules.modules_have_topical_names, "`utils`", [file("shared/utils/time.py")]),
     (tidy_rules.modules_have_topical_names, "`helpers`", [file("tests/helpers.py")]),
     (

@@ -18,6 +18,7 @@ FILE_LINES_MAX = 600
 FUNCTION_LINES_MAX = 70
 FILE_BYTES_MAX = 512 * 1024
 MAIN_LINES_MAX = 40
+SIZE_PAGE = "docs/architecture.md"
 
 SOURCE_ROOTS = ("services", "shared", "tutti", "release", "bench")
 # And errors.py, where a service has errors of its own.
@@ -39,6 +40,8 @@ DISCOVERED = re.compile(
 LAZY_IMPORT = re.compile(r"([a-z_]+(?:\.[a-z_]+)+):[a-z_]+")
 ENTRY_POINTS = re.compile(r"(^|/)(__init__|__main__)\.py$|^tutti/cli\.py$|^bench/")
 
+#: A row of the table of sizes.
+_SIZE = re.compile(r"^\| `([\w/]+)` \| ([\d,]+) \|", re.MULTILINE)
 # Spelled in pieces, or this file would break its own rule.
 _REGISTRIES = re.compile(
     "|".join(
@@ -98,6 +101,23 @@ def files_are_of_readable_length(files: list[File]) -> Iterator[str]:
             yield f"{file.path}: {lines} lines; split it by role (limit {FILE_LINES_MAX})"
         if file.path.match("services/*/__main__.py") and lines >= MAIN_LINES_MAX:
             yield f"{file.path}: {lines} lines; it only wires and runs (under {MAIN_LINES_MAX})"
+
+
+def packages_keep_their_size(files: list[File]) -> Iterator[str]:
+    """Each package of the product has at most the lines that SIZE_PAGE allows it."""
+    page = next((file.text for file in files if str(file.path) == SIZE_PAGE), "")
+    limits = {name: int(most.replace(",", "")) for name, most in _SIZE.findall(page)}
+    lines = dict.fromkeys(limits, 0)
+    for file in filter(lambda file: file.is_python, files):
+        places = [name for name in limits if file.path.is_relative_to(name)]
+        if places:
+            lines[max(places, key=len)] += file.text.count("\n")
+    for name, count in lines.items():
+        if count > limits[name]:
+            yield (
+                f"{name}: {count} lines (limit {limits[name]}); delete or merge as many as came, "
+                f"or raise the limit in {SIZE_PAGE} in a commit that names the capability"
+            )
 
 
 def functions_fit_on_a_screen(files: list[File]) -> Iterator[str]:
@@ -311,6 +331,7 @@ RULES: tuple[Rule, ...] = (
     nothing_is_left_for_later,
     nothing_names_this_machine_or_a_registry,
     packages_are_regular,
+    packages_keep_their_size,
     pure_code_never_asks_for_now,
     service_packages_open_with_prose,
     services_have_the_same_files,
