@@ -34,6 +34,9 @@ class NewNodes(enum.StrEnum):
     #: Members that do not fit select nodes by their names, or their volumes do: a new node has
     #: another name.
     NAMED_NODES = "NodesNamed"
+    #: Claims of members that do not fit cannot be used on any node: they are missing, lost, or not
+    #: bound yet, or name a class that does not exist.
+    CLAIMS = "ClaimsUnusable"
     #: It would fit without the reservations for other gangs.
     RESERVED = "CapacityReserved"
     #: It may be allowed to evict pods, which is not searched yet.

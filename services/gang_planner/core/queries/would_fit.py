@@ -21,10 +21,11 @@ from services.gang_planner.core.queries.displacement import displaced
 from services.gang_planner.core.queries.missing_members import missing_in_words
 from services.gang_planner.core.queueing.need import need_of
 from services.gang_planner.core.state.amounts import in_words, listed
+from services.gang_planner.core.state.claim_choices import unsupported_device
 from services.gang_planner.core.state.gangs import Gang, Member
 from services.gang_planner.core.state.inter_pod import profiles
 from services.gang_planner.core.state.member_states import UNSUPPORTED, WAITING
-from services.gang_planner.core.state.needs import RESERVED, Need
+from services.gang_planner.core.state.needs import RESERVED, Explanation, Need
 from services.gang_planner.core.state.planner_state import State
 from services.gang_planner.core.state.pod_shapes import ShapeEntry
 from services.gang_planner.core.state.queues import DEFAULT, QueueEntry, Shortage
@@ -34,6 +35,7 @@ from services.gang_planner.core.verdicts.member_messages import unsupported_word
 from services.gang_planner.core.verdicts.pending_reason import Explainer
 from services.gang_planner.core.verdicts.quota_messages import shortage_in_words
 from shared.contracts.fit_rules import FIT_SHAPES_MAX, broken_rule, too_many_shapes
+from shared.contracts.pod_reasons import NewNodes
 from shared.contracts.questions import AskedQueue, EarlierGang, FitAnswer, FitRequest
 from shared.model.bounded_text import shortened
 from shared.model.gang_keys import key_of_group
@@ -304,21 +306,27 @@ class _Trial:
 
     def refusal(self, need: Need, gang: Gang) -> FitAnswer:
         """The answer for a gang that even empty nodes do not hold, or its empty queue."""
-        over = bool(self._over)
-        words = self.sentence(need, gang)
-        return FitAnswer(
-            fits=False,
-            ever=False,
-            sentence=words if over else f"even on empty nodes: {words}",
-            needs_nodes=not over,
-        )
+        found = self._explained(need, gang)
+        words = found.sentence
+        if self._over:
+            return FitAnswer(fits=False, ever=False, sentence=words)
+        if found.outlook.new_nodes is NewNodes.CLAIMS:
+            # Claims may be created, or bound, after the gang.
+            entries = [self.state.shapes.entries[shape_id] for _, shape_id, _ in need.wanted]
+            unsupported = unsupported_device(self.state.node_capacity, entries)
+            return FitAnswer(fits=False, ever=not unsupported, sentence=words)
+        words = f"even on empty nodes: {words}"
+        return FitAnswer(fits=False, ever=False, sentence=words, needs_nodes=True)
 
     def sentence(self, need: Need, gang: Gang) -> str:
+        return self._explained(need, gang).sentence
+
+    def _explained(self, need: Need, gang: Gang) -> Explanation:
         queue = self._queue(gang)
         if self._over:
             names, alone = self.state.resources.names, not self._keep_used
-            return shortage_in_words(queue, self._over[0], names, alone=alone)
-        return Explainer(self.state, self.session).resources(need, queue).sentence
+            return Explanation(shortage_in_words(queue, self._over[0], names, alone=alone))
+        return Explainer(self.state, self.session).resources(need, queue)
 
 
 def _session(state: State, policies: PolicySet) -> Session:

@@ -38,6 +38,7 @@ _WORDS: Final = {
     NewNodes.DOMAIN_FULL: "new nodes would not help: capacity outside its domain is free",
     NewNodes.NO_DOMAIN: "new nodes would not help: they would be in no HyperNode",
     NewNodes.NAMED_NODES: "new nodes would not help: members or their volumes name their nodes",
+    NewNodes.CLAIMS: "new nodes would not help: claims of its pods cannot be used on any node",
     NewNodes.MIN_RESOURCES_OUT_OF_REACH: "no nodes are requested: an autoscaler counts only pods "
     "that exist, and new nodes for these would not hold the rest of its minResources",
     NewNodes.PROVISIONED: "its ProvisioningRequest is provisioned, so no more nodes are requested",
@@ -132,6 +133,9 @@ class Forecast:
         wanted = need.quorum or need.members
         if attempt.placed >= wanted and need.structure is None:
             return Outlook(NewNodes.FITS)
+        unusable = self._of_unusable_claims(attempt.groups)
+        if unusable and not _spares(need, unusable):
+            return Outlook(NewNodes.CLAIMS)
         named = self._of_named_nodes(attempt.groups)
         if named and not _spares(need, named):
             return Outlook(NewNodes.NAMED_NODES)
@@ -178,6 +182,17 @@ class Forecast:
             kinds &= one.free + added * nodes.allocatable.cells[row, : nodes.size] >= one.needed
         return bool(kinds.any())
 
+    def _of_unusable_claims(self, groups: Sequence[Group]) -> set[tuple[str, int]]:
+        """The roles and shapes whose claims no node serves, whatever it has."""
+        nodes = self._session.node_capacity
+        return {
+            (group.role, shape.id)
+            for group in groups
+            if group.fit < group.wanted
+            for shape in group.shapes
+            if _has_unusable_claim(nodes, shape)
+        }
+
     def _of_named_nodes(self, groups: Sequence[Group]) -> set[tuple[str, int]]:
         """The roles and shapes whose members only named nodes may hold, with too little free
         capacity for all of them.
@@ -213,8 +228,9 @@ class Forecast:
         return found
 
     def exceeds_nodes(self, need: Need, queue: QueueEntry) -> bool:
-        """Whether all nodes would not hold a need, even if they were empty and in service: then it
-        does not wait for what other gangs hold.
+        """Whether all nodes would not hold a need, even if they were empty and in service, whether
+        they are too small, or tainted, or its claims are missing: then it does not wait for what
+        other gangs hold.
         """
         queue = queue.scratch({}, keep_used=False)
         session = self._on_empty_nodes()
@@ -295,6 +311,13 @@ class Forecast:
         """A session for a copy of the node capacity."""
         session = self._session
         return Session(node_capacity, session.shapes, session.fits.masks, session.policies)
+
+
+def _has_unusable_claim(nodes: NodeCapacity, shape: ShapeEntry) -> bool:
+    volumes = nodes.storage.demand(shape) if shape.shape.claims else None
+    if volumes is not None and (volumes.refusal or volumes.astray):
+        return True
+    return bool(shape.shape.device_claims and nodes.devices.demand(shape).refusal)
 
 
 def _names_nodes(shape: Shape) -> bool:

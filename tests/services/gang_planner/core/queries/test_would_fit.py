@@ -8,6 +8,7 @@ import pytest
 from shared.contracts.questions import FitAnswer, FitRequest
 from shared.model.objects import HostPort, Queue, Resources, SubGroup, Taint
 from shared.model.reference_objects import ResourceQuota
+from tests.services.gang_planner.core.claims import make_device_claim
 from tests.services.gang_planner.core.scene import (
     GPU,
     Scene,
@@ -273,6 +274,20 @@ def test_a_node_that_may_return_could_hold_the_gang(away: dict[str, Any]) -> Non
 def test_a_lasting_taint_keeps_a_gang_out_of_an_empty_node() -> None:
     scene = Scene([make_node("n0", taints=(Taint(key="team", value="b", effect="NoSchedule"),))])
     assert not ask(scene, 1, QUARTER).ever
+
+
+def test_a_gang_whose_claim_is_missing_waits_for_the_claim_and_needs_no_nodes() -> None:
+    claiming = make_shape({"cpu": 1_000}, claims=("ghost",), namespace="team")
+    answer = ask(Scene([make_node("n0")]), 1, claiming)
+    assert (answer.fits, answer.ever, answer.needs_nodes) == (False, True, False)
+    assert answer.sentence.endswith('persistentvolumeclaim "ghost" not found')
+
+
+def test_a_gang_whose_device_is_not_supported_can_never_run_and_needs_no_nodes() -> None:
+    scene = Scene([make_node("n0")])
+    scene.put(make_device_claim("gpu", unsupported=("spec.devices.config",)))
+    answer = ask(scene, 1, make_shape({"cpu": 1}, device_claims=("gpu",), namespace="team"))
+    assert (answer.fits, answer.ever, answer.needs_nodes) == (False, False, False)
 
 
 def test_only_what_no_node_could_cure_never_runs() -> None:

@@ -12,7 +12,10 @@ from shared.model.terms import Requirement, SelectorTerm
 from tests.services.gang_planner.core.claims import (
     HOST,
     bound_to,
+    make_claim,
     make_class,
+    make_device_claim,
+    make_device_class,
     make_volume,
     on_host,
 )
@@ -162,6 +165,7 @@ def test_of_members_that_no_node_would_hold_the_smaller_wait_for_nodes_for_the_l
 )
 def test_members_that_need_different_kinds_of_nodes_are_all_unschedulable(other: bytes) -> None:
     scene = Scene()
+    scene.put(make_device_class(), make_device_claim("gpu", namespace=""))
     scene.put(make_group("job", 3))
     scene.put(*make_pods("job", 2, other), *make_pods("job", 1, HUGE, role="master"))
     assert outlook(scene) == ("NodesTooSmall", 3)
@@ -179,6 +183,37 @@ def test_a_pod_that_only_tainted_nodes_would_hold_needs_other_nodes() -> None:
     scene = Scene([make_node("n-0", taints=(taint,))])
     scene.put(make_group("job", 1), *make_pods("job", 1, CORES))
     assert outlook(scene) == ("NodesTooSmall", 1)
+
+
+CLAIMING = make_shape({"cpu": 1_000}, claims=("disk",), namespace="team")
+LOST = make_claim("disk", volume_name="gone", phase="Lost")
+
+
+@pytest.mark.parametrize(
+    ("shape", "known"),
+    [
+        pytest.param(CLAIMING, (), id="no claim"),
+        pytest.param(CLAIMING, (make_claim("disk", namespace="other"),), id="of another namespace"),
+        pytest.param(CLAIMING, (make_claim("disk"),), id="no class"),
+        pytest.param(CLAIMING, (LOST,), id="lost"),
+        pytest.param(CLAIMING, (bound_to("disk", "gone"),), id="of a volume that is gone"),
+        pytest.param(
+            make_shape({"cpu": 1_000}, device_claims=("gpu",), namespace="team"), (), id="no device"
+        ),
+    ],
+)
+@pytest.mark.parametrize("nodes", [0, 1])
+def test_a_claim_that_no_node_can_serve_buys_no_nodes(
+    shape: bytes, known: tuple[Any, ...], nodes: int
+) -> None:
+    scene = Scene([make_node(f"n-{number}") for number in range(nodes)])
+    scene.put(*known)
+    scene.put(make_group("job", 2), *make_pods("job", 2, shape))
+    assert outlook(scene) == ("ClaimsUnusable", 0)
+    why = scene.verdict("job").why
+    assert why is not None
+    assert "new nodes would not help: claims of its pods cannot be used" in why.sentence
+    assert "even when empty" not in why.sentence
 
 
 @pytest.mark.parametrize(
