@@ -38,17 +38,17 @@ class ImpossibleGangs:
                 return ""
             found.add(self._exceeded[need])
         words = " or ".join(sorted(found))
-        return f"each of its waiting gangs needs more than {words}" if words else ""
+        return f"each of its waiting gangs {words}" if words else ""
 
     def _exceeds(self, gang: Gang, need: Need) -> str:
-        """What the need exceeds; "": nothing, or it lacks pods, or avoids nodes for a while."""
+        """Why it cannot be placed; "": it could, or it lacks pods, or avoids nodes for a while."""
         if need.reserved:
             need = need.without_reserved()
         if need.quorum > need.members or need.avoid:
             return ""
         alone = gang.queue.scratch({}, keep_used=False)
         if alone.exceeded_by(need.amounts(self._state.shapes)):
-            return "its limit"
+            return "needs more than its limit"
         if self._state.nodes.count and self._forecast.exceeds_nodes(need, gang.queue):
-            return "what all nodes together hold when they are empty"
+            return "does not fit on the present nodes, even when they are empty"
         return ""

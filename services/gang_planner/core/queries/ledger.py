@@ -94,12 +94,15 @@ def _page(queues: Iterable[LedgerQueue]) -> tuple[LedgerQueue, ...]:
 def _totals(
     state: State, session: Session, demand: QueuedDemand, queues: tuple[LedgerQueue, ...]
 ) -> tuple[LedgerTotal, ...]:
-    """The total of each listed resource, and how much of it gangs can use."""
+    """The total of each listed resource, and how much of it gangs can use.
+
+    What gangs hold of nodes that are gone, or became smaller, counts for shares; it is no capacity.
+    """
     names = sorted({amount.resource for queue in queues for amount in queue.amounts})
     usable, totals = fair_share.usable_amounts(state, session, demand), session.totals
     rows = [(name, state.resources.row(name)) for name in names]
     return tuple(
-        LedgerTotal(resource=name, total=totals[row], usable=usable[row])
+        LedgerTotal(resource=name, total=totals[row], usable=min(usable[row], totals[row]))
         for name, row in rows
         if row < min(len(totals), len(usable))
     )

@@ -7,7 +7,7 @@ from services.gang_planner.core.planner import Planner
 from shared.contracts import codec
 from shared.contracts.questions import LedgerQueue
 from shared.contracts.subjects import MESSAGE_BYTES_MAX
-from shared.model.objects import Queue
+from shared.model.objects import Queue, Taint
 from tests.services.gang_planner.core.logged_scene import LoggedScene
 from tests.services.gang_planner.core.scene import (
     Scene,
@@ -19,6 +19,7 @@ from tests.services.gang_planner.core.scene import (
 )
 
 CPU = make_shape({"cpu": 1000})
+_FITS_NEVER = "does not fit on the present nodes, even when they are empty"
 HIERARCHY = """
 actions: "enqueue, allocate"
 tiers: [{plugins: [{name: gang}, {name: capacity, enableHierarchy: true}]}]
@@ -320,10 +321,16 @@ def test_a_queue_whose_only_gang_no_nodes_would_hold_does_not_wait_for_capacity(
     scene.put(make_group("large", 17), *make_pods("large", 17, CPU))
     if leading:
         scene.settle()
-    words = "needs more than what all nodes together hold when they are empty"
-    assert lines(scene)["default"].why == f"each of its waiting gangs {words}"
+    assert lines(scene)["default"].why == f"each of its waiting gangs {_FITS_NEVER}"
     scene.put(make_group("job", 16), *make_pods("job", 16, CPU))
-    assert "needs more" not in lines(scene)["default"].why
+    assert _FITS_NEVER not in lines(scene)["default"].why
+
+
+def test_a_queue_whose_gangs_do_not_tolerate_the_nodes_lacks_no_capacity() -> None:
+    taint = Taint(key="team", value="other", effect="NoSchedule")
+    scene = Scene([make_node("n0", taints=(taint,))], leading=False)
+    scene.put(make_group("job", 1), *make_pods("job", 1, CPU))
+    assert lines(scene)["default"].why == f"each of its waiting gangs {_FITS_NEVER}"
 
 
 @pytest.mark.parametrize("leading", [True, False])
@@ -346,7 +353,23 @@ def test_a_queue_whose_only_gang_needs_more_than_its_capability_does_not_wait_fo
 def test_a_queue_of_gangs_without_enough_pods_or_without_nodes_may_wait_for_capacity() -> None:
     scene = queue_of_one_cpu(leading=False)
     scene.put(make_group("few", 17), *make_pods("few", 2, CPU))
-    assert "needs more" not in lines(scene)["default"].why
+    assert _FITS_NEVER not in lines(scene)["default"].why
     empty = Scene([], leading=False)
     empty.put(make_group("job", 1), *make_pods("job", 1, CPU))
-    assert "needs more" not in lines(empty)["default"].why
+    assert _FITS_NEVER not in lines(empty)["default"].why
+
+
+@pytest.mark.parametrize("left", [0, 1_000])
+def test_gangs_can_use_no_more_than_the_nodes_have(left: int) -> None:
+    """A gang holds what its node had that is gone, or has become smaller."""
+    node = make_node("n1", {"cpu": 4_000, "pods": 110})
+    scene = Scene([make_node("n0", {"cpu": 2_000, "pods": 110}), node])
+    scene.put(make_group("job", 4), *make_pods("job", 4, CPU, node="n1", phase="Running"))
+    scene.settle()
+    if left:
+        scene.put(make_node("n1", {"cpu": left, "pods": 110}, resource_version=2))
+    else:
+        scene.remove(node)
+    scene.settle()
+    (total,) = [one for one in scene.planner.ledger().totals if one.resource == "cpu"]
+    assert (total.total, total.usable) == (2_000 + left, 2_000 + left)
