@@ -11,6 +11,7 @@ from services.gang_planner.core.placement.session import BINDINGS_MAX
 from services.gang_planner.core.queueing.need import need_of
 from services.gang_planner.core.state import in_flight
 from services.gang_planner.core.verdicts.book import Book
+from shared.model.objects import Queue
 from tests.services.gang_planner.core.logged_scene import LoggedScene
 from tests.services.gang_planner.core.scene import make_group, make_node, make_pods, make_shape
 
@@ -98,3 +99,23 @@ def test_gangs_without_a_verdict_get_one_that_names_the_stale_cluster_state() ->
     scene.step(after_ms=60_000, fresh=False)
     reasons = {one.name: one.why.reason for one in scene.published if one.why is not None}
     assert reasons == {"g1": "ClusterViewStale", "g2": "ClusterViewStale"}
+
+
+def test_a_running_gang_whose_queue_is_deleted_waits_for_nothing_until_a_member_waits() -> None:
+    scene = LoggedScene([make_node("n0")])
+
+    def reason() -> str:
+        why = scene.verdicts["group-job"].why
+        return why.reason if why is not None else ""
+
+    team = Queue(uid="q", dialect="volcano", name="team", resource_version=1)
+    scene.put(team, make_group("job", 2, queue="team"), *make_pods("job", 2, SMALL))
+    scene.step()
+    scene.carry_out(phase="Running")
+    scene.step()
+    scene.remove(team)
+    scene.step(after_ms=6_000)
+    assert reason() == ""
+    scene.put(*make_pods("job", 1, SMALL, role="extra"))
+    scene.step(after_ms=6_000)
+    assert reason() == "QueueMissing"
