@@ -86,6 +86,8 @@ def fits(
 
 def show(found: Fit, console: Console) -> None:
     namespace = found.metadata.namespace if found.metadata is not None else ""
+    for warning in found.status.warnings if found.status is not None else ():
+        console.print(Text(f"Warning: {warning}", "yellow"))
     for one in found.status.gangs if found.status is not None else ():
         gang = f"{one.namespace or namespace}/{one.name}"
         if one.fits:
@@ -190,13 +192,14 @@ async def _by_nats(
         )
     except Refused as error:
         raise Rejected(error.errors) from None
-    gangs = [await _answer(bus, one, namespace) for one in asked]
+    gangs = [await _answer(bus, one, namespace) for one in asked.gangs]
     refused = [
         f"{one.namespace or namespace}/{one.name}: {one.message}" for one in gangs if one.refused
     ]
     if refused:
         raise Rejected(refused)
-    return FitStatus(fits=all(one.fits for one in gangs), gangs=tuple(gangs))
+    fits = all(one.fits for one in gangs)
+    return FitStatus(fits=fits, gangs=tuple(gangs), warnings=tuple(asked.warnings))
 
 
 async def _answer(bus: Bus, question: FitRequest, namespace: str) -> GangFit:

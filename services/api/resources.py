@@ -104,7 +104,7 @@ class FitResource:
         answers = await self._questions.fits(user.name, fit.gangs)
         displaced = {gang.partition("/")[0] for one in answers for gang, _ in one.displaces}
         sight = await self._authorizer.sight(user, displaced)
-        status = status_of(target.namespace, fit.gangs, answers, sight.namespaces)
+        status = status_of(target.namespace, fit.gangs, answers, sight.namespaces, fit.warnings)
         return with_status(fit.json, status)
 
 

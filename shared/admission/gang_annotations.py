@@ -1,4 +1,4 @@
-"""Warnings about Tutti's annotations on workloads and bare pods: what has no effect there is named.
+"""Warnings about gang annotations on workloads and bare pods: what has no effect there is named.
 
 The group that Tutti makes inherits those of its pods and of the objects above them
 (`shared.dialects.settings.of_gang`).
@@ -13,11 +13,16 @@ from shared.admission.rules import Case
 from shared.admission.suggestions import Hints
 from shared.admission.warnings import has_controller
 from shared.contracts import annotations
+from shared.dialects.field_checks import natural
 from shared.dialects.owner_kinds import owner_kind
 from shared.dialects.protocol import JsonObject
 from shared.dialects.settings import OF_GANGS, OF_QUEUES, objection
+from shared.dialects.workload_sizes import ALL
 
 PREFIX: Final = "tutti.dev/"
+#: What a workload, or one of its pods, says of the size of its gang.
+_SIZES: Final = (annotations.OWNER_MIN_MEMBER, annotations.GROUP_MIN_MEMBER)
+_SIZE: Final = "group-min-member"
 #: Annotations that a user may write on a workload.
 _KNOWN: Final = frozenset({*OF_GANGS, annotations.GANG})
 #: Annotations that Tutti writes. A copied manifest may contain them, without any intention.
@@ -34,6 +39,8 @@ _OWN: Final = frozenset(
 )
 #: Warnings about one object: its templates mostly have the same.
 _WARNINGS_MAX: Final = 5
+#: Values of `annotations.GANG` on an object; each but `ALL` means that it is no gang.
+_MODES: Final = ("", ALL, "none")
 _NAME_CHARACTERS_MAX: Final = 63
 
 
@@ -43,7 +50,7 @@ def has_any(pod: str) -> str:
     """
     notes = f"{pod}.metadata.annotations"
     has = f"has({pod}.metadata) && has({notes})"
-    return f"({has} && {notes}.exists(key, key.startsWith('{PREFIX}')))"
+    return f"({has} && {notes}.exists(key, key.startsWith('{PREFIX}') || key.endsWith('/{_SIZE}')))"
 
 
 def warnings_of_workload(case: Case, templates: Iterable[JsonObject]) -> tuple[str, ...]:
@@ -60,9 +67,11 @@ def warnings_of_pod(case: Case) -> tuple[str, ...]:
 
 def is_relevant(candidate: JsonObject, templates: Iterable[JsonObject]) -> bool:
     """Whether the object, or one of these templates, has such an annotation."""
-    return any(
-        key.startswith(PREFIX) for one in (candidate, *templates) for key in _annotations(one)
-    )
+    return any(_is_ours(key) for one in (candidate, *templates) for key in _annotations(one))
+
+
+def _is_ours(key: str) -> bool:
+    return key.startswith(PREFIX) or key in _SIZES
 
 
 def _of_workload(case: Case, templates: list[JsonObject]) -> Iterator[str]:
@@ -80,7 +89,7 @@ def _of_workload(case: Case, templates: list[JsonObject]) -> Iterator[str]:
     hints = Hints()
     for place, one, may_be_whole in places:
         for key, value in _annotations(one).items():
-            if not key.startswith(PREFIX) or key in _OWN:
+            if not _is_ours(key) or key in _OWN:
                 continue
             if one is case.candidate and job is not None and key in _KNOWN:
                 words = "a CronJob does not pass it on: write it in spec.jobTemplate.metadata"
@@ -97,9 +106,13 @@ def _objection(key: str, value: str, hints: Hints, *, may_be_whole: bool) -> str
     """Why an annotation has no effect; "": it has one."""
     if key in OF_GANGS:
         return objection(key, value)
+    if key in _SIZES:
+        shown = f'"{value[:50]}" is not a number of pods'
+        return "" if natural(value) is not None or not value else shown
     if key == annotations.GANG:
         if may_be_whole:
-            return ""
+            known = value in _MODES
+            return "" if known else f'"{value[:50]}" is neither "{ALL}" nor "none"'
         return (
             f"it counts on a Job, or on an operator's object; on the pods' controller, "
             f"{annotations.OWNER_MIN_MEMBER} makes a gang"

@@ -7,7 +7,7 @@ rules, of the schemas that the API server validates with, and of the readers of 
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
-from typing import Any, Final, get_args
+from typing import Any, Final, NamedTuple, get_args
 
 import jsonpatch
 import msgspec
@@ -67,6 +67,27 @@ class KnownQueue(msgspec.Struct, frozen=True, kw_only=True):
     state: QueueState = ""
 
 
+class Asked(NamedTuple):
+    """What manifests ask for."""
+
+    #: One question for each gang, in their order. Each names the gangs before it, which get their
+    #: capacity first.
+    gangs: list[FitRequest]
+    #: The warnings of admission, each with the place of its object.
+    warnings: Sequence[str]
+
+
+class Admitted(NamedTuple):
+    """An object as admission would store it."""
+
+    #: With its defaults.
+    made: JsonObject
+    #: Every error that would refuse it.
+    errors: Sequence[str] = ()
+    #: The warnings about a valid one.
+    warnings: Sequence[str] = ()
+
+
 def queue_tree(queues: Iterable[KnownQueue], documents: Iterable[JsonObject] = ()) -> QueueTree:
     """The queues of a cluster, with those that the manifests themselves create."""
     known = {
@@ -115,9 +136,8 @@ def questions(
     namespace: str,
     scheduler_names: Iterable[str],
     queues: Iterable[KnownQueue] | None,
-) -> list[FitRequest]:
-    """One question for each gang of parsed manifests, in their order. Each question names the
-    gangs before it, which get their capacity first.
+) -> Asked:
+    """The gangs of parsed manifests.
 
     Args:
         documents: The manifests.
@@ -138,24 +158,26 @@ def questions(
             queues=None if queues is None else queue_tree(queues, objects),
         )
         errors: list[str] = []
+        warnings: list[str] = []
         admitted: list[tuple[str, JsonObject]] = []
         for (where, one), twice in zip(placed, repeated(placed), strict=True):
-            made, found = admit(one, known)
-            errors += (f"{where}: {error}" for error in (*found, *twice, *unserved(one, names)))
-            admitted.append((where, made))
+            judged = admit(one, known)
+            found = (*judged.errors, *twice, *unserved(one, names))
+            errors += (f"{where}: {error}" for error in found)
+            warnings += (f"{where}: {one.removeprefix('tutti: ')}" for one in judged.warnings)
+            admitted.append((where, judged.made))
         if errors:
             raise Refused(errors)
         expanded = expand(admitted, namespace=namespace, scheduler_names=names)
     except (InvalidManifest, RecursionError) as error:
         raise Refused([str(error)]) from None
-    return _asked_together(expanded, declared_queues(objects), _declared_namespaces(objects))
+    gangs = _asked_together(expanded, declared_queues(objects), _declared_namespaces(objects))
+    return Asked(gangs, _bounded(warnings))
 
 
-def admit(
-    one: JsonObject, known: ReferenceObjects, *, with_fields: bool = True
-) -> tuple[JsonObject, list[str]]:
-    """The object with the defaults of admission, and every error that would refuse its creation.
-    `with_fields`: also those of its schema, which an object of a cluster has passed.
+def admit(one: JsonObject, known: ReferenceObjects, *, with_fields: bool = True) -> Admitted:
+    """What admission makes of an object's creation. `with_fields`: also the errors of its schema,
+    which an object of a cluster has passed.
     """
     subject = _subject(one, known)
     patch = admission.apply_defaults(subject).patch if subject is not None else ()
@@ -164,12 +186,13 @@ def admit(
     # fractions, and the rules are asked about no object that breaks it.
     errors = [*field_errors(made), *_name_errors(one)] if with_fields else []
     if errors:
-        return one, errors[:_ERRORS_OF_OBJECT_MAX]
+        return Admitted(one, errors[:_ERRORS_OF_OBJECT_MAX])
     subject = _subject(made, known)
     if subject is None:
-        return made, []
-    refused = admission.validate(subject).errors
-    return made, [error.text for error in refused[:_ERRORS_OF_OBJECT_MAX]]
+        return Admitted(made)
+    found = admission.validate(subject)
+    errors = [error.text for error in found.errors[:_ERRORS_OF_OBJECT_MAX]]
+    return Admitted(made, errors, found.warnings)
 
 
 def repeated(placed: Iterable[tuple[str, JsonObject]]) -> Iterator[tuple[str, ...]]:

@@ -446,6 +446,8 @@ class FitStatus(_Api, frozen=True, kw_only=True):
 
     fits: bool
     gangs: tuple[GangFit, ...] = ()
+    #: The warnings of admission about the manifests, each with its place in them.
+    warnings: tuple[str, ...] = ()
 
 
 class Fit(_Question[Literal["Fit"], FitStatus], frozen=True, kw_only=True):

@@ -192,8 +192,11 @@ class _Reader:
         """Read one object; what it adds to gangs is kept."""
         found = _Object(one, self._namespace)
         whole = in_namespace(one, self._namespace)
-        for error in admit(whole, self._known, with_fields=not self._stored)[1]:
+        admitted = admit(whole, self._known, with_fields=not self._stored)
+        for error in admitted.errors:
             found.lacks(f"admission refuses it: {error}")
+        for warning in admitted.warnings:
+            found.ignores(warning.removeprefix("tutti: "))
         try:
             self._read(found)
         except ValueError as error:  # msgspec.ValidationError is one

@@ -36,6 +36,7 @@ class Answer(NamedTuple):
     refused: tuple[str, ...] = ()
     #: Name, `fits`, `ever` and message of each gang.
     gangs: tuple[tuple[str, bool, bool, str], ...] = ()
+    warnings: tuple[str, ...] = ()
 
 
 class Row(NamedTuple):
@@ -44,6 +45,8 @@ class Row(NamedTuple):
     refused: str = ""
     #: Whether each gang fits.
     fits: tuple[bool, ...] = ()
+    #: Words of the only warning; "": there is none.
+    warned: str = ""
     #: Whether the webhook refuses the objects too, and `explain-dialect` names it.
     admission_refuses: bool = True
 
@@ -156,13 +159,19 @@ TABLE = {
     "unserved": Row(
         [job(schedulerName="volcanoo")], refused="not served by Tutti", admission_refuses=False
     ),
+    "an annotation that is misspelt": Row(
+        [{**batch_job(), "metadata": {"name": "plain", "annotations": {"tutti.dev/gang": "All"}}}],
+        fits=(True,),
+        warned='tutti.dev/gang of Job plain has no effect: "All" is neither "all" nor "none"',
+    ),
     "a field of Kubernetes": Row([batch_job(parallelismX=3)], refused='field "spec.parallelismX"'),
     "nothing": Row([CONFIG_MAP], refused="declares no gang", admission_refuses=False),
 }
 
 
 def answered(status: FitStatus) -> Answer:
-    return Answer(gangs=tuple((one.name, one.fits, one.ever, one.message) for one in status.gangs))
+    gangs = tuple((one.name, one.fits, one.ever, one.message) for one in status.gangs)
+    return Answer(gangs=gangs, warnings=status.warnings)
 
 
 class Interfaces:
@@ -288,6 +297,8 @@ async def test_every_interface_gives_the_same_answer_to_the_same_manifests(
     assert row.refused in "\n".join(found.refused)
     assert bool(found.refused) == bool(row.refused), found
     assert tuple(fits for _, fits, *_ in found.gangs) == row.fits, found
+    assert len(found.warnings) == bool(row.warned)
+    assert row.warned in "".join(found.warnings)
     assert by_command == over_nats == by_console == found
     assert bool(status) == bool(found.refused), err
     if found.refused:

@@ -70,7 +70,7 @@ def find_refused(
     known = ReferenceObjects(
         scheduler_names=scheduler_names, queues=QueueTree(declared_queues(stored))
     )
-    judged = [(one, admit(one, known, with_fields=False)[1]) for one in stored]
+    judged = [(one, admit(one, known, with_fields=False).errors) for one in stored]
     return tuple(
         Refused(kind=one["kind"], name=_title(one), errors=tuple(errors))
         for one, errors in judged

@@ -7,7 +7,7 @@ import msgspec
 
 from services.api.core.requests import read_body
 from services.api.errors import RequestFailed
-from shared.admission.judgement import KnownQueue, Refused, questions
+from shared.admission.judgement import Asked, KnownQueue, Refused, questions
 from shared.contracts import codec
 from shared.contracts.questions import FitAnswer, FitRequest
 from shared.contracts.visibility import Fit, FitStatus
@@ -32,8 +32,8 @@ def read_fit(body: bytes) -> Fit:
 
 def questions_of(
     fit: Fit, namespace: str, scheduler_names: Iterable[str], queues: Iterable[KnownQueue] | None
-) -> list[FitRequest]:
-    """One question for each gang of its manifests; `namespace` is for objects without one.
+) -> Asked:
+    """The gangs of its manifests; `namespace` is for objects without one.
 
     Raises:
         RequestFailed: 422, admission would refuse a manifest, or they are no question.
@@ -74,6 +74,7 @@ def status_of(
     asked: Iterable[GangQuestion],
     answers: Iterable[FitAnswer],
     visible: frozenset[str] | None,
+    warnings: Iterable[str] = (),
 ) -> FitStatus:
     """The status of a Fit in a namespace; gangs of `visible` namespaces are named (None: all).
 
@@ -94,4 +95,5 @@ def status_of(
         )
         for one, answer in paired
     )
-    return FitStatus(fits=all(one.fits for one in gangs), gangs=gangs)
+    fits = all(one.fits for one in gangs)
+    return FitStatus(fits=fits, gangs=gangs, warnings=tuple(warnings))

@@ -65,6 +65,8 @@ class ManifestReply(msgspec.Struct, frozen=True, kw_only=True):
     #: An Explanation with its status, a Fit without.
     json: bytes = b""
     gangs: tuple[GangQuestion, ...] = ()
+    #: The warnings of admission about the manifests of a Fit.
+    warnings: tuple[str, ...] = ()
     #: HTTP status of a refusal; None: there is none.
     refused: int | None = None
     message: str = ""
@@ -103,8 +105,11 @@ def _explanation(question: ManifestQuestion) -> ManifestReply:
 def _fit(question: ManifestQuestion) -> ManifestReply:
     fit = read_fit(question.body)
     asked = questions_of(fit, question.namespace, question.scheduler_names, question.queues)
-    gangs = tuple(map(encoded, asked))
-    return ManifestReply(json=_encode(msgspec.structs.replace(fit, status=None)), gangs=gangs)
+    return ManifestReply(
+        json=_encode(msgspec.structs.replace(fit, status=None)),
+        gangs=tuple(map(encoded, asked.gangs)),
+        warnings=tuple(asked.warnings),
+    )
 
 
 def with_status(json: bytes, status: msgspec.Struct) -> bytes:

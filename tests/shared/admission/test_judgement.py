@@ -9,6 +9,7 @@ import yaml
 from shared.admission.judgement import KnownQueue, Refused, questions
 from shared.contracts import codec
 from shared.contracts.questions import FitRequest
+from shared.explanation.understanding import understand
 
 NAMES = ("tutti", "volcano")
 QUEUES = (
@@ -43,7 +44,7 @@ spec:
 
 def asked(*texts: str, queues: Sequence[KnownQueue] | None = QUEUES) -> list[FitRequest]:
     documents = list(yaml.safe_load_all("\n---\n".join(texts)))
-    return questions(documents, namespace="team", scheduler_names=NAMES, queues=queues)
+    return questions(documents, namespace="team", scheduler_names=NAMES, queues=queues).gangs
 
 
 def refused(*texts: str) -> str:
@@ -180,6 +181,21 @@ def test_a_queue_of_the_same_manifests_exists_for_their_gangs() -> None:
 
 def test_queues_are_not_checked_while_they_are_unknown() -> None:
     assert asked(JOB.replace("queue: default", "queue: nowhere"), queues=None)
+
+
+MISSPELT = BATCH.replace("{name: plain}", "{name: plain, annotations: {tutti.dev/gang: All}}")
+MISSPELT_WORDS = (
+    'annotation tutti.dev/gang of Job plain has no effect: "All" is neither "all" nor "none"'
+)
+
+
+def test_an_annotation_without_an_effect_is_named_in_every_judgement() -> None:
+    job = yaml.safe_load(MISSPELT)
+    found = questions([job], namespace="team", scheduler_names=NAMES, queues=QUEUES)
+    assert found.warnings == [f"document 1, Job plain: {MISSPELT_WORDS}"]
+    documents = [("document 1", job)]
+    (one,) = understand(documents, namespace="team", scheduler_names=NAMES).objects
+    assert MISSPELT_WORDS in one.ignored
 
 
 def test_a_question_names_the_gangs_before_it_in_few_bytes() -> None:

@@ -115,12 +115,13 @@ def test_gangs_whose_pods_would_be_evicted_are_reported(
         kind="Fit",
         metadata=ObjectMeta(name="question", namespace="team"),
         spec=ManifestsSpec(manifests=()),
-        status=FitStatus(fits=False, gangs=(one,)),
+        status=FitStatus(fits=False, gangs=(one,), warnings=("document 1, Job a: words",)),
     )
     console = Console(file=io.StringIO(), width=1_000)
     show(fit, console)
     assert isinstance(console.file, io.StringIO)
-    first, second = console.file.getvalue().splitlines()
+    warning, first, second = console.file.getvalue().splitlines()
+    assert warning == "Warning: document 1, Job a: words"
     assert first == "team/train: would have to wait: no room"
     assert words in second
 

@@ -124,6 +124,30 @@ def test_an_annotation_without_an_effect_is_named_with_its_object(
     assert words in warning
 
 
+SIZES = ("scheduling.volcano.sh/group-min-member", "scheduling.k8s.io/group-min-member")
+
+
+@pytest.mark.parametrize("kind", EVERY_KIND)
+@pytest.mark.parametrize("key", SIZES)
+def test_a_size_that_is_no_number_is_named_on_an_object_and_on_its_pods(
+    kind: str, key: str
+) -> None:
+    assert warned(noted(kind, {key: "2"}, {key: "2"})) == ()
+    (warning,) = warned(noted(kind, {key: "two"}))
+    words = f'annotation {key} of {kind} train has no effect: "two" is not a number of pods'
+    assert warning == f"tutti: {words}"
+    if kind != "RayCluster":
+        (warning,) = warned(noted(kind, {}, {key: "two"}))
+        assert f"annotation {key} of the pods of {kind} train has no effect" in warning
+
+
+@pytest.mark.parametrize("kind", ["Job", "JobSet", "MPIJob", "RayCluster"])
+def test_a_misspelt_wish_for_one_gang_is_named(kind: str) -> None:
+    assert warned(noted(kind, {"tutti.dev/gang": "none"})) == ()
+    (warning,) = warned(noted(kind, {"tutti.dev/gang": "All"}))
+    assert warning.endswith('has no effect: "All" is neither "all" nor "none"')
+
+
 def test_annotations_of_a_template_are_named_too() -> None:
     (warning,) = warned(noted("Job", {}, {"tutti.dev/hold-seconds": "soon"}))
     assert "of the pods of Job train" in warning
@@ -169,6 +193,5 @@ def test_only_creations_with_an_annotation_of_ours_are_sent() -> None:
     (webhook,) = webhooks()
     expression = webhook["matchConditions"][0]["expression"]
     for path in ("object", "object.spec.template", "object.spec.jobTemplate"):
-        assert (
-            f"{path}.metadata.annotations.exists(key, key.startsWith('tutti.dev/'))" in expression
-        )
+        of_ours = "key.startsWith('tutti.dev/') || key.endsWith('/group-min-member')"
+        assert f"{path}.metadata.annotations.exists(key, {of_ours})" in expression
