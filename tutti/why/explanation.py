@@ -206,7 +206,7 @@ def _group_answer(group: Group, facts: Facts) -> GangAnswer:
     if state == "waiting" or (state == "running" and any(not each.pod.node for each in members)):
         sentence = "; ".join([sentence, *_more(verdict, facts.troubles)])
     if state not in {"running", "completed", "not-ours"}:
-        sentence = "; ".join([sentence, *_obstacles(members, facts)])
+        sentence = "; ".join([sentence, *_obstacles(members, facts, sentence)])
     if facts.suspended and not any(each.pod.node and not _has_ended(each) for each in members):
         state, sentence = "suspended", f"{name} is suspended: {facts.suspended}"
     return GangAnswer(
@@ -387,7 +387,7 @@ def _loose_answer(title: str, members: Sequence[MemberPod], facts: Facts) -> Gan
     else:
         state, sentence = "unknown", f"{title} waits, and no reason is known yet: is Tutti running?"
     if state in {"waiting", "unknown"}:
-        sentence = "; ".join([sentence, *_obstacles(members, facts)])
+        sentence = "; ".join([sentence, *_obstacles(members, facts, sentence)])
     pod = members[0].pod
     name = pod.owner.name if pod.owner is not None else pod.name
     return GangAnswer(
@@ -485,19 +485,22 @@ def _not_ours(name: str, foreign: str, message: str) -> str:
     )
 
 
-def _obstacles(members: Sequence[MemberPod], facts: Facts) -> list[str]:
-    """What else keeps a gang from being placed: other actors, and errors of the object."""
+def _obstacles(members: Sequence[MemberPod], facts: Facts, said: str) -> list[str]:
+    """What else than `said` keeps a gang from being placed: other actors, and errors of the
+    object.
+    """
     queues = sorted({each.awaited_queue for each in members} - {""})
-    return [*map(not_admitted, queues), *_foreign_members(members), *facts.faults]
+    return [*map(not_admitted, queues), *_foreign_members(members, said), *facts.faults]
 
 
-def _foreign_members(members: Sequence[MemberPod]) -> Iterator[str]:
-    """Sentences about the unbound members that name another scheduler."""
+def _foreign_members(members: Sequence[MemberPod], said: str) -> Iterator[str]:
+    """Sentences about the unbound members that name another scheduler, unless `said` has it."""
     foreign = Counter(
         each.pod.scheduler_name for each in members if not (each.pod.ours or each.pod.node)
     )
     for name, count in sorted(foreign.items()):
-        yield f"{count} of its {len(members)} pods name the scheduler {name}, not Tutti"
+        if f"pods name the scheduler {name}" not in said:
+            yield f"{count} of its {len(members)} pods name the scheduler {name}, not Tutti"
 
 
 def _foreign(members: Sequence[MemberPod]) -> str:

@@ -442,6 +442,13 @@ def test_members_that_name_another_scheduler_are_counted() -> None:
     )
 
 
+def test_members_of_another_scheduler_are_counted_once_in_a_sentence() -> None:
+    pods = (member("a"), member("b", scheduler="default-scheduler"), member("c", scheduler="x"))
+    words = "1 of 3 members exist; 1 of its pods name the scheduler default-scheduler"
+    found = answer(*pods, groups=(gang("Inqueue", words),))
+    assert found.sentence.endswith(f"{words}; 1 of its 3 pods name the scheduler x, not Tutti")
+
+
 def test_pods_of_a_group_that_does_not_exist_say_which() -> None:
     found = answer(member("a", owner="train", unscheduled="an older word"))
     assert (found.state, found.sentence) == (

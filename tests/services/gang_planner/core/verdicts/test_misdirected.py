@@ -26,7 +26,7 @@ def test_a_gang_whose_pods_name_the_default_scheduler_says_so_while_they_wait() 
     assert verdict.why is not None
     assert verdict.why.reason == "NotEnoughPods"
     assert verdict.why.sentence == (
-        "0 of 2 members exist that could run; 2 of its 2 pods name the scheduler default-scheduler"
+        "0 of 2 members exist that could run; 2 of its pods name the scheduler default-scheduler"
     )
     condition = reported(scene)
     assert (condition.status, condition.reason) == ("True", "DefaultScheduler")
@@ -51,7 +51,7 @@ def test_one_misdirected_member_among_others_is_named() -> None:
     (late,) = make_pods("job", 1, WORKER, role="late", **LOST)
     scene.put(late)
     scene.settle()
-    assert reported(scene).message.startswith("1 of its 3 pods name the scheduler default-")
+    assert reported(scene).message.startswith("1 of its pods name the scheduler default-")
     scene.remove(late)
     scene.step(after_ms=2_000)
     assert reported(scene).status == "False"
