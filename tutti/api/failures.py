@@ -13,6 +13,7 @@ from typing import Any, NoReturn, ParamSpec, TypeVar
 import click
 
 from shared.bus.errors import BusError
+from shared.kube import resources
 from shared.kube.errors import (
     ApiError,
     Conflict,
@@ -31,6 +32,12 @@ T = TypeVar("T")
 
 #: A program that a signal ended: 128 and the number of SIGINT.
 _INTERRUPTED = 130
+#: Kinds without a namespace, by their plurals, as a Status has them.
+_OF_CLUSTER = frozenset(
+    one.plural
+    for one in vars(resources).values()
+    if isinstance(one, resources.Resource) and not one.namespaced
+)
 _KIND_MISSING = "the server could not find the requested resource"
 
 
@@ -99,8 +106,9 @@ def explained(error: Exception) -> str:
                 "install the CRDs with `tutti up --install-crds`"
             )
         case NotFound():
-            kind = error.details.kind.rstrip("s") or "object"
-            return f"there is no {kind} {error.details.name!r}: is the namespace right (-n)?"
+            kind = error.details.kind
+            words = f"there is no {kind.rstrip('s') or 'object'} {error.details.name!r}"
+            return words if kind in _OF_CLUSTER else f"{words}: is the namespace right (-n)?"
         case Conflict() if error.reason == "AlreadyExists":
             return f"{error.message}: choose another name, or delete it first"
         case Unauthorized():

@@ -56,7 +56,7 @@ def _documents(file: str) -> list[Any]:
         with nullcontext(sys.stdin.buffer) if standard else Path(file).open("rb") as opened:
             return [each for each in read_opened(opened, file) if each is not None]
     except OSError as error:
-        raise Refusal(f"{file}: cannot be read: {error}") from None
+        raise Refusal(f"{file}: cannot be read: {error.strerror or error}") from None
 
 
 def title_of(file: IO[bytes]) -> str:
@@ -74,7 +74,7 @@ def read_opened(file: IO[bytes], title: str) -> list[Any]:
         # One more than it may have, of a file that may not end.
         content = file.read(TEXT_CHARACTERS_MAX + 1)
     except OSError as error:
-        raise Refusal(f"{title}: cannot be read: {error}") from None
+        raise Refusal(f"{title}: cannot be read: {error.strerror or error}") from None
     return parse(content, title)
 
 

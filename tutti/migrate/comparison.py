@@ -393,8 +393,11 @@ def _schedulers(facts: ClusterFacts) -> Iterator[Finding]:
     for other in facts.others:
         if other.holding == "name":
             served[other.name].append(other.description)
+    # Another `tutti up` serves names that are not published: those of this check, as a rule.
+    suites = [one.description for one in facts.others if one.holding == "suite"]
     for name in sorted({*pods, *served}):
-        owners = "; ".join(served[name]) or "no known scheduler"
+        likely = suites if name in facts.scheduler_names else []
+        owners = "; ".join(served[name] or likely) or "no known scheduler"
         effect = (
             "Tutti would serve it"
             if name in facts.scheduler_names

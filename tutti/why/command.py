@@ -13,12 +13,12 @@ from rich.text import Text
 from shared.contracts.verdicts import Reason
 from shared.kube.quantities import format_quantity
 from tutti.api.access import Access, open_client
-from tutti.api.failures import run
+from tutti.api.failures import Refusal, run
 from tutti.api.flags import access_flags, namespace_flag, report_flag, scheduler_names_flag
 from tutti.api.output import print_report
 from tutti.terminal import print_line, report_console
 from tutti.why.explanation import Answer, GangAnswer, State
-from tutti.why.kinds import complete_reference
+from tutti.why.kinds import complete_reference, read_reference
 from tutti.why.planner_liveness import PlannerLiveness
 from tutti.why.reader import explain_object
 
@@ -104,14 +104,14 @@ def _waits(gang: GangAnswer, now: datetime) -> Iterable[tuple[str, str]]:
     if gang.since:
         yield "since", f"{gang.since}{_ago(gang.since, now)}"
     for shape in gang.shapes:
-        fit = f"{shape.fit} of {shape.wanted} would fit alone, {shape.nodes} nodes"
+        fit = f"{shape.fit} of {shape.wanted} would fit alone, {_nodes(shape.nodes)}"
         yield shape.role or "pods", fit
         for reason in shape.reasons:
-            yield "", f"  {_reason(reason, 'nodes')}"
+            yield "", f"  {_reason(reason, _nodes(reason.count))}"
     if gang.shapes_count > len(gang.shapes):
         yield "", f"… and {gang.shapes_count - len(gang.shapes):,} more roles and shapes"
     for reason in gang.quota:
-        yield "quota", _reason(reason, "")
+        yield "quota", _reason(reason, str(reason.count))
     if gang.ahead_count or gang.ahead:
         yield "ahead", _counted(gang.ahead_count, gang.ahead, gang.gang)
     if gang.holders_count or gang.holders:
@@ -129,11 +129,16 @@ def _placements(gang: GangAnswer) -> Iterable[tuple[str, str]]:
     for node, pods in list(gang.nodes.items())[:_NODES_MAX]:
         yield f"on {node}", ", ".join(pods)
     if len(gang.nodes) > _NODES_MAX:
-        yield "", f"and {len(gang.nodes) - _NODES_MAX} nodes more (-o json lists all)"
+        more = _nodes(len(gang.nodes) - _NODES_MAX)
+        yield "", f"and {more} more (-o json lists all)"
 
 
-def _reason(reason: Reason, what: str) -> str:
-    count = f"{reason.count} {what}: ".replace(" :", ":") if reason.count else ""
+def _nodes(count: int) -> str:
+    return "1 node" if count == 1 else f"{count} nodes"
+
+
+def _reason(reason: Reason, counted: str) -> str:
+    count = f"{counted}: " if reason.count else ""
     short = ""
     if reason.short:
         short = f" ({reason.resource} short by {format_quantity(reason.resource, reason.short)})"
@@ -188,6 +193,10 @@ def why(
     Exits with status 0 when it found an answer, 1 when it did not, 2 for wrong usage, and 3 when no
     planner reports, so that the answer may be out of date.
     """
+    try:
+        read_reference(reference)
+    except Refusal as refused:
+        raise click.UsageError(str(refused)) from None
     answer = run(_explain(access, namespace, reference, scheduler_names))
     now = answer.planner.now or datetime.now(UTC)
     print_report(answer, output, lambda: show(answer, report_console(), now))

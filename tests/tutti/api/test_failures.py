@@ -87,3 +87,9 @@ def test_volcanos_tools_fail_as_they_always_did() -> None:
 )
 def test_an_answer_is_explained_by_what_helps(error: Exception, words: str) -> None:
     assert words in explained(error)
+
+
+@pytest.mark.parametrize("kind", ["queue", "namespace", "node", "hypernode"])
+def test_an_object_without_a_namespace_is_sought_in_none(kind: str) -> None:
+    error = NotFound(404, "NotFound", "", StatusDetails(name="a", kind=f"{kind}s"))
+    assert explained(error) == f"there is no {kind} 'a'"

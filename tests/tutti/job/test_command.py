@@ -131,6 +131,7 @@ async def test_a_manifest_wins_over_flags_and_may_come_by_standard_input(
         pytest.param(["-N", "a", "--timeout", "5"], "--timeout 5: must be a duration", id="time"),
         pytest.param(["-N", "a", "--dry-run", "--wait"], "--dry-run stores nothing", id="dry wait"),
         pytest.param(["-f", "/none"], "/none: cannot be read", id="no file"),
+        pytest.param(["-f", "/"], "tutti: /: cannot be read: Is a directory\n", id="a folder"),
         pytest.param(["-N", "a", "-n", "none"], "there is no namespace 'none'", id="namespace"),
     ],
 )

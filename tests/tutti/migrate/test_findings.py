@@ -161,6 +161,14 @@ def test_each_scheduler_name_is_reported_with_the_scheduler_that_serves_it() -> 
     assert "2 pods, 1 of them wait; served by Lease a/volcano" in found[1].message
 
 
+def test_a_running_tutti_serves_the_names_of_the_check() -> None:
+    other = OtherScheduler(holding="suite", description="Lease tutti/tutti-up (held by x)")
+    pods = (pod("a"), pod("c", scheduler_name="other", ours=False))
+    _, foreign, ours, _ = installation_findings(seen(pods=pods, others=(other,)))
+    assert "served by no known scheduler" in foreign.message
+    assert "served by Lease tutti/tutti-up (held by x)" in ours.message
+
+
 def test_blocking_findings_come_first_and_unreadable_kinds_are_reported() -> None:
     marked = pod("a", shape=encode(Shape(unsupported=(f"{GANG_PREFIX}not read here",))))
     check = judge(seen(pods=(marked,), unreadable=("no right to list pods",)), "https://h")

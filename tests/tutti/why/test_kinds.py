@@ -1,8 +1,10 @@
 import pytest
+from click.testing import CliRunner
 
 from shared.dialects.discovery import group_resources
 from shared.kube.resources import Resource
 from tutti.api.failures import Refusal
+from tutti.why.command import why
 from tutti.why.kinds import Kind, matching, read_reference, workloads
 
 
@@ -92,3 +94,10 @@ def test_references_are_read_in_both_of_kubectls_ways(
 def test_what_is_no_reference_is_refused_with_an_example(words: list[str]) -> None:
     with pytest.raises(Refusal, match="KIND/NAME, such as pod/train-worker-0"):
         read_reference(words)
+
+
+@pytest.mark.parametrize("words", [["pod/"], ["a/b/c"], ["a", "b", "c"]])
+def test_what_names_no_object_is_wrong_usage(words: list[str]) -> None:
+    done = CliRunner().invoke(why, words)
+    assert done.exit_code == 2
+    assert "is not KIND/NAME" in done.stderr

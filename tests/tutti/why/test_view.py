@@ -3,6 +3,7 @@
 import io
 from datetime import UTC, datetime
 
+import msgspec
 import pytest
 from rich.console import Console
 
@@ -83,7 +84,10 @@ def test_an_amount_is_printed_in_the_units_of_the_sentence() -> None:
         gang="team/g",
         state="waiting",
         sentence="waits: 17 more cpu needed",
-        shapes=(ShapeReport(role="worker", wanted=2, fit=1, nodes=4, reasons=(cpu,)),),
+        shapes=tuple(
+            ShapeReport(role="worker", wanted=2, fit=1, nodes=nodes, reasons=(each,))
+            for nodes, each in ((4, cpu), (1, msgspec.structs.replace(cpu, count=1)))
+        ),
         quota=(memory,),
     )
     answer = Answer(
@@ -92,4 +96,6 @@ def test_an_amount_is_printed_in_the_units_of_the_sentence() -> None:
     output = io.StringIO()
     show(answer, Console(file=output, width=200), datetime.now(UTC))
     assert "4 nodes: Insufficient cpu (cpu short by 17)" in output.getvalue()
+    assert "1 of 2 would fit alone, 1 node\n" in output.getvalue()
+    assert "1 node: Insufficient cpu (cpu short by 17)" in output.getvalue()
     assert "CapabilityExceeded (memory short by 3Gi)" in output.getvalue()
