@@ -183,7 +183,7 @@ def _of_object(one: ObjectReport) -> Iterator[tuple[str, str]]:
 def _of_gang(gang: GangReport) -> Iterator[tuple[str, str]]:
     yield "declared by", gang.declared_by
     minimum = "not known" if gang.minimum is None else str(gang.minimum)
-    yield "members", f"{gang.members} in these files, minimum {minimum}"
+    yield "members", f"{gang.members} among these objects, minimum {minimum}"
     for role in gang.roles:
         least = f", minimum {role.minimum}" if role.minimum else ""
         yield "role", f"{role.role}: {role.members}{least}"

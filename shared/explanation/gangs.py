@@ -50,7 +50,9 @@ class Gangs:
     objects of a tree come in any order.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, stored: bool = False) -> None:
+        """`stored`: they are objects of a cluster, which has more pods than are given."""
+        self._stored = stored
         self._gangs: dict[GangKey, Gang] = {}
         self._trees = GroupTrees()
 
@@ -87,7 +89,7 @@ class Gangs:
         """All gangs, in the order in which the files have them."""
         counts = {key: sum(one.count for one in gang.members) for key, gang in self._gangs.items()}
         roots = dict.fromkeys(map(self._trees.gang_of, self._gangs))
-        return tuple(_report(self._whole(key, counts)) for key in roots)
+        return tuple(_report(self._whole(key, counts), stored=self._stored) for key in roots)
 
     def _whole(self, key: GangKey, counts: Mapping[GangKey, int]) -> Gang:
         """A gang, with the members of all its groups if it is a tree; `counts`: pods by group."""
@@ -112,7 +114,7 @@ class Gangs:
         return self._gangs.setdefault(key, Gang(title=title))
 
 
-def _report(gang: Gang) -> GangReport:
+def _report(gang: Gang, *, stored: bool) -> GangReport:
     group = _chosen(gang)
     pods = [one.pod for one in gang.members]
     members = sum(one.count for one in gang.members)
@@ -129,7 +131,7 @@ def _report(gang: Gang) -> GangReport:
         parts=tuple(gang.tree.reports()) if gang.tree is not None else (),
         scheduled=not _errors(group)
         and all(one.scheduling.taken and not one.objections for one in gang.members),
-        missing=tuple(_missing(gang, group, minimum, members)),
+        missing=tuple(_missing(gang, group, minimum, members, stored=stored)),
         ignored=tuple(_ignored(gang, group)),
     )
 
@@ -218,13 +220,13 @@ def _errors(group: PodGroup | None) -> tuple[str, ...]:
 
 
 def _missing(
-    gang: Gang, group: PodGroup | None, minimum: int | None, members: int
+    gang: Gang, group: PodGroup | None, minimum: int | None, members: int, *, stored: bool
 ) -> Iterator[str]:
     yield from (f"never planned: {error}" for error in _errors(group))
     if gang.tree is not None:
-        yield from gang.tree.missing()
+        yield from gang.tree.missing(stored=stored)
     elif group is None and not gang.made and _needs_object(gang.members):
-        yield _group_missing(gang)
+        yield from _group_missing(gang, stored=stored)
     untaken = sum(one.count for one in gang.members if not one.scheduling.taken)
     if untaken:
         names = {one.scheduling.scheduler for one in gang.members if not one.scheduling.taken}
@@ -233,19 +235,18 @@ def _missing(
     refused = sum(one.count for one in gang.members if one.objections)
     if refused:
         yield f"{refused} of its {members} pods are not bound: see their objects"
-    alone = gang.tree is None and not gang.made
+    alone = gang.tree is None and not gang.made and not stored
     if group is not None and alone and minimum is not None and members < minimum:
         yield f"{minimum - members} of {minimum} pods are not in these files: it waits for them"
 
 
-def _group_missing(gang: Gang) -> str:
+def _group_missing(gang: Gang, *, stored: bool) -> Iterator[str]:
     scope = gang.members[0].pod.group_scope
     if has_objects(scope):
-        return (
-            "its group object is not in these files: its pods wait until an object of that name "
-            "exists"
-        )
-    return f"no pod in these files declares this gang of {scope}: its pods wait until one does"
+        lacks = "does not exist" if stored else "is not in these files"
+        yield f"its group object {lacks}: its pods wait until an object of that name exists"
+    elif not stored:
+        yield f"no pod in these files declares this gang of {scope}: its pods wait until one does"
 
 
 def _needs_object(members: Iterable[Members]) -> bool:

@@ -70,18 +70,19 @@ class Tree:
             topology=in_words(group.topology) if group.topology is not None else "",
         )
 
-    def missing(self) -> Iterator[str]:
-        """What is not in the files, so that the tree waits for it."""
+    def missing(self, *, stored: bool) -> Iterator[str]:
+        """What is not in the files, so that the tree waits for it. `stored`: as of `Gangs`."""
         if self._root is None:
             scope, namespace, name = self._key
             named = ", ".join(one.name for one in self._inside.get(self._key, ()))
+            lacks = "does not exist" if stored else "is not in these files"
             yield (
-                f"the parent {namespace}/{name} ({scope}) of {named} is not in these files: the "
-                "tree waits until it exists"
+                f"the parent {namespace}/{name} ({scope}) of {named} {lacks}: the tree waits until "
+                "it exists"
             )
             return
         ready = self._ready()
-        if self._is_complete(self._root, ready):
+        if stored or self._is_complete(self._root, ready):
             return
         for one in (self._root, *self._parts):
             if one.min_groups is not None and not self._is_complete(one, ready):

@@ -176,7 +176,7 @@ class _Reader:
         *,
         stored: bool,
     ) -> None:
-        self.gangs = Gangs()
+        self.gangs = Gangs(stored=stored)
         self._stored = stored
         self._known = ReferenceObjects(scheduler_names=scheduler_names)
         self._namespace = namespace

@@ -40,7 +40,7 @@ def test_it_prints_each_object_and_each_gang() -> None:
         "\n"
         "gang team/pair: Tutti schedules it\n"
         "  declared by  a group object of the dialect volcano\n"
-        "  members      1 in these files, minimum 1\n"
+        "  members      1 among these objects, minimum 1\n"
         "  queue        default\n"
     ).replace("-, document", "<stdin>, document")
 

@@ -147,3 +147,8 @@ async def test_a_group_is_understood_with_the_others_of_its_tree(tmp_path: Path)
     assert gang["title"] == "default/all"
     assert [one["name"] for one in gang["parts"]] == ["all", "inner", "workers", "leader"]
     assert {title for one in found["objects"] for title in one["gangs"]} == {"default/all"}
+
+
+async def test_a_group_of_a_cluster_lacks_no_pods_that_were_not_read(kubeconfig: Path) -> None:
+    (gang,) = (await report(kubeconfig, "podgroup/pair"))["gangs"]
+    assert (gang["minimum"], gang.get("missing", [])) == (2, [])
