@@ -142,7 +142,7 @@ def test_a_size_that_is_no_number_is_named_on_an_object_and_on_its_pods(
 
 
 @pytest.mark.parametrize("kind", ["Job", "JobSet", "MPIJob", "RayCluster"])
-def test_a_misspelt_wish_for_one_gang_is_named(kind: str) -> None:
+def test_a_misspelt_request_for_one_gang_is_named(kind: str) -> None:
     assert warned(noted(kind, {"tutti.dev/gang": "none"})) == ()
     (warning,) = warned(noted(kind, {"tutti.dev/gang": "All"}))
     assert warning.endswith('has no effect: "All" is neither "all" nor "none"')
