@@ -373,8 +373,7 @@ def _deadline_reason(work: CycleContext, gang: Gang) -> PendingReason | None:
 def _queue_reason(gang: Gang) -> PendingReason | None:
     if gang.queue.queue is None:
         # A gang of which no member waits needs no queue.
-        waits = gang.counts[WAITING] or not gang.have()
-        return PendingReason.QUEUE_MISSING if waits else None
+        return PendingReason.QUEUE_MISSING if gang.counts[WAITING] or not gang.have() else None
     if gang.queue.fault is not None and not gang.history.started and not gang.have():
         return gang.queue.fault.reason
     if not gang.queue.open and not gang.history.started and not gang.have():

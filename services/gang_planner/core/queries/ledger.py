@@ -94,9 +94,8 @@ def _page(queues: Iterable[LedgerQueue]) -> tuple[LedgerQueue, ...]:
 def _totals(
     state: State, session: Session, demand: QueuedDemand, queues: tuple[LedgerQueue, ...]
 ) -> tuple[LedgerTotal, ...]:
-    """The total of each listed resource, and how much of it gangs can use.
-
-    What gangs hold of nodes that are gone, or became smaller, counts for shares; it is no capacity.
+    """The total of each listed resource, and how much of it gangs can use: no more, although they
+    may hold more, of nodes that are gone or became smaller.
     """
     names = sorted({amount.resource for queue in queues for amount in queue.amounts})
     usable, totals = fair_share.usable_amounts(state, session, demand), session.totals

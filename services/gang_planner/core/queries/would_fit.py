@@ -131,7 +131,7 @@ class Asker:
         ever = _Trial(empty, session, keep_used=False)
         if not ever.holds(need, gang):
             return ever.refusal(need, gang)
-        sentence = f"{_placed_before(placed)}{trial.sentence(need, gang)}"
+        sentence = f"{_placed_before(placed)}{trial.explained(need, gang).sentence}"
         answer = FitAnswer(fits=False, ever=True, sentence=sentence)
         return self._displacing(answer, trial, gang, need)
 
@@ -306,22 +306,19 @@ class _Trial:
 
     def refusal(self, need: Need, gang: Gang) -> FitAnswer:
         """The answer for a gang that even empty nodes do not hold, or its empty queue."""
-        found = self._explained(need, gang)
+        found = self.explained(need, gang)
         words = found.sentence
         if self._over:
             return FitAnswer(fits=False, ever=False, sentence=words)
         if found.outlook.new_nodes is NewNodes.CLAIMS:
             # Claims may be created, or bound, after the gang.
-            entries = [self.state.shapes.entries[shape_id] for _, shape_id, _ in need.wanted]
-            unsupported = unsupported_device(self.state.node_capacity, entries)
+            shapes = (self.state.shapes.entries[shape_id] for _, shape_id, _ in need.wanted)
+            unsupported = unsupported_device(self.state.node_capacity, shapes)
             return FitAnswer(fits=False, ever=not unsupported, sentence=words)
         words = f"even on empty nodes: {words}"
         return FitAnswer(fits=False, ever=False, sentence=words, needs_nodes=True)
 
-    def sentence(self, need: Need, gang: Gang) -> str:
-        return self._explained(need, gang).sentence
-
-    def _explained(self, need: Need, gang: Gang) -> Explanation:
+    def explained(self, need: Need, gang: Gang) -> Explanation:
         queue = self._queue(gang)
         if self._over:
             names, alone = self.state.resources.names, not self._keep_used

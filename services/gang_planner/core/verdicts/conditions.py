@@ -210,11 +210,8 @@ def _other_scheduler(gang: Gang) -> _Claim:
 
 
 def misdirected_words(gang: Gang) -> str:
-    """How many members name the default scheduler, which does not read their gang. Not of how many
-    pods: those of other schedulers are not known here.
-    """
-    count = gang.declarations.misdirected
-    return f"{count} of its pods name the scheduler {DEFAULT_SCHEDULER}"
+    """How many members name the default scheduler, which does not read their gang."""
+    return f"{gang.declarations.misdirected} of its pods name the scheduler {DEFAULT_SCHEDULER}"
 
 
 def _names(gang: Gang) -> str:

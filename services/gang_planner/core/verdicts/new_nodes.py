@@ -133,12 +133,14 @@ class Forecast:
         wanted = need.quorum or need.members
         if attempt.placed >= wanted and need.structure is None:
             return Outlook(NewNodes.FITS)
-        unusable = self._of_unusable_claims(attempt.groups)
-        if unusable and not _spares(need, unusable):
-            return Outlook(NewNodes.CLAIMS)
-        named = self._of_named_nodes(attempt.groups)
-        if named and not _spares(need, named):
-            return Outlook(NewNodes.NAMED_NODES)
+        short = [one for one in attempt.groups if one.fit < one.wanted]
+        for word, refuses in (
+            (NewNodes.CLAIMS, self._has_unusable_claim),
+            (NewNodes.NAMED_NODES, self._is_of_named_nodes),
+        ):
+            found = {(one.role, each.id) for one in short for each in one.shapes if refuses(each)}
+            if found and not _spares(need, found):
+                return Outlook(word)
         too_large = self._too_large(attempt.groups, base)
         if too_large and not _spares(need, too_large):
             return Outlook(NewNodes.OTHER_KIND, _largest(too_large))
@@ -182,28 +184,17 @@ class Forecast:
             kinds &= one.free + added * nodes.allocatable.cells[row, : nodes.size] >= one.needed
         return bool(kinds.any())
 
-    def _of_unusable_claims(self, groups: Sequence[Group]) -> set[tuple[str, int]]:
-        """The roles and shapes whose claims no node serves, whatever it has."""
+    def _has_unusable_claim(self, one: ShapeEntry) -> bool:
+        """Whether no node serves the shape's claims, whatever it has."""
         nodes = self._session.node_capacity
-        return {
-            (group.role, shape.id)
-            for group in groups
-            if group.fit < group.wanted
-            for shape in group.shapes
-            if _has_unusable_claim(nodes, shape)
-        }
+        volumes = nodes.storage.demand(one) if one.shape.claims else None
+        if volumes is not None and (volumes.refusal or volumes.astray):
+            return True
+        return bool(one.shape.device_claims and nodes.devices.demand(one).refusal)
 
-    def _of_named_nodes(self, groups: Sequence[Group]) -> set[tuple[str, int]]:
-        """The roles and shapes whose members only named nodes may hold, with too little free
-        capacity for all of them.
-        """
-        return {
-            (group.role, shape.id)
-            for group in groups
-            if group.fit < group.wanted
-            for shape in group.shapes
-            if _names_nodes(shape.shape) or any(map(_are_named, self._volume_terms(shape.shape)))
-        }
+    def _is_of_named_nodes(self, one: ShapeEntry) -> bool:
+        """Whether only named nodes may hold the shape."""
+        return _names_nodes(one.shape) or any(map(_are_named, self._volume_terms(one.shape)))
 
     def _volume_terms(self, shape: Shape) -> Iterator[tuple[SelectorTerm, ...]]:
         """The node affinities of the volumes to which the claims of a shape are bound."""
@@ -228,9 +219,8 @@ class Forecast:
         return found
 
     def exceeds_nodes(self, need: Need, queue: QueueEntry) -> bool:
-        """Whether all nodes would not hold a need, even if they were empty and in service, whether
-        they are too small, or tainted, or its claims are missing: then it does not wait for what
-        other gangs hold.
+        """Whether all nodes would not hold a need, even if they were empty and in service: then it
+        does not wait for what other gangs hold.
         """
         queue = queue.scratch({}, keep_used=False)
         session = self._on_empty_nodes()
@@ -311,13 +301,6 @@ class Forecast:
         """A session for a copy of the node capacity."""
         session = self._session
         return Session(node_capacity, session.shapes, session.fits.masks, session.policies)
-
-
-def _has_unusable_claim(nodes: NodeCapacity, shape: ShapeEntry) -> bool:
-    volumes = nodes.storage.demand(shape) if shape.shape.claims else None
-    if volumes is not None and (volumes.refusal or volumes.astray):
-        return True
-    return bool(shape.shape.device_claims and nodes.devices.demand(shape).refusal)
 
 
 def _names_nodes(shape: Shape) -> bool:
