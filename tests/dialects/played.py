@@ -46,14 +46,14 @@ def judge(found: Outcomes, case: Case) -> None:
 
 
 def judge_recordings(folder: Path) -> None:
-    """Fail unless what the standbys recorded replays byte for byte."""
+    """Fail unless what the standbys recorded replays byte for byte. A planner that became active
+    before the first decision has recorded none.
+    """
     segments = [
         segment
         for recording in (folder / "up" / "data" / "recordings").iterdir()
         for segment in list_segments(recording)
     ]
-    assert segments
-    for segment in segments:
-        report = reproduce(read_segment(segment))
-        assert report.equal
-        assert not report.differences
+    reports = [reproduce(read_segment(segment)) for segment in segments]
+    assert [report.differences for report in reports] == [[] for _ in segments]
+    assert any(report.equal for report in reports)
