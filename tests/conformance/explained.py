@@ -72,6 +72,16 @@ EXPLAINED: Final = (
     ),
     Explained("gang/gang-no-replicas", r"0/PodGroup~1a-.*/phase", "nothing ran: not Completed"),
     Explained(
+        "job/scale-to-zero-and-back",
+        r"1/PodGroup~1a-.*/phase",
+        "none of its pods has ended: not Completed",
+    ),
+    Explained(
+        "job/scale-down-finished-counts",
+        r"2/PodGroup~1a-.*/succeeded",
+        "what has succeeded counts after its pod is gone",
+    ),
+    Explained(
         "gang/gang-template-other-scheduler",
         r"0/PodGroup~1a-.*/(phase|running)",
         "a pod of another scheduler is no member that this one has placed",
