@@ -16,7 +16,9 @@ from typing import Final
 
 from typing_extensions import override
 
+from services.controller.core import refused_gangs
 from services.controller.core.owner_groups import owner_group_for
+from services.controller.core.refused_gangs import RefusedGangs
 from services.controller.core.workloads import (
     JsonObject,
     join_patch,
@@ -59,10 +61,6 @@ logger = logging.getLogger(__name__)
 _GANGS_MAX: Final = 8
 _PATCHES: Final = 4
 _RETRY_S_MAX: Final = 30.0
-#: A refused group is tried again after this time, because no verdict follows when the cause is
-#: gone. So many gangs at most: their verdicts take a part of what the consumer may have in flight.
-_REFUSED_RETRY_S: Final = 30.0
-_REFUSED_MAX: Final = 100
 #: While another project's controllers are active, or that is not known yet.
 _OTHERS_ACTIVE_S: Final = 5.0
 
@@ -77,8 +75,7 @@ class PodGroupController(RequestConsumer):
         self._client = client
         self._walk = OwnerWalk(client)
         self._others = others
-        #: When gangs were refused that are tried again, by their ids.
-        self._refused_s: dict[str, float] = {}
+        self._refused = RefusedGangs()
         super().__init__(
             bus, subjects.PODGROUP_CONSUMER, self._ensure_group, on_foreign, gangs_max=_GANGS_MAX
         )
@@ -129,20 +126,9 @@ class PodGroupController(RequestConsumer):
             logger.warning(
                 "group %s/%s is refused: %s", verdict.namespace, verdict.group_wanted, error
             )
-            if self._is_tried_again(verdict.gang_id):
-                raise RetryLater(str(error), _REFUSED_RETRY_S) from error
-
-    def _is_tried_again(self, gang_id: str) -> bool:
-        """Whether a refused gang is one of those that are tried again; a gang that was not tried
-        for two turns is none of them any more.
-        """
-        now_s = asyncio.get_running_loop().time()
-        known = self._refused_s.items()
-        self._refused_s = {one: at for one, at in known if now_s - at < 2 * _REFUSED_RETRY_S}
-        if gang_id not in self._refused_s and len(self._refused_s) >= _REFUSED_MAX:
-            return False
-        self._refused_s[gang_id] = now_s
-        return True
+            now_s = asyncio.get_running_loop().time()
+            if self._refused.is_tried_again(verdict.namespace, verdict.gang_id, now_s):
+                raise RetryLater(str(error), refused_gangs.RETRY_S) from error
 
     async def _first(self, namespace: str, pods: Iterable[PodRef]) -> Pod | None:
         """The first of these pods that still exists."""

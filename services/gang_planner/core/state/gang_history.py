@@ -9,7 +9,7 @@ from shared.contracts.decisions import NoteKind, NoteOpened
 from shared.contracts.outcomes import MemberResult
 from shared.contracts.pending_reasons import PendingReason
 from shared.contracts.verdicts import PodRef
-from shared.model.objects import GROUP_NAME_SCOPE
+from shared.model.objects import GROUP_NAME_SCOPE, Owner
 
 #: Instead of the sequence of a record: there is none. A log's sequences begin with 1.
 NOT_IN_LOG: Final = 0
@@ -95,11 +95,9 @@ class Run(msgspec.Struct, eq=False):
     by_role: dict[str, int] = {}
     #: By sub-gang.
     by_part: dict[str, int] = {}
-    #: Role, sub-gang and UID of the owner of each by its pod's name: a pod of this name is its
-    #: successor.
-    names: dict[str, tuple[str, str, str]] = {}
-    #: UIDs of their Jobs by name: the pods of another Job of this name are their successors.
-    job_uids: dict[str, str] = {}
+    #: Role, sub-gang and Job of each by its pod's name: a pod of this name is its successor, and so
+    #: are the pods of another Job of the same name. None: no Job made it.
+    names: dict[str, tuple[str, str, Owner | None]] = {}
     #: Counted only once the run has ended: before, a failed pod gets a successor.
     failed: int = 0
     #: Whether a pod that had failed by itself was removed before the run has ended: its Job may

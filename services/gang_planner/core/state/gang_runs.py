@@ -26,7 +26,7 @@ from services.gang_planner.core.state.gang_history import Run
 from services.gang_planner.core.state.member_states import ASSUMED, FAILED, SUCCEEDED
 from services.gang_planner.core.state.needs import NO_SUB_GANG
 from shared.contracts.decisions import GangDecision
-from shared.model.objects import LastRun, Pod
+from shared.model.objects import LastRun, Owner, Pod
 
 if TYPE_CHECKING:
     from services.gang_planner.core.state.gangs import Gang, Member
@@ -86,9 +86,9 @@ def join(gang: "Gang", member: "Member", cluster_seq: int, *, is_new: bool) -> N
             gang.run = run = Run(emptied_seq=run.emptied_seq, is_seen_whole=True)
     if is_new:
         _replace(run, member.pod.name)
-        owner = member.pod.owner
-        if owner is not None and run.job_uids.get(owner.name, owner.uid) != owner.uid:
-            _replace_job(run, owner.name)
+        job = _job_of(member.pod)
+        if run.names and job is not None:
+            _replace_former_job(run, job)
     if not has_ended:
         run.ended, run.failed = False, 0
         is_first = (run.emptied_seq or 0) <= gang.history.decided_cluster_seq
@@ -113,10 +113,7 @@ def leave(gang: "Gang", member: "Member", part: str, cluster_seq: int) -> None:
         if part != NO_SUB_GANG:
             _count(run.by_part, part)
         if len(run.names) < _DISTINGUISHED_MAX:
-            owner = pod.owner.uid if pod.owner is not None else ""
-            run.names[pod.name] = pod.role, part, owner
-            if pod.owner is not None and is_of_job(pod):
-                run.job_uids[pod.owner.name] = owner
+            run.names[pod.name] = pod.role, part, _job_of(pod)
     elif member.state == FAILED:
         run.failed += run.ended
         was_made_to_end = member.past or pod.deleting or pod.disrupted
@@ -198,13 +195,22 @@ def _replace(run: Run, name: str) -> None:
             counts[key] -= 1
 
 
-def _replace_job(run: Run, name: str) -> None:
-    """Count the succeeded pods of a Job no longer: another one of its name makes them again, as
+def _job_of(pod: Pod) -> Owner | None:
+    return pod.owner if is_of_job(pod) else None
+
+
+def _replace_former_job(run: Run, job: Owner) -> None:
+    """Count the succeeded pods of a Job no longer that had this one's name: it makes them again, as
     when a JobSet restarts.
     """
-    uid = run.job_uids.pop(name)
-    for pod in [pod for pod, (_, _, owner) in run.names.items() if owner == uid]:
-        _replace(run, pod)
+    for name, (_, _, former) in list(run.names.items()):
+        if (
+            former is not None
+            and (former.api_version, former.kind, former.name)
+            == (job.api_version, job.kind, job.name)
+            and former.uid != job.uid
+        ):
+            _replace(run, name)
 
 
 def _count(counts: dict[str, int], name: str) -> None:

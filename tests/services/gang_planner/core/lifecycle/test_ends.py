@@ -300,6 +300,18 @@ def test_a_succeeded_pod_that_is_evicted_has_succeeded() -> None:
     assert releases(scene) == []
 
 
+def test_succeeded_pods_count_beside_those_of_a_job_of_another_kind_and_the_same_name() -> None:
+    scene = cluster()
+    other = msgspec.structs.replace(JOB, api_version="batch.volcano.sh/v1alpha1", uid="other")
+    pods = make_pods("a", 3, FULL, owner=JOB)
+    running(scene, make_group("a", 2, settings=GRACE), pods[:2])
+    end(scene, pods[0])
+    clean(scene, pods[0])
+    scene.put(msgspec.structs.replace(pods[2], owner=other))
+    scene.until_quiet()
+    assert scene.verdict("a").succeeded == 1
+
+
 def test_a_succeeded_member_and_its_successor_in_one_record_count_once() -> None:
     scene = cluster()
     pods = running(scene, make_group("a", 3, settings=GRACE), make_pods("a", 3, FULL))
