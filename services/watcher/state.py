@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from services.watcher.core.cluster_state import ClusterState, has_succeeded
+from services.watcher.core.cluster_state import ClusterState
 from shared.dialects.discovery import dialects, dialects_watched_for_pods
 from shared.dialects.protocol import Kind, ReadingContext
 from shared.kube.decoding import Change, Undecodable
@@ -94,11 +94,7 @@ class WatcherState:
                     metadata = found.metadata
                     last = self._read(kind, found) if deleted and kind.neutral == "pod" else None
                     count += self.cluster_state.forget(
-                        source,
-                        kind.neutral,
-                        metadata.uid,
-                        metadata.version,
-                        succeeded=last is not None and has_succeeded(last),
+                        source, kind.neutral, metadata.uid, metadata.version, last=last
                     )
                     self.too_large.get(kind.neutral, {}).pop(metadata.uid, None)
         self.cluster_state.reached(source, resource_version)

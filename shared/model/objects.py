@@ -232,6 +232,8 @@ class Pod(Struct, frozen=True, kw_only=True):
     owner: Owner | None = None
     #: spec.nodeName, "" until it is bound.
     node: str = ""
+    #: Failed also if it ended with success because it was deleted or evicted (the watcher's
+    #: `cluster_state`).
     phase: PodPhase = "Pending"
     #: status.reason: a kubelet's refusal reads OutOfcpu, NodeAffinity, …
     reason: str = ""

@@ -49,11 +49,25 @@ def concerns(observed: ClusterObject) -> bool:
     return bool(observed.node or observed.nominated_node) or observed.misdirected
 
 
-def has_succeeded(observed: ClusterObject) -> bool:
-    """Whether the object is a pod that has succeeded, and was not made to end: a program may report
-    success because its pod is evicted.
+def _judged(observed: ClusterObject, known: ClusterObject | None) -> ClusterObject:
+    """The object as readers get it: a pod that succeeded because it was made to end has failed.
+
+    A program may exit with 0 because its pod is deleted or evicted. All controllers but the Jobs of
+    Kubernetes make such a pod again. Only who saw each change knows the order of deletion and end:
+    of a pod that was not `known`, an eviction tells it.
     """
-    return isinstance(observed, Pod) and observed.phase == "Succeeded" and not observed.disrupted
+    if not isinstance(observed, Pod) or observed.phase != "Succeeded":
+        return observed
+    owner = observed.owner
+    if owner is not None and (owner.api_version, owner.kind) == ("batch/v1", "Job"):
+        return observed
+    if not isinstance(known, Pod):
+        made_to_end = observed.disrupted
+    elif known.phase in _ENDED:
+        made_to_end = known.phase == "Failed"
+    else:
+        made_to_end = known.deleting or observed.disrupted
+    return msgspec.structs.replace(observed, phase="Failed") if made_to_end else observed
 
 
 class ClusterWentBack(Exception):
@@ -93,11 +107,9 @@ class ClusterState:
         known = self._objects[kind].get(observed.uid)
         if known is not None and observed.resource_version < known.resource_version:
             return False
+        observed = _judged(observed, known)
         if not concerns(observed):
-            succeeded = has_succeeded(observed)
-            return self.forget(
-                source, kind, observed.uid, observed.resource_version, succeeded=succeeded
-            )
+            return self.forget(source, kind, observed.uid, observed.resource_version, last=observed)
         self._objects[kind][observed.uid] = observed
         self._sources.setdefault((source, kind), {})[observed.uid] = None
         if known is not None and known == msgspec.structs.replace(
@@ -109,16 +121,24 @@ class ClusterState:
         return True
 
     def forget(
-        self, source: str, kind: str, uid: str, resource_version: int, *, succeeded: bool = False
+        self,
+        source: str,
+        kind: str,
+        uid: str,
+        resource_version: int,
+        *,
+        last: ClusterObject | None = None,
     ) -> bool:
         """Remove an object that was deleted or is not needed any more; True when it was in the
-        cluster state. `succeeded`: it is a pod that has.
+        cluster state. `last`: the object as it was then; None: not known, or it does not matter.
         """
         known = self._objects[kind].get(uid)
         if known is None or resource_version < known.resource_version:
             return False
         del self._objects[kind][uid]
         self._sources[source, kind].pop(uid, None)
+        judged = None if last is None else _judged(last, known)
+        succeeded = isinstance(judged, Pod) and judged.phase == "Succeeded"
         gone = Gone(uid=uid, resource_version=resource_version, succeeded=succeeded)
         self._mark(kind, uid, gone)
         self._urgent = self._urgent or kind not in _NOT_URGENT

@@ -103,7 +103,7 @@ def follow_device_classes(state: State, at_ms: int) -> None:
 def note_success(state: State, uid: str, at_ms: int) -> None:
     """Note that a pod had succeeded before it was removed, which no record may have shown."""
     member = state.members.get(uid)
-    if member is not None and not member.past and member.pod.phase not in TERMINAL:
+    if member is not None and member.pod.phase not in TERMINAL:
         put_pod(state, msgspec.structs.replace(member.pod, phase="Succeeded"), at_ms)
 
 
@@ -159,7 +159,8 @@ def settle(state: State, member: Member) -> None:
         elif member.state == LOST:
             # The pod's node is back.
             state.holds.come_back(member.pod.uid)
-        member.past |= _was_made_to_end(member.pod, found)
+        # Pods that the watcher reports as succeeded were not made to end, or their Job counts them.
+        member.past = found != SUCCEEDED and (member.past or _was_made_to_end(member.pod, found))
         gang.move(member, found)
         state.gangs.touch(gang)
         state.preemptions.stirred += found in {PLACED, RUNNING}
@@ -168,7 +169,7 @@ def settle(state: State, member: Member) -> None:
 
 def _was_made_to_end(pod: Pod, state: int) -> bool:
     """Whether a pod that enters this state has been deleted or evicted before it has ended."""
-    return state == LEAVING or (state == SUCCEEDED and pod.disrupted)
+    return state == LEAVING or (state == FAILED and (pod.deleting or pod.disrupted))
 
 
 def _charge(member: Member, gang: Gang) -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from services.watcher.core.cluster_state import ClusterState, ClusterWentBack
 from shared.contracts.cluster import Gone, NodeChanges, ObjectChanges, PodChanges
 from shared.model.invariants import InvariantViolation
-from shared.model.objects import ClusterObject
+from shared.model.objects import ClusterObject, Owner
 from tests.services.watcher.core.objects import group, node, pod
 
 
@@ -133,6 +133,82 @@ def test_a_foreign_pod_that_ends_is_sent_as_gone_and_once() -> None:
     (record,) = taken(cluster_state)
     assert record.removed == (Gone(uid="a", resource_version=2, succeeded=True),)
     assert not cluster_state.forget("pods", "pod", "a", 3)
+
+
+BATCH_JOB = Owner(api_version="batch/v1", kind="Job", name="job", uid="job")
+VOLCANO_JOB = Owner(api_version="batch.volcano.sh/v1alpha1", kind="Job", name="job", uid="job")
+
+
+@pytest.mark.parametrize(
+    ("versions", "phase"),
+    [
+        pytest.param([{"deleting": True}, {"phase": "Succeeded", "deleting": True}], "Failed"),
+        pytest.param(
+            [{"phase": "Succeeded", "deleting": True, "disrupted": True}], "Failed", id="evicted"
+        ),
+        pytest.param(
+            [
+                {"deleting": True},
+                {"phase": "Succeeded", "deleting": True},
+                {"phase": "Succeeded", "deleting": True, "reason": "Later"},
+            ],
+            "Failed",
+            id="changed again",
+        ),
+        pytest.param(
+            [{"phase": "Succeeded"}, {"phase": "Succeeded", "deleting": True}], "Succeeded"
+        ),
+        pytest.param(
+            [{"phase": "Succeeded"}, {"phase": "Succeeded", "disrupted": True}], "Succeeded"
+        ),
+        pytest.param(
+            [
+                {"deleting": True, "owner": BATCH_JOB},
+                {"phase": "Succeeded", "deleting": True, "owner": BATCH_JOB},
+            ],
+            "Succeeded",
+            id="its Job counts it",
+        ),
+        pytest.param(
+            [
+                {"deleting": True, "owner": VOLCANO_JOB},
+                {"phase": "Succeeded", "deleting": True, "owner": VOLCANO_JOB},
+            ],
+            "Failed",
+            id="its Job makes it again",
+        ),
+    ],
+)
+@pytest.mark.parametrize("flushes", [True, False], ids=["each is sent", "the last one is sent"])
+@pytest.mark.parametrize("ours", [True, False])
+def test_a_pod_that_succeeds_because_it_is_deleted_or_evicted_has_failed(
+    versions: list[dict[str, Any]], phase: str, *, flushes: bool, ours: bool
+) -> None:
+    """Also if one record holds its deletion and its end, or its whole life."""
+    cluster_state = ClusterState()
+    cluster_state.observe("pods", pod("a", 1, node="n", phase="Running", ours=ours))
+    records = taken(cluster_state)
+    for version, fields in enumerate(versions, start=2):
+        given = {"node": "n", "phase": "Running", "ours": ours, **fields}
+        cluster_state.observe("pods", pod("a", version, **given))
+        records += taken(cluster_state) if flushes else []
+    if ours:
+        (known,) = cluster_state.freeze().objects["pod"] if flushes else (None,)
+        assert known is None or known.phase == phase
+        last = pod("a", 9, **given)
+        cluster_state.forget("pods", "pod", "a", 9, last=last)
+    records += taken(cluster_state)
+    gone = [one for record in records for one in record.removed]
+    assert [one.succeeded for one in gone] == [phase == "Succeeded"]
+
+
+def test_of_a_pod_that_was_not_known_an_eviction_tells_whether_it_was_made_to_end() -> None:
+    cluster_state = ClusterState()
+    ended = {"phase": "Succeeded", "deleting": True, "node": "n"}
+    listed = [pod("cleaned-up", **ended), pod("evicted", disrupted=True, **ended)]
+    cluster_state.relist("pods", "pod", listed, 5)
+    (record,) = taken(cluster_state)
+    assert [one.phase for one in record.changed] == ["Succeeded", "Failed"]
 
 
 def test_a_relist_sends_only_the_difference() -> None:

@@ -274,17 +274,31 @@ def test_a_succeeded_member_and_the_pod_that_is_made_in_its_place_count_once() -
 
 
 @pytest.mark.parametrize("how", ["deleted", "evicted"])
-def test_a_pod_that_is_made_to_end_has_not_succeeded_for_its_gang(how: str) -> None:
-    """A program may exit with 0 because its pod is deleted: its controller makes it again."""
+@pytest.mark.parametrize("seen_leaving", [True, False])
+def test_a_pod_that_is_made_to_end_has_not_succeeded_for_its_gang(
+    how: str, seen_leaving: bool
+) -> None:
+    """The watcher reports such a pod as failed, whatever its program reported."""
     scene = cluster()
     pods = three_of_a_job(scene)
-    if how == "deleted":
+    if seen_leaving:
         scene.change(pods[0].uid, deleting=True)
-    scene.change(pods[0].uid, phase="Succeeded", deleting=True, disrupted=how == "evicted")
+    scene.change(pods[0].uid, phase="Failed", deleting=True, disrupted=how == "evicted")
     scene.remove(scene.pods[pods[0].uid])
-    scene.until_quiet()
+    scene.until_quiet(within_ms=1_000)
     assert scene.verdict("a").succeeded == 0
     assert scene.verdict("a").phase == "Unknown"
+
+
+def test_a_pod_of_a_kubernetes_job_that_succeeds_while_it_is_deleted_has_succeeded() -> None:
+    """Its Job counts it, and makes no other; the watcher reports it as succeeded."""
+    scene = cluster()
+    pods = three_of_a_job(scene)
+    scene.change(pods[0].uid, deleting=True)
+    scene.change(pods[0].uid, phase="Succeeded", deleting=True)
+    scene.remove(scene.pods[pods[0].uid])
+    scene.until_quiet(within_ms=60_000)
+    assert (scene.verdict("a").phase, scene.verdict("a").succeeded) == ("Running", 1)
 
 
 def test_a_succeeded_pod_that_is_evicted_has_succeeded() -> None:
