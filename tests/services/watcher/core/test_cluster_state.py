@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from services.watcher.core.cluster_state import ClusterState, ClusterWentBack
 from shared.contracts.cluster import Gone, NodeChanges, ObjectChanges, PodChanges
 from shared.model.invariants import InvariantViolation
-from shared.model.objects import ClusterObject, Owner
+from shared.model.objects import ClusterObject, Owner, Pod
 from tests.services.watcher.core.objects import group, node, pod
 
 
@@ -193,8 +193,10 @@ def test_a_pod_that_succeeds_because_it_is_deleted_or_evicted_has_failed(
         cluster_state.observe("pods", pod("a", version, **given))
         records += taken(cluster_state) if flushes else []
     if ours:
-        (known,) = cluster_state.freeze().objects["pod"] if flushes else (None,)
-        assert known is None or known.phase == phase
+        if flushes:
+            (known,) = cluster_state.freeze().objects["pod"]
+            assert isinstance(known, Pod)
+            assert known.phase == phase
         last = pod("a", 9, **given)
         cluster_state.forget("pods", "pod", "a", 9, last=last)
     records += taken(cluster_state)
@@ -208,6 +210,7 @@ def test_of_a_pod_that_was_not_known_an_eviction_tells_whether_it_was_made_to_en
     listed = [pod("cleaned-up", **ended), pod("evicted", disrupted=True, **ended)]
     cluster_state.relist("pods", "pod", listed, 5)
     (record,) = taken(cluster_state)
+    assert isinstance(record, PodChanges)
     assert [one.phase for one in record.changed] == ["Succeeded", "Failed"]
 
 
