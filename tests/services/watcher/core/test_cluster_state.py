@@ -188,16 +188,16 @@ def test_a_pod_that_succeeds_because_it_is_deleted_or_evicted_has_failed(
     cluster_state = ClusterState()
     cluster_state.observe("pods", pod("a", 1, node="n", phase="Running", ours=ours))
     records = taken(cluster_state)
-    for version, fields in enumerate(versions, start=2):
-        given = {"node": "n", "phase": "Running", "ours": ours, **fields}
-        cluster_state.observe("pods", pod("a", version, **given))
+    lives = [{"node": "n", "phase": "Running", "ours": ours, **fields} for fields in versions]
+    for version, fields in enumerate(lives, start=2):
+        cluster_state.observe("pods", pod("a", version, **fields))
         records += taken(cluster_state) if flushes else []
     if ours:
         if flushes:
             (known,) = cluster_state.freeze().objects["pod"]
             assert isinstance(known, Pod)
             assert known.phase == phase
-        last = pod("a", 9, **given)
+        last = pod("a", 9, **lives[-1])
         cluster_state.forget("pods", "pod", "a", 9, last=last)
     records += taken(cluster_state)
     gone = [one for record in records for one in record.removed]
@@ -206,7 +206,7 @@ def test_a_pod_that_succeeds_because_it_is_deleted_or_evicted_has_failed(
 
 def test_of_a_pod_that_was_not_known_an_eviction_tells_whether_it_was_made_to_end() -> None:
     cluster_state = ClusterState()
-    ended = {"phase": "Succeeded", "deleting": True, "node": "n"}
+    ended: dict[str, Any] = {"phase": "Succeeded", "deleting": True, "node": "n"}
     listed = [pod("cleaned-up", **ended), pod("evicted", disrupted=True, **ended)]
     cluster_state.relist("pods", "pod", listed, 5)
     (record,) = taken(cluster_state)
