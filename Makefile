@@ -83,7 +83,7 @@ audit: $(STAMP) ## Ask the Python advisory database about every locked version
 	@test -x build/audit/bin/pip-audit || { $(PYTHON) -m venv build/audit && build/audit/bin/pip install --quiet pip-audit; }
 	build/audit/bin/pip-audit --strict --disable-pip --require-hashes -r $(or $(LOCK),requirements/runtime.lock) $(ARGS)
 
-certify: $(STAMP) ## What takes longer, hours of it (ARGS="--issue 8 --minutes 6"): docs/certificates/
+certify: $(STAMP) ## What takes longer, hours of it (ARGS="--minutes 6"): docs/certificates/
 	$(BIN)/python -m bench.certify $(ARGS)
 
 bench: $(STAMP) ## Drains and live gangs on a real API server (ARGS passes flags, such as --runs 1)

@@ -1,7 +1,7 @@
-"""``python -m bench.certify``: what an issue reached, with its evidence, as a page under docs/.
+"""``python -m bench.certify``: what a commit reaches, with its evidence, as a page under docs/.
 
 Runs the tests marked `certify` and the long runs, two at a time, then what measures, each alone
-and in a process of its own, and writes docs/certificates/<date>-issue<N>-<commit>.md after each of
+and in a process of its own, and writes docs/certificates/<date>-<commit>.md after each of
 them, so that nothing is lost. Outputs are in build/certify, outcomes also in
 docs/certificates/parts.jsonl: started again, also elsewhere, it runs what has not ended, and of
 what has only that which depends on something that was changed since (`inputs`); the page names the
@@ -55,7 +55,7 @@ def main() -> None:
     if not chosen:
         known = ", ".join(part.name for part in everything)
         sys.exit(f"no part is called {' or '.join(arguments.only)}; there are {known}")
-    stem = _CERTIFICATES / f"{datetime.now(UTC):%Y-%m-%d}-issue{arguments.issue}-{commit}"
+    stem = _CERTIFICATES / f"{datetime.now(UTC):%Y-%m-%d}-{commit}"
     run = CertifyRun(ledger, again=arguments.again, hours=arguments.hours)
     if not measured.is_file():
         _fetch_session(ledger, everything, measured)
@@ -63,7 +63,7 @@ def main() -> None:
         ended = [run.ended[part.name] for part in everything if part.name in run.ended]
         left_out = [part.name for part in everything if part.name not in run.ended]
         ledger.commit_to(ended)
-        _write(stem, ended, left_out, measured, arguments.note, commit, arguments.issue)
+        _write(stem, ended, left_out, measured, arguments.note, commit)
     print(stem.with_suffix(".md").relative_to(ROOT))
     fine = len(run.ended) == len(chosen) and all(one.how == "ok" for one in run.ended.values())
     sys.exit(0 if fine else 1)
@@ -129,7 +129,6 @@ def uncommitted(status: str) -> list[str]:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m bench.certify", description=__doc__)
-    parser.add_argument("--issue", type=int, required=True)
     parser.add_argument("--runs", type=int, default=3, help="runs of each benchmark (medians)")
     parser.add_argument("--minutes", type=float, default=60.0, help="how long the soak lasts")
     parser.add_argument(
@@ -176,7 +175,6 @@ def _write(
     measured: Path,
     note: str,
     commit: str,
-    issue: int,
 ) -> None:
     """The page as it stands so far, beside it the drains' session, and the plots of the newest."""
     found = None
@@ -184,7 +182,7 @@ def _write(
         found = msgspec.json.decode(measured.read_bytes(), type=Session)
         stem.with_suffix(".json").write_bytes(measured.read_bytes() + b"\n")
         plots.draw(plots.newest())
-    title = f"Issue {issue}, {stem.name[:10]}"
+    title = f"Certificate of {stem.name[:10]}"
     page = certificate(ended, left_out, found, title=title, commit=commit, note=note)
     stem.with_suffix(".md").write_text(page)
 
