@@ -53,20 +53,21 @@ def _judged(observed: ClusterObject, known: ClusterObject | None) -> ClusterObje
     """The object as readers get it: a pod that succeeded because it was made to end has failed.
 
     A program may exit with 0 because its pod is deleted or evicted. All controllers but the Jobs of
-    Kubernetes make such a pod again. Only who saw each change knows the order of deletion and end:
-    of a pod that was not `known`, an eviction tells it.
+    Kubernetes make such a pod again. Only who saw each change knows the order of deletion and end.
+    For others an eviction tells it: pods that have ended are seldom marked as disrupted.
     """
     if not isinstance(observed, Pod) or observed.phase != "Succeeded":
         return observed
     owner = observed.owner
     if owner is not None and (owner.api_version, owner.kind) == ("batch/v1", "Job"):
         return observed
+    evicted = observed.disrupted and observed.deleting
     if not isinstance(known, Pod):
-        made_to_end = observed.disrupted
+        made_to_end = evicted
     elif known.phase in _ENDED:
         made_to_end = known.phase == "Failed"
     else:
-        made_to_end = known.deleting or observed.disrupted
+        made_to_end = known.deleting or evicted
     return msgspec.structs.replace(observed, phase="Failed") if made_to_end else observed
 
 

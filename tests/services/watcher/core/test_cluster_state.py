@@ -163,6 +163,15 @@ VOLCANO_JOB = Owner(api_version="batch.volcano.sh/v1alpha1", kind="Job", name="j
         ),
         pytest.param(
             [
+                {"disrupted": True},
+                {"phase": "Succeeded", "disrupted": True},
+                {"phase": "Succeeded", "disrupted": True, "deleting": True},
+            ],
+            "Succeeded",
+            id="it succeeds before it is deleted",
+        ),
+        pytest.param(
+            [
                 {"deleting": True, "owner": BATCH_JOB},
                 {"phase": "Succeeded", "deleting": True, "owner": BATCH_JOB},
             ],
