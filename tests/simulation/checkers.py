@@ -201,8 +201,13 @@ class Checkers:
 
     def _count_bound(self, watched: Watched) -> None:
         pods = self._pods_by_life().get(watched.life.name, ())
-        bound = sum(map(_counts, pods))
-        watched.was_complete |= bound >= self._minimum(watched.life)
+        stopped = self.world.nodes.stopped
+        bound = sum(_counts(pod) and pod["metadata"]["uid"] not in stopped for pod in pods)
+        life = watched.life
+        if life.plan.owner == "Job":
+            # It counts what has succeeded, and makes no other.
+            bound += sum(not life.pods.get(slot) for slot in life.succeeded)
+        watched.was_complete |= bound >= self._minimum(life)
 
     def _answered(self, seq: int, stored: Stored, act: GangDecision, outcome: Outcome) -> None:
         """An outcome reports members that were not bound, or of which that is not known."""
@@ -475,6 +480,8 @@ class Checkers:
 
     def _placed(self, pod: Obj) -> bool:
         node = self.etcd.get(NODES, "", pod["spec"]["nodeName"])
+        if pod["metadata"]["uid"] in self.world.nodes.stopped:
+            return False
         return _counts(pod) and (node is not None or pod["status"].get("phase") == "Succeeded")
 
     def _is_reported_partly_bound(self, watched: Watched) -> bool:

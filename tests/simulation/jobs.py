@@ -244,13 +244,16 @@ class JobRun:
             delete(self.etcd, PODS, pod, by="binder")
 
     def _end(self, write: Write) -> None:
-        """Its kubelet ends a pod that is being deleted: mostly it is seen to fail first."""
+        """Its kubelet ends a pod that is being deleted: mostly it is seen to end first."""
         pod = self.etcd.get(PODS, NAMESPACE, write.new["metadata"]["name"])
         if pod is None or pod["metadata"]["uid"] != write.new["metadata"]["uid"]:
             return
         if (pod.get("status") or {}).get("phase") not in ENDED and self.rng.random() < 0.7:
-            ended = {"state": {"terminated": {"exitCode": 143}}}
-            self._set(write, {"phase": "Failed", "containerStatuses": [ended]})
+            # Some programs end well because they are asked to end.
+            code = self.rng.choice((0, 143))
+            ended = {"state": {"terminated": {"exitCode": code}}}
+            phase = "Failed" if code else "Succeeded"
+            self._set(write, {"phase": phase, "containerStatuses": [ended]})
         self.loop.at(self.rng.random() * 0.2, self._gone, pod)
 
     def _gone(self, pod: Obj) -> None:

@@ -221,20 +221,26 @@ class Lives:
         if life.pods.get(slot) != uid:
             return
         if write.type == "DELETED":
-            life.pods[slot] = ""
-            if life.plan.owner in {"ReplicaSet", "TFJob"} and not life.ended:
-                # They count the pods that are there: work that was done is done again.
-                life.succeeded.discard(slot)
-            elif slot in life.succeeded and not life.ended:
-                # A Job has counted it: its gang may never again have as many members as it needs.
-                life.short = True
-            if slot not in life.succeeded:
-                self._again(life, slot, "is deleted")
+            self._removed(life, slot)
+        elif write.new["metadata"].get("deletionTimestamp") and life.plan.owner != "Job":
+            # However it ends, it is made again once it is gone.
+            return
         elif phase == "Succeeded" and slot not in life.succeeded:
             life.succeeded.add(slot)
             self._maybe_done(life)
         elif phase == "Failed" and (write.old or {}).get("status", {}).get("phase") != "Failed":
             self._failed(life, slot, write.new)
+
+    def _removed(self, life: Life, slot: int) -> None:
+        life.pods[slot] = ""
+        if life.plan.owner in {"ReplicaSet", "TFJob"} and not life.ended:
+            # They count the pods that are there: work that was done is done again.
+            life.succeeded.discard(slot)
+        elif slot in life.succeeded and not life.ended:
+            # A Job has counted it: its gang may never again have as many members as it needs.
+            life.short = True
+        if slot not in life.succeeded:
+            self._again(life, slot, "is deleted")
 
     def _failed(self, life: Life, slot: int, pod: Obj) -> None:
         """A controller removes what failed and makes it again; a bare pod stays as it is."""

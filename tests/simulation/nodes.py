@@ -63,6 +63,8 @@ class Nodes:
         self._runs_for = runs_for
         self._may_end = may_end
         self._rng = etcd.loop.dice.rng("kubelets")
+        #: UIDs of pods that ended well because they were deleted, and that no Job counts.
+        self.stopped: set[str] = set()
         etcd.observers.append(self._wrote)
         etcd.on_restore.append(self._restored)
 
@@ -173,11 +175,24 @@ class Nodes:
         uid = pod["metadata"]["uid"]
         if pod["metadata"].get("deletionTimestamp"):
             kubelet.admitted.pop(uid, None)
-            self.etcd.remove(PODS, pod, by="kubelet")
+            self._stop(pod)
         elif pod["status"].get("phase") in ENDED:
             kubelet.admitted.pop(uid, None)
         elif uid not in kubelet.admitted:
             self._admit(kubelet, pod)
+
+    def _stop(self, pod: Obj) -> None:
+        """A pod is being deleted. One that runs is stopped first, and its program may end well."""
+        if pod["status"].get("phase") != "Running":
+            self.etcd.remove(PODS, pod, by="kubelet")
+            return
+        ends_well = self._rng.random() < 0.5
+        owners = pod["metadata"].get("ownerReferences") or []
+        if ends_well and not any(owner["kind"] == "Job" for owner in owners):
+            self.stopped.add(pod["metadata"]["uid"])
+        self._set_status(pod, phase="Succeeded" if ends_well else "Failed")
+        metadata = pod["metadata"]
+        self.loop.at(self._rng.random() * 0.2, self._look, metadata["namespace"], metadata["name"])
 
     def _admit(self, kubelet: Kubelet, pod: Obj) -> None:
         needed = cpu_milli(pod)
