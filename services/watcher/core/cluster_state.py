@@ -53,8 +53,8 @@ def _judged(observed: ClusterObject, known: ClusterObject | None) -> ClusterObje
     """The object as readers get it: a pod that succeeded because it was made to end has failed.
 
     A program may exit with 0 because its pod is deleted or evicted. All controllers but the Jobs of
-    Kubernetes make such a pod again. Only who saw each change knows the order of deletion and end.
-    For others an eviction tells it: pods that have ended are seldom marked as disrupted.
+    Kubernetes make such a pod again. Only changes show the order of deletion and end. Of a pod that
+    is listed with both, an eviction decides: ended pods are seldom marked as disrupted.
     """
     if not isinstance(observed, Pod) or observed.phase != "Succeeded":
         return observed

@@ -213,7 +213,7 @@ def test_a_pod_that_succeeds_because_it_is_deleted_or_evicted_has_failed(
     assert [one.succeeded for one in gone] == [phase == "Succeeded"]
 
 
-def test_of_a_pod_that_was_not_known_an_eviction_tells_whether_it_was_made_to_end() -> None:
+def test_a_pod_that_was_not_known_was_made_to_end_if_it_is_evicted() -> None:
     cluster_state = ClusterState()
     ended: dict[str, Any] = {"phase": "Succeeded", "deleting": True, "node": "n"}
     listed = [pod("cleaned-up", **ended), pod("evicted", disrupted=True, **ended)]
