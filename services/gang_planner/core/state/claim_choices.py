@@ -140,10 +140,7 @@ def _devices_bytes(one: Alternative, conditions_bytes: int) -> int:
 def recall(state: State, decision: GangDecision) -> None:
     """Restore the choices of a decision read from the log, before its reservations are made."""
     for one in decision.volumes:
-        state.node_capacity.storage.pin(
-            (one.namespace, one.claim),
-            Choice(one.node, one.claim_uid, one.volume, one.volume_uid),
-        )
+        state.node_capacity.storage.pin((one.namespace, one.claim), _volume(one))
     for grant in decision.devices:
         if grant.devices:
             state.node_capacity.devices.pin(
@@ -164,7 +161,7 @@ def keep(state: State, decision: GangDecision, pod_uid: str) -> None:
 def forget(state: State, decision: GangDecision) -> None:
     """Drop the unused choices of a decision from the log, after all its reservations are made."""
     for one in decision.volumes:
-        state.node_capacity.storage.unpin((one.namespace, one.claim))
+        state.node_capacity.storage.unpin((one.namespace, one.claim), _volume(one))
     for grant in decision.devices:
         state.node_capacity.devices.unpin(_key_of(grant), _picks(grant))
 
@@ -205,7 +202,7 @@ def contradiction(node_capacity: NodeCapacity, loads: Iterable[tuple[int, ShapeE
 def _volumes(state: State, member: Member, slot: int) -> list[VolumeChoice]:
     found: list[VolumeChoice] = []
     for key in claim_keys(member.shape.shape):
-        choice = state.node_capacity.storage.choice(key)
+        choice = state.node_capacity.storage.find(key)
         if choice is not None:
             found.append(
                 VolumeChoice(
@@ -357,6 +354,10 @@ def _conditions(
             if (found := entries.get(one.device)) is not None and found.details.binding_conditions
         ]
     )
+
+
+def _volume(choice: VolumeChoice) -> Choice:
+    return Choice(choice.node, choice.claim_uid, choice.volume, choice.volume_uid)
 
 
 def _key_of(choice: DeviceChoice) -> Key:

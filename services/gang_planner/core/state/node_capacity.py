@@ -104,6 +104,7 @@ class NodeCapacity:
         """
         version: tuple[object, ...] = ()
         if shape.shape.claims:
+            self.changes.extend(self.storage.changed_slots())
             version += self.storage.version(shape)
         if shape.shape.device_claims:
             self.changes.extend(self.devices.changed_slots())
@@ -206,7 +207,7 @@ class NodeCapacity:
             self.ports.take(slot, shape.shape.host_ports, count)
         if shape.shape.claims:
             change = self.storage.give if count < 0 else self.storage.take
-            self.changes.extend(change(slot, shape, abs(count)))
+            change(slot, shape, abs(count))
         if shape.shape.device_claims:
             if count < 0:
                 self.devices.give(shape, -count)

@@ -173,7 +173,7 @@ def test_volumes_are_chosen_as_a_naive_reading_of_the_rules_chooses_them(
             there.append((shape, names, node))
             for name in names:
                 naive.users[name] = naive.users.get(name, 0) + 1
-                choice = floor.node_capacity.storage.choice(("team", name))
+                choice = floor.node_capacity.storage.find(("team", name))
                 assert choice is not None
                 assert choice.volume == naive.chosen[name][0]
         elif there:
@@ -189,7 +189,7 @@ def test_volumes_are_chosen_as_a_naive_reading_of_the_rules_chooses_them(
         floor.node_capacity.give(floor.nodes.slot(node), shape)
     for node_capacity in (trial, floor.node_capacity):
         assert not node_capacity.storage.uses
-        assert not any(node_capacity.storage.choice(("team", name)) for name in CLAIMS)
+        assert not any(node_capacity.storage.find(("team", name)) for name in CLAIMS)
 
 
 @given(

@@ -9,11 +9,13 @@ uses the claim, and becomes obsolete when the cluster shows the claim and its vo
 Invariant: no volume is chosen for two claims.
 """
 
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
+from typing_extensions import override
 
-from services.gang_planner.core.state.claim_turns import ClaimTurns
+from services.gang_planner.core.state.claim_ledger import ClaimLedger, Key
 from services.gang_planner.core.state.columns import Bools
 from services.gang_planner.core.state.nodes import NodeTable
 from services.gang_planner.core.state.pod_shapes import ShapeEntry
@@ -25,7 +27,6 @@ from services.gang_planner.core.state.storage.available_volumes import (
     may_provision,
 )
 from services.gang_planner.core.state.storage.demand import (
-    Key,
     VolumeDemand,
     claim_keys,
     demand_of,
@@ -54,6 +55,10 @@ class Choice(NamedTuple):
     claim_uid: str
     volume: str = ""
     volume_uid: str = ""
+
+    @property
+    def content(self) -> object:
+        return self
 
 
 class Chosen:
@@ -118,23 +123,21 @@ class Chosen:
             self._rests.clear()
 
 
-class Storage:
-    """Claims in use on one node capacity."""
+class Storage(ClaimLedger[Choice]):
+    """Claims in use on one node capacity, and the volumes chosen for them."""
 
     def __init__(self, tables: ReferenceObjects, nodes: NodeTable) -> None:
+        super().__init__(tables.claims.by_name)
         self.tables = tables
         self.nodes = nodes
         self.available = AvailableVolumes(tables, nodes)
         self._limits = Attachments(tables, nodes)
         #: Claim -> slot -> number of pods on the node, and of reservations, that use it.
         self.uses: dict[Key, dict[int, int]] = {}
-        self._choices: dict[Key, Choice] = {}
-        #: Choices of decisions in the log whose reservations are not made yet.
-        self._pins: dict[Key, Choice] = {}
         #: Volumes of all choices and pins.
         self._chosen = Chosen()
-        #: They change with the choice and the users of a claim.
-        self._turns = ClaimTurns()
+        #: Slots whose available volumes changed, for `changed_slots`.
+        self._touched: list[int] = []
         #: Number of changed choices that concern many nodes.
         self._wide = 0
         self._demands: dict[bytes, VolumeDemand] = {}
@@ -150,9 +153,8 @@ class Storage:
         other.available = self.available
         other.uses = {key: dict(slots) for key, slots in self.uses.items()}
         other._limits = self._limits.copy()
-        other._choices = dict(self._choices)
-        other._pins, other._chosen = dict(self._pins), self._chosen.copy()
-        other._turns, other._wide = self._turns.copy(), self._wide
+        other._choices, other._pins = dict(self._choices), dict(self._pins)
+        other._chosen, other._wide = self._chosen.copy(), self._wide
         return other
 
     # ------------------------------------------------------------------- asking
@@ -170,14 +172,21 @@ class Storage:
             + tables.storage_capacities.changes
         )
 
-    def version(self, shape: ShapeEntry) -> tuple[int, ...]:
-        """A version that changes whenever the results for the shape may change on any node."""
+    def version(self, shape: ShapeEntry) -> tuple[object, ...]:
+        """A version that changes whenever the results for the shape may change on any node, except
+        on those that `changed_slots` has named, and where capacity is taken or released.
+        """
         demand = self.demand(shape)
-        moves = self._limits.moves
+        version = self._demands_at, self._limits.moves
         if not demand.delayed and not demand.exclusive:
-            return (self._demands_at, moves)
-        turns = self._turns.of(claim_keys(shape.shape))
-        return (self._demands_at, moves, self._wide, *turns)
+            return version
+        used = [self.in_use(key) for key in demand.exclusive]
+        return (*version, self._wide, *used, *self.versions(claim_keys(shape.shape)))
+
+    def changed_slots(self) -> list[int]:
+        """Slots whose available volumes changed since the last call."""
+        touched, self._touched = self._touched, []
+        return touched
 
     def demand(self, shape: ShapeEntry) -> VolumeDemand:
         if self._demands_at != self.changes or len(self._demands) >= _DEMANDS_MAX:
@@ -190,14 +199,6 @@ class Storage:
 
     def in_use(self, key: Key) -> bool:
         return key in self.uses
-
-    def choice(self, key: Key) -> Choice | None:
-        """The volume chosen for the claim; None: none, or the claim is bound by now."""
-        found = self._choices.get(key)
-        claim = self.tables.claims.by_name.get(key)
-        if found is None or claim is None or claim.uid != found.claim_uid or fully_bound(claim):
-            return None
-        return found
 
     def volumes_fit(self, demand: VolumeDemand) -> Bools:
         """One flag per slot: whether all bound volumes of the claims are usable there."""
@@ -223,7 +224,7 @@ class Storage:
             contested += bool(matched.any())
         if contested > 1:
             for slot in np.flatnonzero(found & capable & ~sure).tolist():
-                found[slot] = self._choose(demand.delayed, slot) is not None
+                found[slot] = None not in self._volumes_of(demand.delayed, slot)
         return found, capable
 
     def over_limits(self, shape: ShapeEntry) -> Bools | None:
@@ -232,93 +233,64 @@ class Storage:
 
     # ------------------------------------------------------------------- taking
 
-    def take(self, slot: int, shape: ShapeEntry, count: int = 1) -> list[int]:
-        """Count `count` pods or reservations of the shape on a node, and choose missing volumes;
-        return other slots whose available volumes changed.
-        """
-        touched: list[int] = []
-        demand = self.demand(shape)
-        waiting = [claim for claim in demand.delayed if self._open(claim)]
-        if waiting:
-            for claim, choice in self._pinned_or_chosen(waiting, slot):
-                key = claim.namespace, claim.name
-                before = self._choices.get(key)
-                if before is not None:
-                    self._chosen.drop(before.volume_uid)
-                self._choices[key] = choice
-                self._chosen.put(choice.volume_uid, key)
-                touched += self._reach(choice)
-        for key in claim_keys(shape.shape):
-            if key in self._pins:
-                self._keep_bound_pin(key)
+    def take(self, slot: int, shape: ShapeEntry, count: int = 1) -> None:
+        """Count `count` pods or reservations of the shape on a node, and choose missing volumes."""
+        keys = claim_keys(shape.shape)
+        self.take_up(keys, slot)
+        delayed = self.demand(shape).delayed
+        missing = [one for one in delayed if self.is_open((one.namespace, one.name), one.uid)]
+        for claim, choice in zip(missing, list(self._volumes_of(missing, slot)), strict=True):
+            # None: none is available, and another scheduler has bound the pod.
+            if choice is not None:
+                self.choose((claim.namespace, claim.name), choice)
+        for key in keys:
             users = self.uses.setdefault(key, {})
             users[slot] = users.get(slot, 0) + count
             self._limits.change(slot, key, count)
-            self._moved(key)
-        return touched
 
-    def give(self, slot: int, shape: ShapeEntry, count: int = 1) -> list[int]:
-        """Undo one `take`; returns other slots whose available volumes changed."""
-        touched: list[int] = []
+    def give(self, slot: int, shape: ShapeEntry, count: int = 1) -> None:
+        """Undo one `take`."""
         for key in claim_keys(shape.shape):
             users = self.uses[key]
             users[slot] -= count
             if not users[slot]:
                 del users[slot]
             self._limits.change(slot, key, -count)
-            self._moved(key)
             if not users:
                 del self.uses[key]
-                choice = self._choices.pop(key, None)
-                if choice is not None:
-                    self._chosen.drop(choice.volume_uid)
-                    touched += self._reach(choice)
-        return touched
+                self.drop(key)
 
-    def pin(self, key: Key, pin: Choice) -> None:
-        """Restore the volume of a decision in the log.
+    @override
+    def is_current(self, key: Key, choice: Choice) -> bool:
+        claim = self.tables.claims.by_name.get(key)
+        return claim is not None and claim.uid == choice.claim_uid and not fully_bound(claim)
 
-        It applies when the decision's reservation is made, or immediately if a pod on the node
-        already uses the claim and the claim is not bound yet. It replaces a volume that the planner
-        chose for a pod that another scheduler bound.
+    @override
+    def is_used(self, key: Key, pin: Choice) -> bool:
+        return any(self._is_usable(pin, slot) for slot in self.uses.get(key, ()))
+
+    @override
+    def applies(self, key: Key, pin: Choice, slot: int) -> bool:
+        """Also if the claim is bound by now: CLUSTER may show that before the volume, which would
+        then be chosen again (`_current`).
         """
-        self.unpin(key)
-        slot = self.nodes.find(pin.node)
-        there = slot is not None and slot in self.uses.get(key, ())
-        if there and (before := self._choices.pop(key, None)) is not None:
-            self._chosen.drop(before.volume_uid)
-        if pin.volume_uid:
-            other = self._chosen.claim(pin.volume_uid)
-            if other is not None:
-                self._choices.pop(other, None)
-                self._pins.pop(other, None)
-                self._moved(other)
-            self._chosen.put(pin.volume_uid, key)
-            self._wide += 1
-        if there:
-            self._choices[key] = pin
-            self._moved(key)
-        else:
-            self._pins[key] = pin
+        claim = self.tables.claims.by_name.get(key)
+        return claim is not None and (fully_bound(claim) or self._is_usable(pin, slot))
 
-    def _keep_bound_pin(self, key: Key) -> None:
-        """Make a pin a choice if its claim is bound by now: CLUSTER may show the claim as bound
-        before the volume, which would then be chosen again (`_current`).
-        """
-        pin, claim = self._pins[key], self.tables.claims.by_name.get(key)
-        if claim is None or claim.uid != pin.claim_uid or not fully_bound(claim):
-            return
-        before = self._choices.get(key)
-        if before is not None and before.volume_uid != pin.volume_uid:
-            self._chosen.drop(before.volume_uid)
-        self._choices[key] = self._pins.pop(key)
+    @override
+    def hold(self, key: Key, choice: Choice) -> None:
+        self._chosen.put(choice.volume_uid, key)
+        self._touch(choice)
 
-    def unpin(self, key: Key) -> None:
-        """Drop the pin of a claim that no pod will use."""
-        pin = self._pins.pop(key, None)
-        if pin is not None and pin.volume_uid:
-            self._chosen.drop(pin.volume_uid)
-            self._wide += 1
+    @override
+    def release(self, key: Key, choice: Choice) -> None:
+        self._chosen.drop(choice.volume_uid)
+        self._touch(choice)
+
+    @override
+    def holders(self, choice: Choice) -> list[Key]:
+        other = self._chosen.claim(choice.volume_uid)
+        return [] if other is None else [other]
 
     def contradiction(self) -> str:
         """The first inconsistency, such as a volume that is chosen twice; "": none."""
@@ -330,32 +302,30 @@ class Storage:
 
     # ----------------------------------------------------------------- internal
 
-    def _moved(self, key: Key) -> None:
-        known = self.tables.claims.by_name, self.uses, self._choices, self._pins
-        self._turns.move([key], known)
+    def _is_usable(self, choice: Choice, slot: int) -> bool:
+        """Whether a pod on this node can use the volume."""
+        volume = self.tables.volumes.get(choice.volume_uid)
+        here = self.nodes.names[slot] == choice.node
+        return here or (volume is not None and bool(self.available.usable(volume)[slot]))
 
-    def _open(self, claim: Claim) -> bool:
-        choice = self._choices.get((claim.namespace, claim.name))
-        return choice is None or choice.claim_uid != claim.uid
-
-    def _reach(self, choice: Choice) -> list[int]:
-        """Slots where the choice's volume becomes or stops being available; empty: many."""
+    def _touch(self, choice: Choice) -> None:
+        """The choice's volume becomes or stops being available."""
         volume = self.tables.volumes.get(choice.volume_uid)
         if volume is None:
-            return []
+            return
         if volume.node_affinity is not None:
             slots: list[int] = self.available.terms.slots(volume.node_affinity).tolist()
             if len(slots) <= _WIDE:
-                return slots
+                self._touched += slots
+                return
         self._wide += 1
-        return []
 
     def _serving(self, claim: Claim) -> tuple[Bools, Bools, Bools]:
         """Three flags per slot: whether a volume for the claim is available, whether one can be
         provisioned, and whether the storage capacity suffices for it.
         """
         no_slots: Bools = np.zeros(self.nodes.size, dtype=np.bool_)
-        choice = self.choice((claim.namespace, claim.name))
+        choice = self.find((claim.namespace, claim.name))
         if choice is not None:
             volume = self.tables.volumes.get(choice.volume_uid)
             if volume is not None:
@@ -408,39 +378,17 @@ class Storage:
                 volume = self.tables.volumes.get(one.volume_uid)
                 seen = volume is None or bool(volume.claim_name)
                 if seen or claim.volume_name != one.volume:
-                    self._choices.pop(key, None)
-                    self._pins.pop(key, None)
-                    self._chosen.drop(one.volume_uid)
+                    self.end(key)
         return self._chosen
 
-    def _pinned_or_chosen(self, claims: list[Claim], slot: int) -> list[tuple[Claim, Choice]]:
-        found: list[tuple[Claim, Choice]] = []
-        left: list[Claim] = []
-        for claim in claims:
-            key = claim.namespace, claim.name
-            pin = self._pins.get(key)
-            self.unpin(key)
-            if (
-                pin is not None
-                and pin.claim_uid == claim.uid
-                and pin.node == self.nodes.names[slot]
-            ):
-                found.append((claim, pin))
-            else:
-                left.append(claim)
-        # If no volume is available (for a pod that another scheduler bound), there is no choice.
-        chosen = self._choose(tuple(left), slot) or ()
-        return [*found, *zip(left, chosen, strict=False)]
-
-    def _choose(self, claims: tuple[Claim, ...], slot: int) -> list[Choice] | None:
-        """A choice for each claim, smallest claim first; None: not possible on this node."""
+    def _volumes_of(self, claims: Sequence[Claim], slot: int) -> Iterator[Choice | None]:
+        """A choice for each claim, smallest claim first; None: there is none on this node."""
         before = self._current()
         node = self.nodes.names[slot]
         mine: list[str] = []
-        choices: list[Choice] = []
         for claim in claims:
-            if (chosen := self.choice((claim.namespace, claim.name))) is not None:
-                choices.append(chosen)
+            if (chosen := self.find((claim.namespace, claim.name))) is not None:
+                yield chosen
                 continue
             volume = None
             if not claim.selected_node:
@@ -451,10 +399,7 @@ class Storage:
                 )
             if volume is not None:
                 mine.append(volume.uid)
-                choices.append(Choice(node, claim.uid, volume.name, volume.uid))
+                yield Choice(node, claim.uid, volume.name, volume.uid)
                 continue
             _, made, reservation = self._serving(claim)
-            if not (made[slot] and reservation[slot]):
-                return None
-            choices.append(Choice(node, claim.uid))
-        return choices
+            yield Choice(node, claim.uid) if made[slot] and reservation[slot] else None
