@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from services.gang_planner.core.state.devices.demand import claim_key
-from services.gang_planner.core.state.preempted_claims import consumers_of
+from services.gang_planner.core.state.devices.vacated import consumers_of
 from shared.model.invariants import required
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable
 
-    from services.gang_planner.core.state.devices.demand import Key
+    from services.gang_planner.core.state.claim_ledger import Key
     from services.gang_planner.core.state.devices.vacated import ClaimConsumers
     from services.gang_planner.core.state.gangs import Member
     from services.gang_planner.core.state.planner_state import State
@@ -75,21 +75,21 @@ class Trial:
         """Devices of claims that CLUSTER does not show with devices yet stay chosen: put back, a
         claim might get others than its binder has allocated.
         """
-        devices = self._state.node_capacity.devices
+        grants = self._state.node_capacity.devices.grants
         for one in members:
             if one.shape.shape.device_claims:
-                devices.keep(one.shape, one.pod.resource_version)
+                grants.keep(one.shape, one.pod.resource_version)
 
     def _vacate(self, claims: "Iterable[ResourceClaim]") -> None:
         node_capacity = self._state.node_capacity
-        uses = node_capacity.devices.uses
+        uses = node_capacity.devices.grants.uses
         # A pod that is not bound yet may use a claim that is not reserved for it yet.
         unused = [one for one in claims if claim_key(one) not in uses]
-        node_capacity.changes.extend(node_capacity.devices.vacate(unused))
+        node_capacity.changes.extend(node_capacity.devices.vacated.vacate(unused))
 
     def _occupy(self, claims: "Iterable[ResourceClaim]") -> None:
         node_capacity = self._state.node_capacity
-        node_capacity.changes.extend(node_capacity.devices.occupy(claims))
+        node_capacity.changes.extend(node_capacity.devices.vacated.occupy(claims))
 
     def _change(self, members: "list[Member]", *, away: bool) -> None:
         if not members:

@@ -125,7 +125,7 @@ def remove_pod(state: State, uid: str, version: int = 0) -> None:
         if reservation.shape.shape.device_claims:
             # A binder may have allocated its devices before the pod was deleted.
             known = max(version, member.pod.resource_version)
-            state.node_capacity.devices.keep(reservation.shape, known)
+            state.node_capacity.devices.grants.keep(reservation.shape, known)
         end_reservation(state, reservation)
     member.reservation = None
     _account(state, member, None)
@@ -321,7 +321,7 @@ def _account(state: State, member: Member, slot: int | None) -> None:
     else:
         handed_over = False
     if handed_over and member.shape.shape.device_claims:
-        state.node_capacity.devices.land(member.shape)
+        state.node_capacity.devices.grants.land(member.shape)
     if member.slot == slot:
         return
     before = member.slot
@@ -331,7 +331,7 @@ def _account(state: State, member: Member, slot: int | None) -> None:
         if not residents:
             del state.residents[before]
         if member.shape.shape.device_claims:
-            state.node_capacity.devices.keep(member.shape, pod.resource_version)
+            state.node_capacity.devices.grants.keep(member.shape, pod.resource_version)
         state.node_capacity.give(before, member.shape)
         state.drop_phantom(before)
     if slot is not None:
@@ -350,7 +350,7 @@ def _end_reservations(state: State, member: Member, slot: int | None) -> bool:
         handed_over |= matches
         if here and not same and reservation.shape.shape.device_claims:
             # Its shape has changed since the decision, by which its claims got their devices.
-            state.node_capacity.devices.keep(reservation.shape, member.pod.resource_version)
+            state.node_capacity.devices.grants.keep(reservation.shape, member.pod.resource_version)
         end_reservation(state, reservation, handed_over=matches)
     member.reservation = None
     return handed_over

@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from services.gang_planner.core.state.claim_ledger import Key
 from services.gang_planner.core.state.devices.allocation_search import Pick
 from services.gang_planner.core.state.devices.capacity import quantity_text
 from services.gang_planner.core.state.devices.demand import DEVICES_MAX, Alternative, ClaimNeed
@@ -20,7 +21,7 @@ from services.gang_planner.core.state.members import Assignments
 from services.gang_planner.core.state.node_capacity import NodeCapacity
 from services.gang_planner.core.state.planner_state import State
 from services.gang_planner.core.state.pod_shapes import ShapeEntry
-from services.gang_planner.core.state.storage.demand import Key, claim_keys
+from services.gang_planner.core.state.storage.demand import claim_keys
 from services.gang_planner.core.state.storage.disks import Disks
 from services.gang_planner.core.state.storage.ledger import Choice
 from shared.contracts.decisions import (
@@ -143,10 +144,7 @@ def recall(state: State, decision: GangDecision) -> None:
         state.node_capacity.storage.pin((one.namespace, one.claim), _volume(one))
     for grant in decision.devices:
         if grant.devices:
-            state.node_capacity.devices.pin(
-                _key_of(grant),
-                Grant(grant.node, grant.claim_uid, _picks(grant), grant.node_affinity),
-            )
+            state.node_capacity.devices.grants.pin(_key_of(grant), _grant(grant))
 
 
 def keep(state: State, decision: GangDecision, pod_uid: str) -> None:
@@ -155,7 +153,7 @@ def keep(state: State, decision: GangDecision, pod_uid: str) -> None:
     """
     for grant in decision.devices:
         if grant.pod_uid == pod_uid:
-            state.node_capacity.devices.keep_pinned(_key_of(grant), _picks(grant))
+            state.node_capacity.devices.grants.keep_pinned(_key_of(grant), _grant(grant))
 
 
 def forget(state: State, decision: GangDecision) -> None:
@@ -163,7 +161,7 @@ def forget(state: State, decision: GangDecision) -> None:
     for one in decision.volumes:
         state.node_capacity.storage.unpin((one.namespace, one.claim), _volume(one))
     for grant in decision.devices:
-        state.node_capacity.devices.unpin(_key_of(grant), _picks(grant))
+        state.node_capacity.devices.grants.unpin(_key_of(grant), _grant(grant))
 
 
 def unsupported_device(node_capacity: NodeCapacity, shapes: Iterable[ShapeEntry]) -> bool:
@@ -192,11 +190,11 @@ def contradiction(node_capacity: NodeCapacity, loads: Iterable[tuple[int, ShapeE
             claims[key] = claims.get(key, 0) + 1
     if volumes != node_capacity.storage.uses:
         return f"{node_capacity.storage.uses} are in use, pods and reservations use {volumes}"
-    if claims != node_capacity.devices.uses:
-        return f"{node_capacity.devices.uses} are in use, pods and reservations use {claims}"
+    if claims != node_capacity.devices.grants.uses:
+        return f"{node_capacity.devices.grants.uses} are in use, pods and reservations use {claims}"
     if mounted.content() != node_capacity.disks.content():
         return f"disks {node_capacity.disks.content()} are mounted, by pods {mounted.content()}"
-    return node_capacity.storage.contradiction() or node_capacity.devices.contradiction()
+    return node_capacity.storage.contradiction() or node_capacity.devices.grants.contradiction()
 
 
 def _volumes(state: State, member: Member, slot: int) -> list[VolumeChoice]:
@@ -246,7 +244,7 @@ def _devices(context: _Context, member: Member, slot: int) -> list[DeviceChoice]
             choice = _ordinary(context, member, slot, key)
         if choice is not None:
             found.append(choice)
-    context.state.node_capacity.devices.settle(keys)
+    context.state.node_capacity.devices.grants.settle(keys)
     return found
 
 
@@ -254,7 +252,7 @@ def _ordinary(context: _Context, member: Member, slot: int, key: Key) -> DeviceC
     claim = context.state.reference_objects.resource_claims.by_name.get(key)
     if claim is None:
         return None
-    grant = context.state.node_capacity.devices.grant(key)
+    grant = context.state.node_capacity.devices.grants.find(key)
     classes: tuple[str, ...] = ()
     if context.configured and grant is not None and grant.picks:
         requests = (one for of in claim.requests for one in of.alternatives or (of,))
@@ -270,7 +268,7 @@ def _extended(
     need = state.node_capacity.devices.classes.need_of(devices.containers)
     made = state.reference_objects.resource_claims.of_pod(key[0], devices.pod_uid)
     claim = next((one for one in made if one.is_allocated), None)
-    grant = None if claim is not None else state.node_capacity.devices.grant(key)
+    grant = None if claim is not None else state.node_capacity.devices.grants.find(key)
     if claim is not None:
         need = need.only(one.name for one in claim.requests)
     elif grant is None:
@@ -367,12 +365,13 @@ def _key_of(choice: DeviceChoice) -> Key:
     return choice.namespace, name_of_pod(choice.pod_uid)
 
 
-def _picks(choice: DeviceChoice) -> tuple[Pick, ...]:
+def _grant(choice: DeviceChoice) -> Grant:
     shares = {
         one.index: tuple((name, exact(text)) for name, text in one.capacity)
         for one in choice.shares
     }
-    return tuple(
+    picks = [
         Pick(request, (driver, pool, device), request in choice.admin, shares.get(index))
         for index, (request, driver, pool, device) in enumerate(choice.devices)
-    )
+    ]
+    return Grant(choice.node, choice.claim_uid, tuple(picks), choice.node_affinity)

@@ -113,7 +113,7 @@ class NodeCapacity:
 
     def claims_known_up_to(self, version: int, pods: int) -> None:
         """Release what was kept for claims that CLUSTER would show at this resourceVersion."""
-        slots = self.devices.claims_known_up_to(version, pods)
+        slots = self.devices.grants.known_up_to(version, pods)
         self.changes.extend(slots)
         self.freed += bool(slots)
 

@@ -222,12 +222,12 @@ def test_devices_are_counted_as_a_naive_count_of_them(
             floor.node_capacity.take(floor.nodes.slot(node), shape)
             held[name] = node
             free[node] -= needs[name]
-            grant = floor.node_capacity.devices.grant(("team", name))
+            grant = floor.node_capacity.devices.grants.find(("team", name))
             assert grant is not None
             assert len(grant.picks) == needs[name]
         elif name in held and name not in allocated and data.draw(st.booleans()):
             # The binder has written it: the cluster shows what was chosen.
-            grant = floor.node_capacity.devices.grant(("team", name))
+            grant = floor.node_capacity.devices.grants.find(("team", name))
             assert grant is not None
             claim = make_device_claim(name, needs[name])
             given_devices = tuple(device for device in [one.device for one in grant.picks])
@@ -240,7 +240,7 @@ def test_devices_are_counted_as_a_naive_count_of_them(
     granted = [
         device
         for name in set(held) - allocated
-        for grant in [floor.node_capacity.devices.grant(("team", name))]
+        for grant in [floor.node_capacity.devices.grants.find(("team", name))]
         if grant is not None
         for device in [one.device for one in grant.picks]
     ]

@@ -1,27 +1,39 @@
-"""Devices chosen for a claim. They no longer count once CLUSTER shows that the claim is gone, or
+"""Devices chosen for claims. They no longer count once CLUSTER shows that the claim is gone, or
 has had allocated devices since.
+
+A choice of devices has more states than `claim_ledger` says, because nothing but the planner keeps
+two claims from the same device, and a binder allocates before it binds:
+
+| state | begins | ends |
+| --- | --- | --- |
+| movable | `choose_movable`: another claim may exchange devices with it | `settle` |
+| decided | `settle`, `pin`: a decision without an outcome has it | `land`: the pod has arrived |
+| prepared | CLUSTER shows a decided claim with devices | `land`; chosen again if they are undone |
+| kept | `keep`: the last pod leaves, and the claim may have its devices | CLUSTER shows the claim |
 
 The devices for extended resources of a pod are chosen for the claims that the pod owns, of which a
 binder makes the one that it needs.
 """
 
-from collections.abc import Container
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 import numpy as np
+from typing_extensions import override
 
+from services.gang_planner.core.state.claim_ledger import ClaimLedger, Key
 from services.gang_planner.core.state.columns import Bools
 from services.gang_planner.core.state.devices.allocation_search import Pick
-from services.gang_planner.core.state.devices.demand import Key
+from services.gang_planner.core.state.devices.demand import ClaimNeed, claim_key
 from services.gang_planner.core.state.devices.extended import pod_uid_of
-from services.gang_planner.core.state.devices.selection import Device
+from services.gang_planner.core.state.devices.inventory import Inventory
+from services.gang_planner.core.state.devices.node_devices import ChosenDevices
 from services.gang_planner.core.state.node_terms import matching_any
 from services.gang_planner.core.state.nodes import NodeTable
+from services.gang_planner.core.state.pod_shapes import ShapeEntry
 from services.gang_planner.core.state.reference_objects import ResourceClaims
+from shared.model.devices import ResourceClaim
 from shared.model.terms import SelectorTerm
-
-if TYPE_CHECKING:
-    from shared.model.devices import ResourceClaim
 
 
 class Grant(NamedTuple):
@@ -32,34 +44,268 @@ class Grant(NamedTuple):
     picks: tuple[Pick, ...]
     #: Nodes on which the claim can be used, beside `node`; (): all; None: none.
     node_affinity: tuple[SelectorTerm, ...] | None = None
-    #: `allocations` of the claim when they were chosen.
+    #: How often the claim had been seen with devices when they were chosen.
     allocations: int = 0
     #: Whether a decision without an outcome contains them.
     decided: bool = False
 
-
-def is_current(claims: ResourceClaims, key: Key, grant: Grant) -> bool:
-    """Whether there is the claim for which devices were chosen, or it will be made for them, and it
-    has had no devices since.
-    """
-    if pod_uid_of(key[1]) is not None:
-        return not was_allocated(claims, key, grant)
-    claim = claims.by_name.get(key)
-    if claim is None or claim.uid != grant.claim_uid or claim.is_allocated:
-        return False
-    return claims.allocations.get(claim.uid, 0) <= grant.allocations
+    @property
+    def content(self) -> object:
+        return self.picks
 
 
-def renewed(
-    claims: ResourceClaims, key: Key, grant: Grant, allocated: Container[Device]
-) -> Grant | None:
-    """The same devices, chosen for the claim as it is now; None: it is gone, or another claim has
-    one of them. `allocated`: devices that claims have alone.
-    """
-    if any(pick.device in allocated and not pick.admin for pick in grant.picks):
-        return None
-    found = grant._replace(allocations=allocations(claims, key, grant.claim_uid))
-    return found if is_current(claims, key, found) else None
+class DeviceGrants(ClaimLedger[Grant]):
+    """The claims in use on one node capacity, and the devices chosen for them."""
+
+    def __init__(self, claims: ResourceClaims, nodes: NodeTable, inventory: Inventory) -> None:
+        super().__init__(claims.by_name)
+        self._claims = claims
+        self._nodes = nodes
+        self._inventory = inventory
+        #: Claim -> number of pods on nodes, and of reservations, that use it.
+        self.uses: dict[Key, int] = {}
+        #: The devices of all choices and pins.
+        self.chosen = ChosenDevices()
+        #: Claims whose devices no decision has written down, with their slots and needs.
+        self.movable: dict[Key, tuple[int, ClaimNeed]] = {}
+        #: What decisions without an outcome have chosen for claims that have devices in CLUSTER. If
+        #: a binder undoes its preparation, they are chosen again: it may be killed before it
+        #: reports that, and the next one prepares the same devices.
+        self._prepared: dict[Key, Grant] = {}
+        #: Claims whose devices stay chosen without users, with the resourceVersion of the last one:
+        #: see `keep`. None: it is not later than pods are known up to with the next heartbeat.
+        self._kept: dict[Key, int | None] = {}
+        self._claims_at: int | None = None
+
+    def copy(self) -> "DeviceGrants":
+        other = DeviceGrants(self._claims, self._nodes, self._inventory)
+        other.uses = dict(self.uses)
+        other._choices, other._pins = dict(self._choices), dict(self._pins)
+        other._prepared, other._kept = dict(self._prepared), dict(self._kept)
+        other.chosen, other.movable = self.chosen.copy(), dict(self.movable)
+        other._claims_at = self._claims_at
+        return other
+
+    def knows(self, keys: Iterable[Key]) -> bool:
+        """Whether a pod uses one of these claims, or something is chosen or pinned for it."""
+        places = self.uses.keys(), self._pins.keys(), self._choices.keys()
+        return not all(place.isdisjoint(keys) for place in places)
+
+    def seen(self, key: Key, claim_uid: str) -> int:
+        """How often the claim was seen with devices."""
+        uids = [claim_uid] if pod_uid_of(key[1]) is None else [one.uid for one in self._there(key)]
+        return sum(self._claims.allocations.get(uid, 0) for uid in uids)
+
+    # ---------------------------------------------------------------- transitions
+
+    def choose_movable(self, key: Key, grant: Grant, slot: int, need: ClaimNeed) -> None:
+        """Choose devices of a node, which may be exchanged until a decision contains them."""
+        self.choose(key, grant)
+        self.movable[key] = slot, need
+
+    def choose_alike(self, key: Key, grant: Grant, slot: int, need: ClaimNeed) -> None:
+        """The same for a claim not in use that has its devices alone, and for its first pod."""
+        self._choices[key] = grant
+        self.chosen.hold_on(slot, key, grant.picks)
+        self.movable[key] = slot, need
+        self.uses[key] = 1
+
+    def movable_on(self, slot: int) -> dict[Key, Grant]:
+        """Claims that may get other devices of this node, with those that they have."""
+        return {
+            key: self._choices[key]
+            for key, (place, _) in self.movable.items()
+            if place == slot and self._choices[key].node_affinity is None
+        }
+
+    def exchange(self, grants: Mapping[Key, Grant]) -> None:
+        """Choose other devices of their node for movable claims."""
+        for key in grants:
+            self.release(key, self._choices[key])
+        for key, grant in grants.items():
+            self._choices[key] = grant
+            self.hold(key, grant)
+
+    def leave(self, keys: Iterable[Key], count: int) -> None:
+        """So many pods or reservations no longer use these claims."""
+        for key in keys:
+            self.uses[key] -= count
+            if not self.uses[key]:
+                del self.uses[key]
+                self._prepared.pop(key, None)
+                if key not in self._kept:
+                    self.drop(key)
+
+    def settle(self, keys: Iterable[Key]) -> None:
+        """Fix the devices of claims, because a decision contains them."""
+        for key in keys:
+            if (grant := self._choices.get(key)) is not None:
+                self._choices[key] = grant._replace(decided=True)
+            if (movable := self.movable.pop(key, None)) is not None:
+                # Another member may have fitted on the node because this claim could change its
+                # devices.
+                self.chosen.changes.add(movable[0])
+
+    def land(self, shape: ShapeEntry) -> None:
+        """A pod has arrived on the node that a decision has chosen: its claims have devices."""
+        for key in shape.device_keys:
+            self._prepared.pop(key, None)
+            if (grant := self._choices.get(key)) is not None:
+                self._choices[key] = grant._replace(decided=False)
+
+    def keep(self, shape: ShapeEntry, version: int) -> None:
+        """Keep the devices of a pod that leaves its node or its reservation, until CLUSTER shows
+        that its claim has them or is gone. `version`: the newest resourceVersion of the pod.
+
+        The binder allocates devices before it binds the pod. If CLUSTER shows the end of the pod
+        first, the devices look free although the claim still has them. (A volume names its claim
+        itself, so that a binder is refused it for another one.)
+        """
+        self._kept |= {key: version for key in shape.device_keys if self.find(key) is not None}
+
+    def keep_pinned(self, key: Key, only: Grant) -> None:
+        """Keep the pinned devices of a pod that CLUSTER had lost before the planner knew of its
+        decision.
+        """
+        pin = self._pins.get(key)
+        if pin is None or pin.content != only.content or key in self.uses:
+            return
+        self.unpin(key)
+        if self.is_current(key, pin):
+            self.choose(key, pin)
+            self._kept[key] = None
+
+    def known_up_to(self, version: int, pods: int) -> list[int]:
+        """Release kept devices that CLUSTER would show by now: the claim has not got them, or has
+        had them unseen. `pods`: the resourceVersion up to which pods are known. Returns the slots
+        of their nodes.
+        """
+        slots: list[int] = []
+        for key, since in list(self._kept.items()):
+            if since is None:
+                since = self._kept[key] = pods
+            if since > version:
+                continue
+            del self._kept[key]
+            grant = self._choices.get(key)
+            if grant is not None and key not in self.uses:
+                self.drop(key)
+                slot = self._nodes.find(grant.node)
+                slots += [] if slot is None else [slot]
+        return slots
+
+    def refresh(self) -> None:
+        """Read the tables, and end choices whose claims have had allocated devices since."""
+        self._inventory.refresh()
+        claims = self._claims
+        if self._claims_at == claims.changes:
+            return
+        changed = None if self._claims_at is None else claims.changed_since(self._claims_at)
+        self._claims_at = claims.changes
+        if changed is None:
+            keys = dict.fromkeys([*self._pins, *self._choices, *self._prepared, *self._kept])
+        else:
+            keys = dict.fromkeys(map(claim_key, changed))
+        for key in keys:
+            one = self._choices.get(key) or self._pins.get(key)
+            if one is not None and self._was_allocated(key, one):
+                super().end(key)
+                if one.decided:
+                    self._prepared[key] = one
+        for key in [one for one in keys if one in self._prepared and not self._has_devices(one)]:
+            self._choose_again(key, self._prepared.pop(key))
+        for key in [one for one in keys if one in self._kept and self.find(one) is None]:
+            del self._kept[key]
+            if key not in self.uses:
+                self.drop(key)
+
+    @override
+    def pin(self, key: Key, pin: Grant) -> None:
+        self.refresh()
+        self.end(key)
+        seen = self.seen(key, pin.claim_uid)
+        super().pin(key, pin._replace(allocations=seen, decided=True))
+        if key in self._pins and self._has_devices(key):
+            self._prepared[key] = self._pins[key]
+
+    @override
+    def end(self, key: Key) -> None:
+        self._kept.pop(key, None)
+        self._prepared.pop(key, None)
+        super().end(key)
+
+    @override
+    def drop(self, key: Key) -> None:
+        self.movable.pop(key, None)
+        super().drop(key)
+
+    # ------------------------------------------------------------------ of a kind
+
+    @override
+    def is_current(self, key: Key, choice: Grant) -> bool:
+        claim = self._named.get(key)
+        exists = claim is not None and claim.uid == choice.claim_uid
+        return (exists or pod_uid_of(key[1]) is not None) and not self._was_allocated(key, choice)
+
+    @override
+    def is_used(self, key: Key, pin: Grant) -> bool:
+        return key in self.uses and self._nodes.find(pin.node) is not None
+
+    @override
+    def applies(self, key: Key, pin: Grant, slot: int) -> bool:
+        return bool(usable_on(pin, self._nodes)[slot]) and self.is_current(key, pin)
+
+    @override
+    def hold(self, key: Key, choice: Grant) -> None:
+        self.chosen.hold(key, choice.picks, self._inventory)
+
+    @override
+    def release(self, key: Key, choice: Grant) -> None:
+        self.chosen.release(key, choice.picks, self._inventory)
+
+    @override
+    def holders(self, choice: Grant) -> list[Key]:
+        return self.chosen.holders(choice.picks)
+
+    def contradiction(self) -> str:
+        """The first inconsistency, such as a device that is chosen twice; "": none."""
+        both = self._choices.keys() & self._pins.keys()
+        if both:
+            return f"devices of {sorted(both)} are both chosen and pinned"
+        return self.chosen.contradiction(
+            {key: one.picks for key, one in (self._choices | self._pins).items()}
+        )
+
+    # ----------------------------------------------------------------- internal
+
+    def _choose_again(self, key: Key, before: Grant) -> None:
+        """Choose devices again for a decided claim that has lost them, if it is in use and no other
+        claim has one of them.
+        """
+        allocated = self._inventory.allocated
+        if any(pick.device in allocated and not pick.admin for pick in before.picks):
+            return
+        found = before._replace(allocations=self.seen(key, before.claim_uid))
+        if key in self.uses and self.is_current(key, found) and not self.holders(found):
+            self.choose(key, found)
+
+    def _was_allocated(self, key: Key, grant: Grant) -> bool:
+        """Whether the claim has devices, or had some since these were chosen."""
+        there = self._there(key)
+        seen = sum([self._claims.allocations.get(one.uid, 0) for one in there])
+        return seen > grant.allocations or any(one.is_allocated for one in there)
+
+    def _has_devices(self, key: Key) -> bool:
+        """Whether CLUSTER shows the claim with devices."""
+        return any(one.is_allocated for one in self._there(key))
+
+    def _there(self, key: Key) -> list[ResourceClaim]:
+        """The claims of the name, or of the pod."""
+        pod_uid = pod_uid_of(key[1])
+        if pod_uid is not None:
+            return self._claims.of_pod(key[0], pod_uid)
+        claim = self._claims.by_name.get(key)
+        return [] if claim is None else [claim]
 
 
 def usable_on(grant: Grant, nodes: NodeTable) -> Bools:
@@ -73,31 +319,3 @@ def usable_on(grant: Grant, nodes: NodeTable) -> Bools:
     if slot is not None:
         only[slot] = True
     return only
-
-
-def allocations(claims: ResourceClaims, key: Key, claim_uid: str) -> int:
-    """How often the claim was seen with devices."""
-    pod_uid = pod_uid_of(key[1])
-    uids = [claim_uid] if pod_uid is None else [one.uid for one in claims.of_pod(key[0], pod_uid)]
-    return sum(claims.allocations.get(uid, 0) for uid in uids)
-
-
-def was_allocated(claims: ResourceClaims, key: Key, grant: Grant) -> bool:
-    """Whether the claim has devices, or had some since these were chosen."""
-    there = _claims_of(claims, key)
-    if any(one.is_allocated for one in there):
-        return True
-    return sum(claims.allocations.get(one.uid, 0) for one in there) > grant.allocations
-
-
-def has_devices(claims: ResourceClaims, key: Key) -> bool:
-    """Whether CLUSTER shows the claim with devices."""
-    return any(one.is_allocated for one in _claims_of(claims, key))
-
-
-def _claims_of(claims: ResourceClaims, key: Key) -> "list[ResourceClaim]":
-    pod_uid = pod_uid_of(key[1])
-    if pod_uid is not None:
-        return claims.of_pod(key[0], pod_uid)
-    claim = claims.by_name.get(key)
-    return [] if claim is None else [claim]

@@ -10,10 +10,10 @@ import numpy as np
 
 from services.gang_planner.core.state.columns import Bools, ChangeLog
 from services.gang_planner.core.state.devices.device_table import DeviceEntry, DeviceTable, Reach
-from services.gang_planner.core.state.devices.namespace_cache import NamespaceCache
 from services.gang_planner.core.state.devices.selection import (
     Device,
     DeviceRequirement,
+    NamespaceCache,
     Selection,
     SelectorFailure,
 )
@@ -159,7 +159,7 @@ class Inventory:
             for claim, by in ((before, -1), (now, 1)):
                 if claim is not None:
                     self._count(claim, by)
-                    touched.update(dict.fromkeys(_devices(claim)))
+                    touched.update(dict.fromkeys(devices_of(claim)))
         for device in touched:
             slot = self.slot_of(device)
             if slot is not None:
@@ -210,7 +210,8 @@ def _allocation(claim: ResourceClaim | None) -> object:
     return None if claim is None or not _has_devices(claim) else (claim.allocated, claim.shares)
 
 
-def _devices(claim: ResourceClaim) -> list[Device]:
+def devices_of(claim: ResourceClaim) -> list[Device]:
+    """The devices that a claim has alone or in part."""
     return [*claim.allocated, *((one.driver, one.pool, one.device) for one in claim.shares)]
 
 

@@ -4,9 +4,9 @@ from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import TypeAlias
 
+from services.gang_planner.core.state.claim_ledger import Key
 from services.gang_planner.core.state.columns import ChangeLog
 from services.gang_planner.core.state.devices.allocation_search import Pick
-from services.gang_planner.core.state.devices.demand import Key
 from services.gang_planner.core.state.devices.device_table import Counter, DeviceEntry, Pool
 from services.gang_planner.core.state.devices.inventory import Inventory, Shares
 from services.gang_planner.core.state.devices.selection import (

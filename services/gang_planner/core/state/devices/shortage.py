@@ -27,11 +27,11 @@ def shortage(devices: Devices, demand: DeviceDemand, slot: int) -> str:
     """The first request of a claim that the node cannot serve; "": each claim alone could be served
     there.
     """
-    node = devices.on_node(slot)
+    node = devices.searches.on_node(slot)
     for claim, whole in demand.open:
-        if devices.grant((claim.namespace, claim.name)) is not None:
+        if devices.grants.find((claim.namespace, claim.name)) is not None:
             continue
-        (need,) = devices.on_slot((whole,), slot)
+        (need,) = devices.searches.needed_on(slot, (whole,))
         of_claim = f"of resourceclaim {claim.name}"
         for request in need.requests:
             if search((ClaimNeed((request,)),), node).picks is None:
@@ -41,7 +41,7 @@ def shortage(devices: Devices, demand: DeviceDemand, slot: int) -> str:
         if found.picks is None:
             what = " and ".join(_resources(need)) or f"requests {of_claim}"
             return f"{what}: {_of_claim(need, node, exhausted=found.exhausted)}"
-    found = search(devices.on_slot(devices.unsolved(demand), slot), node)
+    found = search(devices.searches.needed_on(slot, devices.unsolved(demand)), node)
     return _NOT_SEARCHED if found.exhausted else ""
 
 

@@ -1,17 +1,26 @@
-"""Claims that lose their devices when pods leave, for trials of evictions.
+"""Claims that lose their devices when pods leave: for trials of evictions, and for preemptors.
 
 Kubernetes' claims controller removes a pod that has ended or is gone from the pods that a claim is
 reserved for. With the last one it also deallocates the claim, in the same update, whether the claim
 was made from a template or not. A claim that was never reserved, or is reserved for an object that
-is not a pod, keeps its devices.
+is not a pod, keeps its devices. A deleted pod without a node has ended.
 """
 
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from typing import TYPE_CHECKING
 
-from services.gang_planner.core.state.devices.demand import Key, claim_key
+from services.gang_planner.core.state.claim_ledger import Key
+from services.gang_planner.core.state.devices.demand import claim_key
+from services.gang_planner.core.state.devices.inventory import Inventory, devices_of
 from services.gang_planner.core.state.devices.selection import Device
+from services.gang_planner.core.state.member_states import TERMINAL
 from shared.model.devices import ResourceClaim
+
+if TYPE_CHECKING:
+    from services.gang_planner.core.state.devices.grants import DeviceGrants
+    from services.gang_planner.core.state.tables import Tables
 
 
 class ClaimConsumers:
@@ -75,25 +84,50 @@ class ClaimConsumers:
 
 
 class VacatedDevices:
-    """The claims in the cluster whose devices count as free."""
+    """The claims in the cluster whose devices count as free, because all their pods leave."""
 
-    def __init__(self) -> None:
+    def __init__(self, inventory: Inventory, grants: "DeviceGrants") -> None:
+        self._inventory = inventory
+        self._grants = grants
         #: UIDs.
         self.claims: set[str] = set()
         #: Devices that these claims have alone.
         self.whole: set[Device] = set()
 
-    def add(self, claim: ResourceClaim) -> None:
-        self.claims.add(claim.uid)
-        self.whole.update(claim.allocated)
+    def vacate(self, claims: Iterable[ResourceClaim]) -> list[int]:
+        """Count the devices of claims in the cluster as free. The caller knows that no other pod or
+        reservation uses these claims.
 
-    def remove(self, claim: ResourceClaim) -> bool:
-        """Undo `add`; False: it was not added."""
-        if claim.uid not in self.claims:
-            return False
-        self.claims.remove(claim.uid)
-        self.whole.difference_update(claim.allocated)
-        return True
+        Returns:
+            Slots of nodes whose devices became free.
+        """
+        vacated = list(claims)
+        for one in vacated:
+            self.claims.add(one.uid)
+            self.whole.update(one.allocated)
+        return self._log(vacated)
+
+    def occupy(self, claims: Iterable[ResourceClaim]) -> list[int]:
+        """Undo `vacate`; claims that were not vacated are ignored."""
+        occupied = [one for one in claims if one.uid in self.claims]
+        for one in occupied:
+            self.claims.remove(one.uid)
+            self.whole.difference_update(one.allocated)
+        return self._log(occupied)
+
+    def _log(self, claims: Iterable[ResourceClaim]) -> list[int]:
+        self._inventory.refresh()
+        chosen = self._grants.chosen
+        slots: list[int] = []
+        for claim in claims:
+            for device in devices_of(claim):
+                slot = self._inventory.slot_of(device)
+                if slot is not None:
+                    slots.append(slot)
+                elif device in self._inventory.table.entries:
+                    chosen.wide_changes += 1
+        chosen.changes.extend(slots)
+        return slots
 
 
 class StillAllocated:
@@ -105,3 +139,48 @@ class StillAllocated:
 
     def __contains__(self, device: object) -> bool:
         return device in self._allocated and device not in self._vacated
+
+
+def consumers_of(tables: "Tables", kept: Container[Key]) -> ClaimConsumers:
+    """The pods that allocated claims are reserved for; `kept`: claims that keep their devices."""
+
+    def is_there(uid: str) -> bool:
+        member = tables.members.get(uid)
+        if member is None or member.pod.phase in TERMINAL:
+            return False
+        return member.slot is not None or not member.pod.deleting
+
+    return ClaimConsumers(tables.reference_objects.resource_claims.values(), is_there, kept)
+
+
+def vacated_for(
+    tables: "Tables", pods: AbstractSet[str], victims: Container[str]
+) -> list[ResourceClaim]:
+    """Claims that lose their devices once all pods that are leaving are gone, as in the search
+    for victims. Those that the preemptor's pods name keep them.
+
+    `pods`: UIDs of the preemptor's pods. `victims`: UIDs of pods whose evictions are in flight.
+    """
+    own = [tables.members.get(uid) for uid in pods]
+    kept = {key for member in own if member is not None for key in member.shape.device_keys}
+    consumers = consumers_of(tables, kept)
+    found = list(consumers.unused)
+    leaving: Counter[Key] = Counter()
+    for uid in consumers.uids():
+        member = tables.members.get(uid)
+        if member is None or member.slot is None:
+            continue
+        if member.pod.deleting or uid in victims:
+            found += consumers.leave(uid)
+            leaving.update(member.shape.device_keys)
+    uses = tables.node_capacity.devices.grants.uses
+    keys = {claim.uid: claim_key(claim) for claim in found}
+    return [claim for claim in found if uses.get(keys[claim.uid], 0) <= leaving[keys[claim.uid]]]
+
+
+def are_reserved_for(tables: "Tables", pods: AbstractSet[str]) -> bool:
+    """Whether a claim with devices is reserved for any of these pods."""
+    return any(
+        claim.is_allocated and not pods.isdisjoint(claim.reserved_for)
+        for claim in tables.reference_objects.resource_claims.values()
+    )

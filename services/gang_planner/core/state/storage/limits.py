@@ -11,10 +11,11 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
+from services.gang_planner.core.state.claim_ledger import Key
 from services.gang_planner.core.state.columns import Bools, Ints, grown
 from services.gang_planner.core.state.nodes import NodeTable
 from services.gang_planner.core.state.reference_objects import ReferenceObjects
-from services.gang_planner.core.state.storage.demand import Key, class_of, fully_bound
+from services.gang_planner.core.state.storage.demand import class_of, fully_bound
 
 Handle: TypeAlias = tuple[str, str]
 """Driver, and the volume's identifier in it."""

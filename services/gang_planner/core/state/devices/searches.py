@@ -1,0 +1,182 @@
+"""Searches for devices, and where problems have a solution, by slot: computed again only on nodes
+whose devices changed.
+"""
+
+from collections.abc import Callable, Container
+from functools import partial
+from typing import Final
+
+import numpy as np
+
+from services.gang_planner.core.state.columns import Bools, Ints
+from services.gang_planner.core.state.devices.allocation_search import (
+    STEPS_MAX,
+    Found,
+    Problem,
+    preference_of,
+    search,
+)
+from services.gang_planner.core.state.devices.grants import DeviceGrants
+from services.gang_planner.core.state.devices.inventory import Inventory
+from services.gang_planner.core.state.devices.node_devices import DevicesOfNode
+from services.gang_planner.core.state.devices.plain_devices import (
+    FreeNumbers,
+    PlainProblems,
+    Taken,
+)
+from services.gang_planner.core.state.devices.vacated import StillAllocated, VacatedDevices
+from services.gang_planner.core.state.nodes import NodeTable
+
+#: Number of cached masks.
+_MASKS_MAX: Final = 256
+#: Steps of the searches for one mask: per node, and to begin with. Nodes beyond them count as not
+#: searched.
+_STEPS_PER_NODE: Final = 64
+_STEPS_AT_FIRST: Final = 40_000
+
+
+class SolutionMask:
+    """Where a problem has a solution: one flag per slot."""
+
+    def __init__(self) -> None:
+        self.flags: Bools = np.zeros(0, dtype=np.bool_)
+        #: How often the free devices of each node serve the problem; not counted unless it is
+        #: plain.
+        self.times: Ints = np.zeros(0, dtype=np.int64)
+        #: How early the alternatives are that serve the problem; 0 without alternatives.
+        self.points: Ints = np.zeros(0, dtype=np.int64)
+        #: Slots of nodes whose search ended before everything was tried.
+        self.exhausted: set[int] = set()
+        #: Versions of the input.
+        self.position = 0
+        self.allocated_position = 0
+        self.wide: tuple[int, int] = (-1, -1)
+
+    def search_on(self, problem: Problem, slots: Ints, search: Callable[[int, int], Found]) -> None:
+        """Search on each of these slots; `search` gets the slot and the limit of its steps."""
+        left = _STEPS_AT_FIRST + _STEPS_PER_NODE * len(slots)
+        for slot in slots.tolist():
+            found = search(slot, min(left, STEPS_MAX))
+            left -= found.steps
+            self.flags[slot] = found.picks is not None
+            self.points[slot] = preference_of(problem, found)
+            self.exhausted.discard(slot)
+            if found.exhausted:
+                self.exhausted.add(slot)
+
+    def count_on(
+        self,
+        slots: Ints,
+        times_on: Callable[[int], int],
+        movable: Container[int],
+        search: Callable[[int, int], Found],
+    ) -> None:
+        """Count by numbers, and search only on the slots where other claims may change their
+        devices.
+        """
+        for slot in slots.tolist():
+            times = self.times[slot] = times_on(slot)
+            self.flags[slot] = times > 0 or (
+                slot in movable and search(slot, STEPS_MAX).picks is not None
+            )
+
+
+class DeviceSearches:
+    """Searches on one node capacity."""
+
+    def __init__(
+        self,
+        nodes: NodeTable,
+        inventory: Inventory,
+        plain: PlainProblems,
+        grants: DeviceGrants,
+        vacated: VacatedDevices,
+    ) -> None:
+        self._nodes = nodes
+        self._inventory = inventory
+        self._plain = plain
+        self._grants = grants
+        self._vacated = vacated
+        #: The masks of the latest problems.
+        self._masks: dict[Problem, SolutionMask] = {}
+
+    @property
+    def taken(self) -> Taken:
+        allocated, whole = self._inventory.allocated, self._grants.chosen.whole
+        if self._vacated.whole:
+            return StillAllocated(allocated, self._vacated), whole
+        return allocated, whole
+
+    def numbers(self) -> FreeNumbers:
+        """How many devices are free, for plain problems."""
+        self._grants.refresh()
+        return FreeNumbers(self._plain, self._nodes, self.taken)
+
+    def on_node(self, slot: int) -> DevicesOfNode:
+        """The devices of a node, and their use."""
+        self._grants.refresh()
+        return DevicesOfNode(self._inventory, self._grants.chosen, slot, self._vacated)
+
+    def needed_on(self, slot: int, problem: Problem) -> Problem:
+        """The needs on one node: without the extended resources that its device plugin has."""
+        has_plugin = partial(self._nodes.has_plugin_of, slot=slot)
+        return tuple([need.without(has_plugin) for need in problem])
+
+    def mask(self, problem: Problem) -> SolutionMask:
+        """Where the problem has a solution now."""
+        self._grants.refresh()
+        mask = self._masks.get(problem)
+        if mask is None:
+            if len(self._masks) >= _MASKS_MAX:
+                self._masks.clear()
+            mask = self._masks[problem] = SolutionMask()
+        slots = self._changed(mask)
+        search_on = partial(self.search, problem)
+        plain = self._plain.find(problem)
+        if plain is None:
+            mask.search_on(problem, slots, search_on)
+            return mask
+        names, taken = self._nodes.names, self.taken
+        movable = {slot for slot, need in self._grants.movable.values() if need not in problem}
+        mask.count_on(slots, lambda slot: plain.times(names[slot], taken), movable, search_on)
+        return mask
+
+    def _changed(self, mask: SolutionMask) -> Ints:
+        """The slots that must be computed again, from now on."""
+        inventory, chosen, size = self._inventory, self._grants.chosen, self._nodes.size
+        wide = inventory.wide_changes, chosen.wide_changes
+        limit = max(16, size // 4)
+        changed: Ints | None = None
+        if mask.wide == wide:
+            allocated = inventory.changes.since(mask.allocated_position, limit)
+            taken = chosen.changes.since(mask.position, limit)
+            if allocated is not None and taken is not None:
+                changed = np.union1d(allocated, taken)
+        if changed is None:
+            changed = np.arange(size)
+            mask.flags = np.zeros(size, dtype=np.bool_)
+            mask.times = np.zeros(size, dtype=np.int64)
+            mask.points = np.zeros(size, dtype=np.int64)
+            mask.exhausted.clear()
+        mask.wide = wide
+        mask.position, mask.allocated_position = chosen.changes.position, inventory.changes.position
+        return changed
+
+    def search(self, problem: Problem, slot: int, steps_max: int = STEPS_MAX) -> Found:
+        """Devices of a node for a problem. The first picks are for the claims of `movable_on(slot)`
+        if the result has more than the problem.
+        """
+        node = DevicesOfNode(self._inventory, self._grants.chosen, slot, self._vacated)
+        problem = self.needed_on(slot, problem)
+        found = search(problem, node, steps_max)
+        if found.picks is not None or not self._grants.movable:
+            return found
+        if not (movable := self._grants.movable_on(slot)):
+            return found
+        needs = tuple(self._grants.movable[key][1] for key in movable)
+        without = self._grants.chosen.without(movable)
+        node = DevicesOfNode(self._inventory, without, slot, self._vacated)
+        both = search(
+            (*self.needed_on(slot, needs), *problem), node, max(steps_max - found.steps, 1)
+        )
+        return both._replace(steps=found.steps + both.steps)
