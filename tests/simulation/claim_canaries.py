@@ -15,7 +15,8 @@ from services.binder.core.machine import Machine
 from services.gang_planner.core.state.claim_ledger import ClaimLedger
 from services.gang_planner.core.state.devices import allocation_search
 from services.gang_planner.core.state.devices.constraints import Constraint
-from services.gang_planner.core.state.devices.node_devices import ChosenDevices, DevicesOfNode
+from services.gang_planner.core.state.devices.grants import DeviceGrants
+from services.gang_planner.core.state.devices.searches import DevicesOfNode
 from services.gang_planner.core.state.reference_objects import ReferenceObjects
 from services.gang_planner.core.state.storage import available_volumes, ledger
 from services.gang_planner.core.state.storage.demand import demand_of
@@ -31,7 +32,7 @@ def _claims_not_prepared() -> Replaced:
 
 
 def _devices_chosen_twice() -> Replaced:
-    return [(ChosenDevices, name, lambda *_: None) for name in ("hold", "hold_on", "release")]
+    return [(DeviceGrants, "units", lambda *_: [])]
 
 
 def _volumes_anywhere() -> Replaced:

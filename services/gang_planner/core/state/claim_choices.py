@@ -177,24 +177,23 @@ def contradiction(node_capacity: NodeCapacity, loads: Iterable[tuple[int, ShapeE
     """The first inconsistency between the claims and disks in use and all pods and reservations,
     as (slot, shape) in `loads`; "": none.
     """
+    storage, devices = node_capacity.storage, node_capacity.devices.grants
     volumes: dict[Key, dict[int, int]] = {}
-    claims: dict[Key, int] = {}
+    claims: dict[Key, dict[int, int]] = {}
     mounted = Disks()
     for slot, shape in loads:
         if shape.shape.disks:
             mounted.take(slot, shape.shape.disks)
-        for key in claim_keys(shape.shape):
-            users = volumes.setdefault(key, {})
-            users[slot] = users.get(slot, 0) + 1
-        for key in shape.device_keys:
-            claims[key] = claims.get(key, 0) + 1
-    if volumes != node_capacity.storage.uses:
-        return f"{node_capacity.storage.uses} are in use, pods and reservations use {volumes}"
-    if claims != node_capacity.devices.grants.uses:
-        return f"{node_capacity.devices.grants.uses} are in use, pods and reservations use {claims}"
+        for keys, used in (claim_keys(shape.shape), volumes), (shape.device_keys, claims):
+            for key in keys:
+                users = used.setdefault(key, {})
+                users[slot] = users.get(slot, 0) + 1
+    for used, counted in (volumes, storage.uses), (claims, devices.uses):
+        if used != counted:
+            return f"{counted} are in use, pods and reservations use {used}"
     if mounted.content() != node_capacity.disks.content():
         return f"disks {node_capacity.disks.content()} are mounted, by pods {mounted.content()}"
-    return node_capacity.storage.contradiction() or node_capacity.devices.grants.contradiction()
+    return storage.contradiction() or devices.contradiction()
 
 
 def _volumes(state: State, member: Member, slot: int) -> list[VolumeChoice]:

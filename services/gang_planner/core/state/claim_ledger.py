@@ -13,7 +13,7 @@ Invariant: nothing is chosen or pinned for two claims, unless they can share it.
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
-from typing import Generic, Protocol, TypeAlias, TypeVar
+from typing import Generic, Protocol, Self, TypeAlias, TypeVar
 
 Key: TypeAlias = tuple[str, str]
 """Namespace and name of a claim."""
@@ -38,16 +38,28 @@ class Chosen(Protocol):
 
 
 Choice = TypeVar("Choice", bound=Chosen)
+#: A volume or a device.
+Unit = TypeVar("Unit", str, tuple[str, str, str])
 
 
-class ClaimLedger(ABC, Generic[Choice]):
-    """The choices for all claims of one kind."""
+class ClaimLedger(ABC, Generic[Choice, Unit]):
+    """The choices for all claims of one kind, and who uses these claims."""
 
     def __init__(self, named: Mapping[Key, Named]) -> None:
         """`named`: the claims in CLUSTER."""
         self._named = named
+        #: Claim -> slot -> number of pods on the node, and of reservations, that use it.
+        self.uses: dict[Key, dict[int, int]] = {}
         self._choices: dict[Key, Choice] = {}
         self._pins: dict[Key, Choice] = {}
+        #: What the claims with choices and pins have alone.
+        self.holders: dict[Unit, Key] = {}
+
+    def take_over(self, other: Self) -> None:
+        """Have the content of another ledger, from before this one is used."""
+        self.uses = {key: dict(slots) for key, slots in other.uses.items()}
+        self._choices, self._pins = dict(other._choices), dict(other._pins)
+        self.holders = dict(other.holders)
 
     # ------------------------------------------------------------------ of a kind
 
@@ -56,24 +68,16 @@ class ClaimLedger(ABC, Generic[Choice]):
         """Whether the claim for which it was chosen exists, and still needs it."""
 
     @abstractmethod
-    def is_used(self, key: Key, pin: Choice) -> bool:
-        """Whether a pod or reservation uses the claim where the pin applies."""
-
-    @abstractmethod
     def applies(self, key: Key, pin: Choice, slot: int) -> bool:
         """Whether a pod on this node that uses the claim uses what was pinned for it."""
 
     @abstractmethod
-    def hold(self, key: Key, choice: Choice) -> None:
-        """Count what is chosen for a claim as taken."""
+    def units(self, choice: Choice) -> list[Unit]:
+        """What the claim has alone."""
 
     @abstractmethod
-    def release(self, key: Key, choice: Choice) -> None:
-        """Undo `hold`."""
-
-    @abstractmethod
-    def holders(self, choice: Choice) -> list[Key]:
-        """The claims that have what this choice needs alone."""
+    def touch(self, choice: Choice) -> None:
+        """Note that what was chosen is no longer available, or is again."""
 
     # ---------------------------------------------------------------- transitions
 
@@ -82,16 +86,37 @@ class ClaimLedger(ABC, Generic[Choice]):
         found = self._choices.get(key)
         return found if found is not None and self.is_current(key, found) else None
 
+    def enter(self, keys: Iterable[Key], slot: int, count: int) -> None:
+        """Pods or reservations on a node use these claims."""
+        for key in keys:
+            users = self.uses.setdefault(key, {})
+            users[slot] = users.get(slot, 0) + count
+
+    def leave(self, keys: Iterable[Key], slot: int, count: int) -> None:
+        """Undo `enter`; choices for claims that are not in use any more end."""
+        for key in keys:
+            users = self.uses[key]
+            users[slot] -= count
+            if not users[slot]:
+                del users[slot]
+            if not users:
+                del self.uses[key]
+                self.fall_free(key)
+
+    def fall_free(self, key: Key) -> None:
+        """The claim is not in use any more."""
+        self.drop(key)
+
     def choose(self, key: Key, choice: Choice) -> None:
         """Choose something for a claim, in place of anything chosen before."""
         self.drop(key)
         self._choices[key] = choice
-        self.hold(key, choice)
+        self._hold(key, choice)
 
     def drop(self, key: Key) -> None:
         """End the choice for a claim, if there is one."""
         if (choice := self._choices.pop(key, None)) is not None:
-            self.release(key, choice)
+            self._release(key, choice)
 
     def pin(self, key: Key, pin: Choice) -> None:
         """Restore what a decision in the log has chosen.
@@ -100,13 +125,14 @@ class ClaimLedger(ABC, Generic[Choice]):
         there. It replaces what the planner chose for a pod that another scheduler bound.
         """
         self.unpin(key)
-        for other in self.holders(pin):
-            self.end(other)
-        if self.is_used(key, pin):
+        for unit in self.units(pin):
+            if (other := self.holders.get(unit)) is not None:
+                self.end(other)
+        if any(self.applies(key, pin, slot) for slot in self.uses.get(key, ())):
             self.choose(key, pin)
         else:
             self._pins[key] = pin
-            self.hold(key, pin)
+            self._hold(key, pin)
 
     def end(self, key: Key) -> None:
         """Forget what is chosen for a claim, because the log says something else."""
@@ -120,7 +146,7 @@ class ClaimLedger(ABC, Generic[Choice]):
         pin = self._pins.get(key)
         if pin is not None and (only is None or only.content == pin.content):
             del self._pins[key]
-            self.release(key, pin)
+            self._release(key, pin)
 
     def take_up(self, keys: Iterable[Key], slot: int) -> None:
         """Make the pins of claims that a pod or reservation on this node uses choices. A pin for
@@ -136,16 +162,33 @@ class ClaimLedger(ABC, Generic[Choice]):
                 self.choose(key, pin)
 
     def is_open(self, key: Key, claim_uid: str) -> bool:
-        """Whether nothing is chosen for the claim, also by a later decision. What was chosen for an
-        earlier claim of the name ends.
+        """Whether nothing is chosen for the claim, also by a later decision for another node. What
+        was chosen for an earlier claim of the name ends.
         """
         before = self._choices.get(key)
         if before is not None and before.claim_uid == claim_uid:
             return False
         self.drop(key)
-        # With a pin, a later decision has chosen another node.
         return key not in self._pins
 
     def versions(self, keys: Iterable[Key]) -> tuple[Choice | None, ...]:
         """It changes with what is chosen for these claims."""
         return tuple([self._choices.get(key) for key in keys])
+
+    def contradiction(self) -> str:
+        """The first inconsistency, such as something that is chosen twice; "": none."""
+        chosen = [*self._choices.items(), *self._pins.items()]
+        held = sorted((unit, key) for key, choice in chosen for unit in self.units(choice))
+        counted = sorted(self.holders.items())
+        return "" if held == counted else f"{held} are chosen, {counted} count as such"
+
+    def _hold(self, key: Key, choice: Choice) -> None:
+        for unit in self.units(choice):
+            self.holders[unit] = key
+        self.touch(choice)
+
+    def _release(self, key: Key, choice: Choice) -> None:
+        for unit in self.units(choice):
+            if self.holders.get(unit) == key:
+                del self.holders[unit]
+        self.touch(choice)

@@ -195,11 +195,12 @@ class NodeCapacity:
 
     def _count_alike(self, slots: Ints, counts: Ints, shape: ShapeEntry) -> None:
         """Add the pods that the entry stands for; negative counts: remove them."""
+        each: list[int] = np.repeat(slots, np.abs(counts)).tolist()
         if int(counts[0]) > 0:
-            self.devices.take_alike(np.repeat(slots, counts).tolist(), shape.alike)
+            self.devices.take_alike(each, shape.alike)
             return
-        for one in shape.alike:
-            self.devices.give(one)
+        for slot, one in zip(each, shape.alike, strict=True):
+            self.devices.give(slot, one)
 
     def _count(self, slot: int, count: int, shape: ShapeEntry) -> None:
         """Add `count` pods to everything but the amounts; negative: remove them."""
@@ -209,10 +210,8 @@ class NodeCapacity:
             change = self.storage.give if count < 0 else self.storage.take
             change(slot, shape, abs(count))
         if shape.shape.device_claims:
-            if count < 0:
-                self.devices.give(shape, -count)
-            else:
-                self.devices.take(slot, shape, count)
+            change = self.devices.give if count < 0 else self.devices.take
+            change(slot, shape, abs(count))
         if shape.shape.disks:
             self.disks.take(slot, shape.shape.disks, count)
         if shape.tallies:

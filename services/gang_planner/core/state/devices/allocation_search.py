@@ -9,14 +9,17 @@ after a number of steps; then it is not known whether the devices suffice.
 
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
-from typing import Final, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from services.gang_planner.core.state.devices.capacity import consumption
 from services.gang_planner.core.state.devices.constraints import Constraint, values_of
 from services.gang_planner.core.state.devices.demand import DEVICES_MAX, Alternative, ClaimNeed
 from services.gang_planner.core.state.devices.device_table import Counter, DeviceEntry, Pool
-from services.gang_planner.core.state.devices.selection import Device, DeviceRequirement
+from services.gang_planner.core.state.devices.selection import Device
 from shared.model.devices import DeviceTaint, DeviceToleration
+
+if TYPE_CHECKING:
+    from services.gang_planner.core.state.devices.searches import DevicesOfNode
 
 #: Devices that are tried in one search. An ordinary claim takes as many as it requests.
 STEPS_MAX: Final = 2_000
@@ -27,6 +30,10 @@ ALTERNATIVES_MAX: Final = 8
 Problem: TypeAlias = tuple[ClaimNeed, ...]
 
 
+Amounts: TypeAlias = tuple[tuple[str, Fraction], ...]
+"""What is consumed of a shareable device, by capacity."""
+
+
 class Pick(NamedTuple):
     """A device that a request gets."""
 
@@ -34,8 +41,8 @@ class Pick(NamedTuple):
     request: str
     device: Device
     admin: bool = False
-    #: What it consumes of a shareable device, by capacity; None: it gets the device alone.
-    consumed: tuple[tuple[str, Fraction], ...] | None = None
+    #: Its part of a shareable device; None: it gets the device alone.
+    consumed: Amounts | None = None
 
 
 class Found(NamedTuple):
@@ -48,32 +55,7 @@ class Found(NamedTuple):
     exhausted: bool = False
 
 
-class NodeDevices(Protocol):
-    """The devices of one node, and their use."""
-
-    def matching(self, requirement: DeviceRequirement) -> Sequence[DeviceEntry]:
-        """The devices that the requirement may get, whether free or not, in order."""
-        ...
-
-    def is_taken(self, device: Device) -> bool:
-        """Whether a claim has the device alone."""
-        ...
-
-    def shares(self, device: Device) -> Mapping[str, Fraction] | None:
-        """What claims have of a shareable device; None: no claim has any of it."""
-        ...
-
-    def counters(self, pool: Pool) -> dict[Counter, Fraction]:
-        """The pool's counters less what devices in use consume. A copy."""
-        ...
-
-    @property
-    def unsettled_pool(self) -> str:
-        """A pool of the node that is being updated or is invalid; "": none."""
-        ...
-
-
-def search(problem: Problem, node: NodeDevices, steps_max: int = STEPS_MAX) -> Found:
+def search(problem: Problem, node: "DevicesOfNode", steps_max: int = STEPS_MAX) -> Found:
     """Devices for every request of these claims."""
     plain = _plain_candidates(problem, node)
     if plain is not None:
@@ -125,7 +107,7 @@ def _tolerates(toleration: DeviceToleration, taint: DeviceTaint) -> bool:
 # --- ordinary devices, by number
 
 
-def _plain_candidates(problem: Problem, node: NodeDevices) -> list[list[DeviceEntry]] | None:
+def _plain_candidates(problem: Problem, node: "DevicesOfNode") -> list[list[DeviceEntry]] | None:
     """The free devices for each request, if `assign` decides the problem; None: it does not."""
     found: list[list[DeviceEntry]] = []
     for claim in problem:
@@ -142,7 +124,7 @@ def _plain_candidates(problem: Problem, node: NodeDevices) -> list[list[DeviceEn
     return found
 
 
-def _free_and_tolerated(one: Alternative, node: NodeDevices) -> list[DeviceEntry]:
+def _free_and_tolerated(one: Alternative, node: "DevicesOfNode") -> list[DeviceEntry]:
     """Devices that the alternative may get, as far as the use of other devices does not matter."""
     return [
         entry
@@ -253,7 +235,7 @@ class _Exhausted(Exception):
 
 
 class _Search:
-    def __init__(self, problem: Problem, node: NodeDevices, steps_max: int) -> None:
+    def __init__(self, problem: Problem, node: "DevicesOfNode", steps_max: int) -> None:
         self._problem = problem
         self._node = node
         self._steps_left = steps_max
@@ -425,7 +407,7 @@ class _Search:
         shareable = entry.details.shareable
         if entry.consumes and not (shareable and self._is_shared(entry)) and not self._count(entry):
             return False
-        consumed: tuple[tuple[str, Fraction], ...] | None = None
+        consumed: Amounts | None = None
         if shareable:
             amounts = self._consumption(entry, one) or {}
             self._lent.setdefault(entry.id, []).append(amounts)
@@ -496,5 +478,5 @@ class _Search:
         return kind, lent, tuple(self._holders.get(entry.id, ()))
 
 
-def _frozen(shares: Mapping[str, Fraction] | None) -> tuple[tuple[str, Fraction], ...] | None:
+def _frozen(shares: Mapping[str, Fraction] | None) -> Amounts | None:
     return None if shares is None else tuple(sorted(shares.items()))

@@ -22,12 +22,12 @@ import numpy as np
 from typing_extensions import override
 
 from services.gang_planner.core.state.claim_ledger import ClaimLedger, Key
-from services.gang_planner.core.state.columns import Bools
-from services.gang_planner.core.state.devices.allocation_search import Pick
+from services.gang_planner.core.state.columns import Bools, ChangeLog
+from services.gang_planner.core.state.devices.allocation_search import Amounts, Pick
 from services.gang_planner.core.state.devices.demand import ClaimNeed, claim_key
 from services.gang_planner.core.state.devices.extended import pod_uid_of
 from services.gang_planner.core.state.devices.inventory import Inventory
-from services.gang_planner.core.state.devices.node_devices import ChosenDevices
+from services.gang_planner.core.state.devices.selection import Device
 from services.gang_planner.core.state.node_terms import matching_any
 from services.gang_planner.core.state.nodes import NodeTable
 from services.gang_planner.core.state.pod_shapes import ShapeEntry
@@ -54,7 +54,7 @@ class Grant(NamedTuple):
         return self.picks
 
 
-class DeviceGrants(ClaimLedger[Grant]):
+class DeviceGrants(ClaimLedger[Grant, Device]):
     """The claims in use on one node capacity, and the devices chosen for them."""
 
     def __init__(self, claims: ResourceClaims, nodes: NodeTable, inventory: Inventory) -> None:
@@ -62,10 +62,12 @@ class DeviceGrants(ClaimLedger[Grant]):
         self._claims = claims
         self._nodes = nodes
         self._inventory = inventory
-        #: Claim -> number of pods on nodes, and of reservations, that use it.
-        self.uses: dict[Key, int] = {}
-        #: The devices of all choices and pins.
-        self.chosen = ChosenDevices()
+        #: Shareable device -> parts of it that are chosen, by claim.
+        self.lent: dict[Device, list[tuple[Key, Amounts]]] = {}
+        #: Slots of nodes on which devices were chosen or released.
+        self.changes = ChangeLog()
+        #: Increases when such a device is not on one node only.
+        self.wide_changes = 0
         #: Claims whose devices no decision has written down, with their slots and needs.
         self.movable: dict[Key, tuple[int, ClaimNeed]] = {}
         #: What decisions without an outcome have chosen for claims that have devices in CLUSTER. If
@@ -79,11 +81,10 @@ class DeviceGrants(ClaimLedger[Grant]):
 
     def copy(self) -> "DeviceGrants":
         other = DeviceGrants(self._claims, self._nodes, self._inventory)
-        other.uses = dict(self.uses)
-        other._choices, other._pins = dict(self._choices), dict(self._pins)
+        other.take_over(self)
+        other.lent = {device: list(parts) for device, parts in self.lent.items()}
         other._prepared, other._kept = dict(self._prepared), dict(self._kept)
-        other.chosen, other.movable = self.chosen.copy(), dict(self.movable)
-        other._claims_at = self._claims_at
+        other.movable, other._claims_at = dict(self.movable), self._claims_at
         return other
 
     def knows(self, keys: Iterable[Key]) -> bool:
@@ -106,9 +107,10 @@ class DeviceGrants(ClaimLedger[Grant]):
     def choose_alike(self, key: Key, grant: Grant, slot: int, need: ClaimNeed) -> None:
         """The same for a claim not in use that has its devices alone, and for its first pod."""
         self._choices[key] = grant
-        self.chosen.hold_on(slot, key, grant.picks)
+        self.holders.update(dict.fromkeys(self.units(grant), key))
+        self.changes.add(slot)
         self.movable[key] = slot, need
-        self.uses[key] = 1
+        self.uses[key] = {slot: 1}
 
     def movable_on(self, slot: int) -> dict[Key, Grant]:
         """Claims that may get other devices of this node, with those that they have."""
@@ -121,20 +123,10 @@ class DeviceGrants(ClaimLedger[Grant]):
     def exchange(self, grants: Mapping[Key, Grant]) -> None:
         """Choose other devices of their node for movable claims."""
         for key in grants:
-            self.release(key, self._choices[key])
+            self._release(key, self._choices[key])
         for key, grant in grants.items():
             self._choices[key] = grant
-            self.hold(key, grant)
-
-    def leave(self, keys: Iterable[Key], count: int) -> None:
-        """So many pods or reservations no longer use these claims."""
-        for key in keys:
-            self.uses[key] -= count
-            if not self.uses[key]:
-                del self.uses[key]
-                self._prepared.pop(key, None)
-                if key not in self._kept:
-                    self.drop(key)
+            self._hold(key, grant)
 
     def settle(self, keys: Iterable[Key]) -> None:
         """Fix the devices of claims, because a decision contains them."""
@@ -144,7 +136,7 @@ class DeviceGrants(ClaimLedger[Grant]):
             if (movable := self.movable.pop(key, None)) is not None:
                 # Another member may have fitted on the node because this claim could change its
                 # devices.
-                self.chosen.changes.add(movable[0])
+                self.changes.add(movable[0])
 
     def land(self, shape: ShapeEntry) -> None:
         """A pod has arrived on the node that a decision has chosen: its claims have devices."""
@@ -235,6 +227,12 @@ class DeviceGrants(ClaimLedger[Grant]):
         super().end(key)
 
     @override
+    def fall_free(self, key: Key) -> None:
+        self._prepared.pop(key, None)
+        if key not in self._kept:
+            self.drop(key)
+
+    @override
     def drop(self, key: Key) -> None:
         self.movable.pop(key, None)
         super().drop(key)
@@ -248,35 +246,51 @@ class DeviceGrants(ClaimLedger[Grant]):
         return (exists or pod_uid_of(key[1]) is not None) and not self._was_allocated(key, choice)
 
     @override
-    def is_used(self, key: Key, pin: Grant) -> bool:
-        return key in self.uses and self._nodes.find(pin.node) is not None
-
-    @override
     def applies(self, key: Key, pin: Grant, slot: int) -> bool:
         return bool(usable_on(pin, self._nodes)[slot]) and self.is_current(key, pin)
 
     @override
-    def hold(self, key: Key, choice: Grant) -> None:
-        self.chosen.hold(key, choice.picks, self._inventory)
+    def units(self, choice: Grant) -> list[Device]:
+        return [one.device for one in choice.picks if not one.admin and one.consumed is None]
 
     @override
-    def release(self, key: Key, choice: Grant) -> None:
-        self.chosen.release(key, choice.picks, self._inventory)
+    def touch(self, choice: Grant) -> None:
+        for one in choice.picks:
+            slot = self._inventory.slot_of(one.device)
+            if slot is not None:
+                self.changes.add(slot)
+            else:
+                self.wide_changes += 1
 
     @override
-    def holders(self, choice: Grant) -> list[Key]:
-        return self.chosen.holders(choice.picks)
-
     def contradiction(self) -> str:
-        """The first inconsistency, such as a device that is chosen twice; "": none."""
         both = self._choices.keys() & self._pins.keys()
         if both:
             return f"devices of {sorted(both)} are both chosen and pinned"
-        return self.chosen.contradiction(
-            {key: one.picks for key, one in (self._choices | self._pins).items()}
+        chosen = self._choices | self._pins
+        parts = sorted((*part, key) for key, one in chosen.items() for part in _parts(one))
+        counted = sorted(
+            (device, part, key) for device, of in self.lent.items() for key, part in of
         )
+        if parts != counted:
+            return f"parts {parts} are chosen, {counted} count as such"
+        return super().contradiction()
 
     # ----------------------------------------------------------------- internal
+
+    @override
+    def _hold(self, key: Key, choice: Grant) -> None:
+        for device, amounts in _parts(choice):
+            self.lent.setdefault(device, []).append((key, amounts))
+        super()._hold(key, choice)
+
+    @override
+    def _release(self, key: Key, choice: Grant) -> None:
+        for device, amounts in _parts(choice):
+            self.lent[device].remove((key, amounts))
+            if not self.lent[device]:
+                del self.lent[device]
+        super()._release(key, choice)
 
     def _choose_again(self, key: Key, before: Grant) -> None:
         """Choose devices again for a decided claim that has lost them, if it is in use and no other
@@ -286,7 +300,9 @@ class DeviceGrants(ClaimLedger[Grant]):
         if any(pick.device in allocated and not pick.admin for pick in before.picks):
             return
         found = before._replace(allocations=self.seen(key, before.claim_uid))
-        if key in self.uses and self.is_current(key, found) and not self.holders(found):
+        holders = {self.holders.get(unit, key) for unit in self.units(found)}
+        if key in self.uses and self.is_current(key, found) and holders <= {key}:
+            self.unpin(key)
             self.choose(key, found)
 
     def _was_allocated(self, key: Key, grant: Grant) -> bool:
@@ -306,6 +322,11 @@ class DeviceGrants(ClaimLedger[Grant]):
             return self._claims.of_pod(key[0], pod_uid)
         claim = self._claims.by_name.get(key)
         return [] if claim is None else [claim]
+
+
+def _parts(grant: Grant) -> list[tuple[Device, Amounts]]:
+    """The parts of shareable devices."""
+    return [(one.device, one.consumed) for one in grant.picks if one.consumed is not None]
 
 
 def usable_on(grant: Grant, nodes: NodeTable) -> Bools:

@@ -94,7 +94,7 @@ class Devices:
         """
         demand = self.demand(shape)
         self.grants.refresh()
-        wide = self._inventory.wide_changes, self.grants.chosen.wide_changes, self._forgotten
+        wide = self._inventory.wide_changes, self.grants.wide_changes, self._forgotten
         if shape.alike:
             # No pod uses its claims.
             return (self._demands.version, *wide)
@@ -104,7 +104,7 @@ class Devices:
     def changed_slots(self) -> Sequence[int]:
         """Slots of nodes whose devices may have been taken or become free since the last call."""
         self.grants.refresh()
-        logs = self._inventory.changes, self.grants.chosen.changes
+        logs = self._inventory.changes, self.grants.changes
         before, self._reported = self._reported, (logs[0].position, logs[1].position)
         changed = [log.since(at, _SLOTS_MAX) for log, at in zip(logs, before, strict=True)]
         if any(one is None for one in changed):
@@ -210,8 +210,7 @@ class Devices:
         if missing and not self._choose(missing, slot):
             for one in missing if len(missing) > 1 else ():
                 self._choose([one], slot)
-        for key in shape.device_keys:
-            grants.uses[key] = grants.uses.get(key, 0) + count
+        grants.enter(shape.device_keys, slot, count)
 
     def take_alike(self, slots: Sequence[int], shapes: Sequence[ShapeEntry]) -> None:
         """Like `take` for each of these shapes on the slot at the same index; they have equal plain
@@ -238,9 +237,9 @@ class Devices:
                 grant = Grant(names[slot], uid, each, allocations=seen)
                 self.grants.choose_alike(key, grant, slot, need)
 
-    def give(self, shape: ShapeEntry, count: int = 1) -> None:
-        """Undo `take`."""
-        self.grants.leave(shape.device_keys, count)
+    def give(self, slot: int, shape: ShapeEntry, count: int = 1) -> None:
+        """Undo one `take`."""
+        self.grants.leave(shape.device_keys, slot, count)
 
     def _choose(self, claims: list[Open], slot: int) -> bool:
         """Choose devices for every request of these claims; False: the node has too few, nothing

@@ -2,12 +2,14 @@
 whose devices changed.
 """
 
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Sequence
+from fractions import Fraction
 from functools import partial
 from typing import Final
 
 import numpy as np
 
+from services.gang_planner.core.state.claim_ledger import Key
 from services.gang_planner.core.state.columns import Bools, Ints
 from services.gang_planner.core.state.devices.allocation_search import (
     STEPS_MAX,
@@ -16,13 +18,18 @@ from services.gang_planner.core.state.devices.allocation_search import (
     preference_of,
     search,
 )
+from services.gang_planner.core.state.devices.device_table import Counter, DeviceEntry, Pool
 from services.gang_planner.core.state.devices.grants import DeviceGrants
-from services.gang_planner.core.state.devices.inventory import Inventory
-from services.gang_planner.core.state.devices.node_devices import DevicesOfNode
+from services.gang_planner.core.state.devices.inventory import Inventory, Shares
 from services.gang_planner.core.state.devices.plain_devices import (
     FreeNumbers,
     PlainProblems,
     Taken,
+)
+from services.gang_planner.core.state.devices.selection import (
+    Device,
+    DeviceRequirement,
+    SelectorFailure,
 )
 from services.gang_planner.core.state.devices.vacated import StillAllocated, VacatedDevices
 from services.gang_planner.core.state.nodes import NodeTable
@@ -45,8 +52,6 @@ class SolutionMask:
         self.times: Ints = np.zeros(0, dtype=np.int64)
         #: How early the alternatives are that serve the problem; 0 without alternatives.
         self.points: Ints = np.zeros(0, dtype=np.int64)
-        #: Slots of nodes whose search ended before everything was tried.
-        self.exhausted: set[int] = set()
         #: Versions of the input.
         self.position = 0
         self.allocated_position = 0
@@ -60,9 +65,6 @@ class SolutionMask:
             left -= found.steps
             self.flags[slot] = found.picks is not None
             self.points[slot] = preference_of(problem, found)
-            self.exhausted.discard(slot)
-            if found.exhausted:
-                self.exhausted.add(slot)
 
     def count_on(
         self,
@@ -79,6 +81,69 @@ class SolutionMask:
             self.flags[slot] = times > 0 or (
                 slot in movable and search(slot, STEPS_MAX).picks is not None
             )
+
+
+class DevicesOfNode:
+    """The devices of one node, and their use by claims in the cluster and by chosen devices."""
+
+    def __init__(
+        self,
+        inventory: Inventory,
+        grants: DeviceGrants,
+        slot: int,
+        vacated: VacatedDevices,
+        without: Container[Key] = (),
+    ) -> None:
+        """The inventory must be refreshed. `without`: claims whose chosen devices count as free."""
+        self._inventory = inventory
+        self._allocated = StillAllocated(inventory.allocated, vacated)
+        self._vacated = vacated
+        self._grants = grants
+        self._without = without
+        self._slot = slot
+
+    @property
+    def unsettled_pool(self) -> str:
+        """A pool of the node that is being updated or is invalid; "": none."""
+        return self._inventory.unsettled_pool(self._slot)
+
+    def matching(self, requirement: DeviceRequirement) -> Sequence[DeviceEntry]:
+        """The devices that the requirement may get, whether free or not, in order."""
+        return self._inventory.matching(requirement, self._slot)
+
+    def failure(self, requirement: DeviceRequirement) -> SelectorFailure | None:
+        """The first failure of a selector of the requirement on a device of the node."""
+        return self._inventory.failure(requirement, self._slot)
+
+    def is_taken(self, device: Device) -> bool:
+        """Whether a claim has the device alone."""
+        if device in self._allocated:
+            return True
+        holder = self._grants.holders.get(device)
+        return holder is not None and holder not in self._without
+
+    def shares(self, device: Device) -> Shares | None:
+        """What claims have of a shareable device; None: no claim has any of it."""
+        allocated = self._inventory.shares(device, self._vacated.claims)
+        lent = self._grants.lent.get(device, ())
+        parts = [amounts for key, amounts in lent if key not in self._without]
+        if not parts:
+            return allocated
+        total = dict(allocated or {})
+        for amounts in parts:
+            for name, amount in amounts:
+                total[name] = total.get(name, Fraction(0)) + amount
+        return total
+
+    def counters(self, pool: Pool) -> dict[Counter, Fraction]:
+        """The pool's counters less what devices in use consume."""
+        table = self._inventory.table
+        left = dict(table.counters.get(pool, {}))
+        for entry in table.consumers.get(pool, ()):
+            if self.is_taken(entry.id) or self.shares(entry.id) is not None:
+                for counter, amount in entry.consumes:
+                    left[counter] -= amount
+        return left
 
 
 class DeviceSearches:
@@ -102,7 +167,7 @@ class DeviceSearches:
 
     @property
     def taken(self) -> Taken:
-        allocated, whole = self._inventory.allocated, self._grants.chosen.whole
+        allocated, whole = self._inventory.allocated, self._grants.holders
         if self._vacated.whole:
             return StillAllocated(allocated, self._vacated), whole
         return allocated, whole
@@ -115,7 +180,7 @@ class DeviceSearches:
     def on_node(self, slot: int) -> DevicesOfNode:
         """The devices of a node, and their use."""
         self._grants.refresh()
-        return DevicesOfNode(self._inventory, self._grants.chosen, slot, self._vacated)
+        return DevicesOfNode(self._inventory, self._grants, slot, self._vacated)
 
     def needed_on(self, slot: int, problem: Problem) -> Problem:
         """The needs on one node: without the extended resources that its device plugin has."""
@@ -143,7 +208,7 @@ class DeviceSearches:
 
     def _changed(self, mask: SolutionMask) -> Ints:
         """The slots that must be computed again, from now on."""
-        inventory, chosen, size = self._inventory, self._grants.chosen, self._nodes.size
+        inventory, chosen, size = self._inventory, self._grants, self._nodes.size
         wide = inventory.wide_changes, chosen.wide_changes
         limit = max(16, size // 4)
         changed: Ints | None = None
@@ -157,7 +222,6 @@ class DeviceSearches:
             mask.flags = np.zeros(size, dtype=np.bool_)
             mask.times = np.zeros(size, dtype=np.int64)
             mask.points = np.zeros(size, dtype=np.int64)
-            mask.exhausted.clear()
         mask.wide = wide
         mask.position, mask.allocated_position = chosen.changes.position, inventory.changes.position
         return changed
@@ -166,7 +230,7 @@ class DeviceSearches:
         """Devices of a node for a problem. The first picks are for the claims of `movable_on(slot)`
         if the result has more than the problem.
         """
-        node = DevicesOfNode(self._inventory, self._grants.chosen, slot, self._vacated)
+        node = DevicesOfNode(self._inventory, self._grants, slot, self._vacated)
         problem = self.needed_on(slot, problem)
         found = search(problem, node, steps_max)
         if found.picks is not None or not self._grants.movable:
@@ -174,8 +238,7 @@ class DeviceSearches:
         if not (movable := self._grants.movable_on(slot)):
             return found
         needs = tuple(self._grants.movable[key][1] for key in movable)
-        without = self._grants.chosen.without(movable)
-        node = DevicesOfNode(self._inventory, without, slot, self._vacated)
+        node = DevicesOfNode(self._inventory, self._grants, slot, self._vacated, movable)
         both = search(
             (*self.needed_on(slot, needs), *problem), node, max(steps_max - found.steps, 1)
         )

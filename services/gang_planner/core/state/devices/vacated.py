@@ -117,7 +117,6 @@ class VacatedDevices:
 
     def _log(self, claims: Iterable[ResourceClaim]) -> list[int]:
         self._inventory.refresh()
-        chosen = self._grants.chosen
         slots: list[int] = []
         for claim in claims:
             for device in devices_of(claim):
@@ -125,8 +124,8 @@ class VacatedDevices:
                 if slot is not None:
                     slots.append(slot)
                 elif device in self._inventory.table.entries:
-                    chosen.wide_changes += 1
-        chosen.changes.extend(slots)
+                    self._grants.wide_changes += 1
+        self._grants.changes.extend(slots)
         return slots
 
 
@@ -175,7 +174,8 @@ def vacated_for(
             leaving.update(member.shape.device_keys)
     uses = tables.node_capacity.devices.grants.uses
     keys = {claim.uid: claim_key(claim) for claim in found}
-    return [claim for claim in found if uses.get(keys[claim.uid], 0) <= leaving[keys[claim.uid]]]
+    users = {uid: sum(uses.get(key, {}).values()) for uid, key in keys.items()}
+    return [claim for claim in found if users[claim.uid] <= leaving[keys[claim.uid]]]
 
 
 def are_reserved_for(tables: "Tables", pods: AbstractSet[str]) -> bool:

@@ -41,9 +41,8 @@ _DEMANDS_MAX = 65_536
 _WIDE = 16
 #: Number of (class, size) pairs with cached masks of provisioning.
 _MAKERS_MAX = 1024
-#: Number of lists with cached candidates, and length of the log of changes.
-_KEPT_MAX = 256
-_LOG_MAX = 8192
+#: Number of lists whose free volumes are known.
+_RESTS_MAX = 64
 #: Lists up to this length are not cached.
 _SHORT = 4
 
@@ -61,70 +60,8 @@ class Choice(NamedTuple):
         return self
 
 
-class Chosen:
-    """Volume by UID -> the claim that it is chosen for.
-
-    A gang with a thousand claims chooses a thousand times from the same list. Therefore the
-    remaining candidates of a list are cached and updated incrementally.
-    """
-
-    def __init__(self) -> None:
-        self._keys: dict[str, Key] = {}
-        self._log: list[str] = []
-        #: id of the list -> (the list, kept alive; position in the log; flags of free volumes).
-        self._rests: dict[int, tuple[VolumeCandidates, int, Bools]] = {}
-
-    def copy(self) -> "Chosen":
-        other = Chosen()
-        other._keys = dict(self._keys)
-        return other
-
-    def __contains__(self, uid: str) -> bool:
-        return uid in self._keys
-
-    def claim(self, uid: str) -> Key | None:
-        return self._keys.get(uid)
-
-    def uids(self) -> list[str]:
-        return sorted(self._keys)
-
-    def put(self, uid: str, key: Key) -> None:
-        """Mark a volume as chosen; no-op for "", a volume to be provisioned for the claim."""
-        if uid:
-            self._keys[uid] = key
-            self._note(uid)
-
-    def drop(self, uid: str) -> None:
-        if self._keys.pop(uid, None) is not None:
-            self._note(uid)
-
-    def free(self, candidates: VolumeCandidates) -> Bools:
-        """One flag per volume of the list: whether it is not chosen. Read-only."""
-        if len(candidates.volumes) <= _SHORT:
-            return candidates.without(self._keys)
-        found = self._rests.get(id(candidates))
-        if found is None:
-            if len(self._rests) >= _KEPT_MAX:
-                self._rests.clear()
-            free = candidates.without(self._keys)
-        else:
-            _, position, free = found
-            for uid in self._log[position:]:
-                place = candidates.place(uid)
-                if place is not None:
-                    free[place] = uid not in self._keys
-        self._rests[id(candidates)] = (candidates, len(self._log), free)
-        return free
-
-    def _note(self, uid: str) -> None:
-        self._log.append(uid)
-        if len(self._log) > _LOG_MAX:
-            self._log.clear()
-            self._rests.clear()
-
-
-class Storage(ClaimLedger[Choice]):
-    """Claims in use on one node capacity, and the volumes chosen for them."""
+class Storage(ClaimLedger[Choice, str]):
+    """Claims in use on one node capacity, and the volumes chosen for them, by UID."""
 
     def __init__(self, tables: ReferenceObjects, nodes: NodeTable) -> None:
         super().__init__(tables.claims.by_name)
@@ -132,10 +69,9 @@ class Storage(ClaimLedger[Choice]):
         self.nodes = nodes
         self.available = AvailableVolumes(tables, nodes)
         self._limits = Attachments(tables, nodes)
-        #: Claim -> slot -> number of pods on the node, and of reservations, that use it.
-        self.uses: dict[Key, dict[int, int]] = {}
-        #: Volumes of all choices and pins.
-        self._chosen = Chosen()
+        #: id of a list of candidates -> the list, and one flag for each volume: whether it is
+        #: free. A gang with a thousand claims chooses a thousand times from one list.
+        self._rests: dict[int, tuple[VolumeCandidates, Bools]] = {}
         #: Slots whose available volumes changed, for `changed_slots`.
         self._touched: list[int] = []
         #: Number of changed choices that concern many nodes.
@@ -149,12 +85,10 @@ class Storage(ClaimLedger[Choice]):
 
     def copy(self) -> "Storage":
         other = Storage(self.tables, self.nodes)
+        other.take_over(self)
         # The available volumes depend only on the tables, which the copy shares.
         other.available = self.available
-        other.uses = {key: dict(slots) for key, slots in self.uses.items()}
-        other._limits = self._limits.copy()
-        other._choices, other._pins = dict(self._choices), dict(self._pins)
-        other._chosen, other._wide = self._chosen.copy(), self._wide
+        other._limits, other._wide = self._limits.copy(), self._wide
         return other
 
     # ------------------------------------------------------------------- asking
@@ -243,22 +177,14 @@ class Storage(ClaimLedger[Choice]):
             # None: none is available, and another scheduler has bound the pod.
             if choice is not None:
                 self.choose((claim.namespace, claim.name), choice)
-        for key in keys:
-            users = self.uses.setdefault(key, {})
-            users[slot] = users.get(slot, 0) + count
-            self._limits.change(slot, key, count)
+        self.enter(keys, slot, count)
+        self._limits.change(slot, keys, count)
 
     def give(self, slot: int, shape: ShapeEntry, count: int = 1) -> None:
         """Undo one `take`."""
-        for key in claim_keys(shape.shape):
-            users = self.uses[key]
-            users[slot] -= count
-            if not users[slot]:
-                del users[slot]
-            self._limits.change(slot, key, -count)
-            if not users:
-                del self.uses[key]
-                self.drop(key)
+        keys = claim_keys(shape.shape)
+        self._limits.change(slot, keys, -count)
+        self.leave(keys, slot, count)
 
     @override
     def is_current(self, key: Key, choice: Choice) -> bool:
@@ -266,51 +192,24 @@ class Storage(ClaimLedger[Choice]):
         return claim is not None and claim.uid == choice.claim_uid and not fully_bound(claim)
 
     @override
-    def is_used(self, key: Key, pin: Choice) -> bool:
-        return any(self._is_usable(pin, slot) for slot in self.uses.get(key, ()))
-
-    @override
     def applies(self, key: Key, pin: Choice, slot: int) -> bool:
         """Also if the claim is bound by now: CLUSTER may show that before the volume, which would
-        then be chosen again (`_current`).
+        then be chosen again (`_prune`).
         """
         claim = self.tables.claims.by_name.get(key)
         return claim is not None and (fully_bound(claim) or self._is_usable(pin, slot))
 
     @override
-    def hold(self, key: Key, choice: Choice) -> None:
-        self._chosen.put(choice.volume_uid, key)
-        self._touch(choice)
+    def units(self, choice: Choice) -> list[str]:
+        return [choice.volume_uid] if choice.volume_uid else []
 
     @override
-    def release(self, key: Key, choice: Choice) -> None:
-        self._chosen.drop(choice.volume_uid)
-        self._touch(choice)
-
-    @override
-    def holders(self, choice: Choice) -> list[Key]:
-        other = self._chosen.claim(choice.volume_uid)
-        return [] if other is None else [other]
-
-    def contradiction(self) -> str:
-        """The first inconsistency, such as a volume that is chosen twice; "": none."""
-        chosen = (*self._choices.values(), *self._pins.values())
-        volumes = sorted(one.volume_uid for one in chosen if one.volume_uid)
-        if volumes != self._chosen.uids():
-            return f"volumes {volumes} are chosen, {self._chosen.uids()} count as such"
-        return ""
-
-    # ----------------------------------------------------------------- internal
-
-    def _is_usable(self, choice: Choice, slot: int) -> bool:
-        """Whether a pod on this node can use the volume."""
-        volume = self.tables.volumes.get(choice.volume_uid)
-        here = self.nodes.names[slot] == choice.node
-        return here or (volume is not None and bool(self.available.usable(volume)[slot]))
-
-    def _touch(self, choice: Choice) -> None:
-        """The choice's volume becomes or stops being available."""
-        volume = self.tables.volumes.get(choice.volume_uid)
+    def touch(self, choice: Choice) -> None:
+        uid = choice.volume_uid
+        for candidates, free in self._rests.values():
+            if (place := candidates.place(uid)) is not None:
+                free[place] = uid not in self.holders
+        volume = self.tables.volumes.get(uid)
         if volume is None:
             return
         if volume.node_affinity is not None:
@@ -319,6 +218,14 @@ class Storage(ClaimLedger[Choice]):
                 self._touched += slots
                 return
         self._wide += 1
+
+    # ----------------------------------------------------------------- internal
+
+    def _is_usable(self, choice: Choice, slot: int) -> bool:
+        """Whether a pod on this node can use the volume."""
+        volume = self.tables.volumes.get(choice.volume_uid)
+        here = self.nodes.names[slot] == choice.node
+        return here or (volume is not None and bool(self.available.usable(volume)[slot]))
 
     def _serving(self, claim: Claim) -> tuple[Bools, Bools, Bools]:
         """Three flags per slot: whether a volume for the claim is available, whether one can be
@@ -338,7 +245,7 @@ class Storage(ClaimLedger[Choice]):
         candidates = self.available.candidates(claim)
         if not candidates.volumes:
             return no_slots, made, reservation
-        return candidates.mask(self._current().free(candidates)), made, reservation
+        return candidates.mask(self._free(candidates)), made, reservation
 
     def _only(self, node: str) -> Bools:
         mask: Bools = np.zeros(self.nodes.size, dtype=np.bool_)
@@ -363,27 +270,39 @@ class Storage(ClaimLedger[Choice]):
             found = self._makers[kind] = made, reservation
         return found
 
-    def _current(self) -> Chosen:
-        """The chosen volumes, without choices that the cluster shows as bound. A choice remains
-        until both claim and volume are bound: they are watched separately, and a volume that still
-        appears free would be chosen again.
+    def _free(self, candidates: VolumeCandidates) -> Bools:
+        """One flag per volume of the list: whether it is not chosen. Read-only."""
+        self._prune()
+        if len(candidates.volumes) <= _SHORT:
+            return candidates.without(self.holders)
+        found = self._rests.get(id(candidates))
+        if found is None:
+            if len(self._rests) >= _RESTS_MAX:
+                self._rests.clear()
+            found = candidates, candidates.without(self.holders)
+            self._rests[id(candidates)] = found
+        return found[1]
+
+    def _prune(self) -> None:
+        """End the choices that the cluster shows as bound. A choice remains until both claim and
+        volume are bound: they are watched separately, and a volume that still appears free would be
+        chosen again.
         """
-        if self._pruned_at != self.changes:
-            self._pruned_at = self.changes
-            claims = self.tables.claims.by_name
-            for key, one in (self._pins | self._choices).items():
-                claim = claims.get(key)
-                if claim is None or not fully_bound(claim):
-                    continue
-                volume = self.tables.volumes.get(one.volume_uid)
-                seen = volume is None or bool(volume.claim_name)
-                if seen or claim.volume_name != one.volume:
-                    self.end(key)
-        return self._chosen
+        if self._pruned_at == self.changes:
+            return
+        self._pruned_at = self.changes
+        claims = self.tables.claims.by_name
+        for key, one in (self._pins | self._choices).items():
+            claim = claims.get(key)
+            if claim is None or not fully_bound(claim):
+                continue
+            volume = self.tables.volumes.get(one.volume_uid)
+            seen = volume is None or bool(volume.claim_name)
+            if seen or claim.volume_name != one.volume:
+                self.end(key)
 
     def _volumes_of(self, claims: Sequence[Claim], slot: int) -> Iterator[Choice | None]:
         """A choice for each claim, smallest claim first; None: there is none on this node."""
-        before = self._current()
         node = self.nodes.names[slot]
         mine: list[str] = []
         for claim in claims:
@@ -393,7 +312,7 @@ class Storage(ClaimLedger[Choice]):
             volume = None
             if not claim.selected_node:
                 candidates = self.available.candidates(claim)
-                free = before.free(candidates)
+                free = self._free(candidates)
                 volume = candidates.smallest(
                     slot, free & candidates.without(mine) if mine else free
                 )

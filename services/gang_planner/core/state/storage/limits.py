@@ -56,14 +56,15 @@ class Attachments:
         self._look_at_attachments()
         return self._moves
 
-    def change(self, slot: int, key: Key, count: int) -> None:
-        """Add `count` pods that use the claim to the node; negative: remove them."""
-        keys = self._users.setdefault(slot, {})
-        keys[key] = keys.get(key, 0) + count
-        if not keys[key]:
-            del keys[key]
-            if not keys:
-                del self._users[slot]
+    def change(self, slot: int, keys: Iterable[Key], count: int) -> None:
+        """Add `count` pods that use these claims to the node; negative: remove them."""
+        users = self._users.setdefault(slot, {})
+        for key in keys:
+            users[key] = users.get(key, 0) + count
+            if not users[key]:
+                del users[key]
+        if not users:
+            del self._users[slot]
         self._dirty[slot] = None
 
     def full(self, keys: list[Key], uses: Mapping[Key, Iterable[int]]) -> Bools | None:
