@@ -388,8 +388,8 @@ class PartPlacement:
             part.minima,
         )
         devices = session.node_capacity.devices
-        numbers = devices.searches.numbers()
-        limits = numbers.joint_limits([group.needs or () for group in groups], slots)
+        needs = [group.needs or () for group in groups]
+        limits = devices.searches.joint_limits(needs, slots)
         if limits is None:
             return False
         found = search(

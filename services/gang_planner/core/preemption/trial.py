@@ -42,14 +42,14 @@ class Trial:
         self._freed = self._state.node_capacity.freed
         if self._claims is not None:
             self.consumers = consumers_of(self._state, self._claims)
-            # Their pods are gone, and the claims controller has not deallocated them yet.
-            self._vacate(self.consumers.unused)
+            self.consumers.away = self.away.keys()
+            # Pods are gone, and the claims controller has not deallocated their claims yet.
+            self._vacate(self.consumers.freed())
         return self
 
     def __exit__(self, *_: object) -> None:
         self.put_back(list(self.away.values()))
-        if self.consumers is not None:
-            self._occupy(self.consumers.unused)
+        self._vacate(())
         self._state.node_capacity.freed = self._freed
 
     def take_away(self, members: "Iterable[Member]") -> None:
@@ -61,14 +61,12 @@ class Trial:
         self._keep_devices(taken)
         self._change(taken, away=True)
         if self.consumers is not None:
-            for one in taken:
-                self._vacate(self.consumers.leave(one.pod.uid))
+            self._vacate(self.consumers.freed())
 
     def put_back(self, members: "Iterable[Member]") -> None:
         back = [one for one in members if self.away.pop(one.pod.uid, None) is not None]
         if self.consumers is not None:
-            for one in back:
-                self._occupy(self.consumers.come_back(one.pod.uid))
+            self._vacate(self.consumers.freed())
         self._change(back, away=False)
 
     def _keep_devices(self, members: "Iterable[Member]") -> None:
@@ -85,11 +83,7 @@ class Trial:
         uses = node_capacity.devices.grants.uses
         # A pod that is not bound yet may use a claim that is not reserved for it yet.
         unused = [one for one in claims if claim_key(one) not in uses]
-        node_capacity.changes.extend(node_capacity.devices.vacated.vacate(unused))
-
-    def _occupy(self, claims: "Iterable[ResourceClaim]") -> None:
-        node_capacity = self._state.node_capacity
-        node_capacity.changes.extend(node_capacity.devices.vacated.occupy(claims))
+        node_capacity.changes.extend(node_capacity.devices.vacated.count(unused))
 
     def _change(self, members: "list[Member]", *, away: bool) -> None:
         if not members:

@@ -245,12 +245,12 @@ class Preemptions:
                 # It gets the devices of pods that are leaving, which still have them.
                 own = _uids(one.act.bindings)
                 vacated = vacated_claims.vacated_for(tables, own, self.victims)
-                devices.vacate(vacated)
+                devices.count(vacated)
             tables.reservations.keep_apart(reservation)
             gang.hold(reservation.shape, 1)
             one.reservations[binding.uid] = reservation, gang
         if vacated:
-            devices.occupy(vacated)
+            devices.count(())
         for reservation, _ in one.reservations.values():
             reservation.until_ms = one.until_ms
 

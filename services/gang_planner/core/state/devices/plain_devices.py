@@ -18,7 +18,6 @@ from services.gang_planner.core.state.devices.allocation_search import Pick, Pro
 from services.gang_planner.core.state.devices.demand import DEVICES_MAX, Alternative
 from services.gang_planner.core.state.devices.inventory import Inventory
 from services.gang_planner.core.state.devices.selection import Device, DeviceRequirement
-from services.gang_planner.core.state.nodes import NodeTable
 from shared.model.devices import DeviceToleration
 
 if TYPE_CHECKING:
@@ -181,45 +180,7 @@ class JointLimit(NamedTuple):
     free: Ints
 
 
-class FreeNumbers:
-    """Numbers of free devices, until the next device is taken or becomes free."""
-
-    def __init__(self, plain: PlainProblems, nodes: NodeTable, taken: Taken) -> None:
-        """The inventory must be refreshed."""
-        self._plain = plain
-        self._nodes = nodes
-        self._taken = taken
-
-    def selections(self, problem: Problem) -> Sequence[SelectedDevices]:
-        """The devices that the requests of a problem select; (): it is not plain."""
-        plain = self._plain.find(problem)
-        return plain.selections if plain is not None else ()
-
-    def by_slot(self, selected: SelectedDevices) -> Iterator[tuple[int, Sequence[Device]]]:
-        """Selected devices on each node, whether free or not."""
-        for node, devices in selected.devices.items():
-            slot = self._nodes.find(node)
-            if slot is not None:
-                yield slot, devices
-
-    def free_of(self, selected: SelectedDevices) -> Ints:
-        """How many of selected devices are free, by slot."""
-        allocated, chosen = self._taken
-        free: Ints = np.zeros(self._nodes.size, dtype=np.int64)
-        for slot, devices in self.by_slot(selected):
-            free[slot] = len([one for one in devices if one not in allocated and one not in chosen])
-        return free
-
-    def joint_limits(self, problems: Sequence[Problem], slots: Ints) -> Sequence[JointLimit] | None:
-        """What decides how many pods with these needs each of these slots serves together, in the
-        order of the slots; None: more than a few limits would. Without needs a pod has no claims.
-        """
-        plain = [self._plain.find(one) if one else PlainProblem((), ()) for one in problems]
-        names: list[str] = [self._nodes.names[slot] for slot in slots.tolist()]
-        return _joint_limits([one for one in plain if one is not None], names, self._taken)
-
-
-def _joint_limits(
+def joint_limits(
     problems: Sequence[PlainProblem], nodes: Sequence[str], taken: Taken
 ) -> list[JointLimit] | None:
     """What decides how many pods with these problems each of these nodes serves together; None: too

@@ -2,7 +2,7 @@
 whose devices changed.
 """
 
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from fractions import Fraction
 from functools import partial
 from typing import Final
@@ -22,9 +22,12 @@ from services.gang_planner.core.state.devices.device_table import Counter, Devic
 from services.gang_planner.core.state.devices.grants import DeviceGrants
 from services.gang_planner.core.state.devices.inventory import Inventory, Shares
 from services.gang_planner.core.state.devices.plain_devices import (
-    FreeNumbers,
+    JointLimit,
+    PlainProblem,
     PlainProblems,
+    SelectedDevices,
     Taken,
+    joint_limits,
 )
 from services.gang_planner.core.state.devices.selection import (
     Device,
@@ -124,7 +127,7 @@ class DevicesOfNode:
 
     def shares(self, device: Device) -> Shares | None:
         """What claims have of a shareable device; None: no claim has any of it."""
-        allocated = self._inventory.shares(device, self._vacated.claims)
+        allocated = self._inventory.shares(device, self._vacated.claims.keys())
         lent = self._grants.lent.get(device, ())
         parts = [amounts for key, amounts in lent if key not in self._without]
         if not parts:
@@ -172,10 +175,36 @@ class DeviceSearches:
             return StillAllocated(allocated, self._vacated), whole
         return allocated, whole
 
-    def numbers(self) -> FreeNumbers:
-        """How many devices are free, for plain problems."""
+    def selections(self, problem: Problem) -> Sequence[SelectedDevices]:
+        """The devices that the requests of a problem select; (): it is not plain."""
         self._grants.refresh()
-        return FreeNumbers(self._plain, self._nodes, self.taken)
+        plain = self._plain.find(problem)
+        return plain.selections if plain is not None else ()
+
+    def by_slot(self, selected: SelectedDevices) -> Iterator[tuple[int, Sequence[Device]]]:
+        """Selected devices on each node, whether free or not."""
+        for node, devices in selected.devices.items():
+            slot = self._nodes.find(node)
+            if slot is not None:
+                yield slot, devices
+
+    def free_of(self, selected: SelectedDevices) -> Ints:
+        """How many of selected devices are free, by slot."""
+        self._grants.refresh()
+        allocated, chosen = self.taken
+        free: Ints = np.zeros(self._nodes.size, dtype=np.int64)
+        for slot, devices in self.by_slot(selected):
+            free[slot] = len([one for one in devices if one not in allocated and one not in chosen])
+        return free
+
+    def joint_limits(self, problems: Sequence[Problem], slots: Ints) -> Sequence[JointLimit] | None:
+        """What decides how many pods with these needs each of these slots serves together, in the
+        order of the slots; None: more than a few limits would. Without needs a pod has no claims.
+        """
+        self._grants.refresh()
+        plain = [self._plain.find(one) if one else PlainProblem((), ()) for one in problems]
+        names: list[str] = [self._nodes.names[slot] for slot in slots.tolist()]
+        return joint_limits([one for one in plain if one is not None], names, self.taken)
 
     def on_node(self, slot: int) -> DevicesOfNode:
         """The devices of a node, and their use."""

@@ -7,7 +7,7 @@ is not a pod, keeps its devices. A deleted pod without a node has ended.
 """
 
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class ClaimConsumers:
-    """The pods that allocated claims are reserved for, as pods leave and come back."""
+    """The pods that allocated claims are reserved for, and which of them are away."""
 
     def __init__(
         self,
@@ -35,52 +35,43 @@ class ClaimConsumers:
         """`is_there`: whether a pod, by UID, exists and has not ended. `kept`: claims that keep
         their devices.
         """
+        #: UIDs of pods that have left since.
+        self.away: Collection[str] = ()
         self._claims: dict[str, list[ResourceClaim]] = {}
-        #: UID of a claim -> number of its pods that are there.
-        self._left: dict[str, int] = {}
-        #: Claims all of whose pods have left already.
-        self.unused: list[ResourceClaim] = []
+        #: UID of a claim -> its pods that were there at first.
+        self._users: dict[str, list[str]] = {}
+        self._unused: list[ResourceClaim] = []
         for claim in claims:
             if not claim.is_allocated or not claim.reserved_for or claim.reserved_beyond_pods:
                 continue
             if claim_key(claim) in kept:
                 continue
-            there = [uid for uid in claim.reserved_for if is_there(uid)]
-            self._left[claim.uid] = len(there)
+            there = self._users[claim.uid] = list(filter(is_there, claim.reserved_for))
             for uid in there:
                 self._claims.setdefault(uid, []).append(claim)
             if not there:
-                self.unused.append(claim)
+                self._unused.append(claim)
 
     def uids(self) -> Sequence[str]:
         """The pods of these claims that were there at first."""
         return list(self._claims)
 
-    def leave(self, uid: str) -> list[ResourceClaim]:
-        """A pod leaves; returns the claims of which it was the last one."""
-        return self._change(uid, -1, 0)
-
-    def come_back(self, uid: str) -> list[ResourceClaim]:
-        """Undo `leave`; returns the claims of which it is the first one."""
-        return self._change(uid, 1, 1)
-
     def of_pod(self, uid: str) -> Sequence[ResourceClaim]:
         """The claims that lose their devices with this pod, if it is the last one of each."""
         return self._claims.get(uid, ())
 
-    def last_of(self, uids: Sequence[str]) -> list[ResourceClaim]:
+    def last_of(self, uids: Collection[str]) -> list[ResourceClaim]:
         """The claims that only these pods still use."""
-        users = Counter(claim.uid for uid in uids for claim in self._claims.get(uid, ()))
-        found = {claim.uid: claim for uid in uids for claim in self._claims.get(uid, ())}
-        return [claim for uid, claim in found.items() if users[uid] == self._left[uid]]
+        found = {claim.uid: claim for uid in uids for claim in self.of_pod(uid)}
+        return [
+            claim
+            for claim in found.values()
+            if all(one in uids or one in self.away for one in self._users[claim.uid])
+        ]
 
-    def _change(self, uid: str, by: int, at: int) -> list[ResourceClaim]:
-        found: list[ResourceClaim] = []
-        for claim in self._claims.get(uid, ()):
-            self._left[claim.uid] += by
-            if self._left[claim.uid] == at:
-                found.append(claim)
-        return found
+    def freed(self) -> list[ResourceClaim]:
+        """The claims that no pod uses any more."""
+        return [*self._unused, *self.last_of(self.away)]
 
 
 class VacatedDevices:
@@ -89,37 +80,24 @@ class VacatedDevices:
     def __init__(self, inventory: Inventory, grants: "DeviceGrants") -> None:
         self._inventory = inventory
         self._grants = grants
-        #: UIDs.
-        self.claims: set[str] = set()
+        #: By UID.
+        self.claims: dict[str, ResourceClaim] = {}
         #: Devices that these claims have alone.
         self.whole: set[Device] = set()
 
-    def vacate(self, claims: Iterable[ResourceClaim]) -> list[int]:
-        """Count the devices of claims in the cluster as free. The caller knows that no other pod or
-        reservation uses these claims.
+    def count(self, claims: Iterable[ResourceClaim]) -> list[int]:
+        """Count the devices of these claims in the cluster as free, and of no others. The caller
+        knows that no other pod or reservation uses these claims.
 
         Returns:
-            Slots of nodes whose devices became free.
+            Slots of nodes whose devices became free, or are no longer.
         """
-        vacated = list(claims)
-        for one in vacated:
-            self.claims.add(one.uid)
-            self.whole.update(one.allocated)
-        return self._log(vacated)
-
-    def occupy(self, claims: Iterable[ResourceClaim]) -> list[int]:
-        """Undo `vacate`; claims that were not vacated are ignored."""
-        occupied = [one for one in claims if one.uid in self.claims]
-        for one in occupied:
-            self.claims.remove(one.uid)
-            self.whole.difference_update(one.allocated)
-        return self._log(occupied)
-
-    def _log(self, claims: Iterable[ResourceClaim]) -> list[int]:
+        before, self.claims = self.claims, {one.uid: one for one in claims}
+        self.whole = {device for one in self.claims.values() for device in one.allocated}
         self._inventory.refresh()
         slots: list[int] = []
-        for claim in claims:
-            for device in devices_of(claim):
+        for uid in before.keys() ^ self.claims.keys():
+            for device in devices_of(before.get(uid) or self.claims[uid]):
                 slot = self._inventory.slot_of(device)
                 if slot is not None:
                     slots.append(slot)
@@ -134,10 +112,10 @@ class StillAllocated:
 
     def __init__(self, allocated: Mapping[Device, int], vacated: VacatedDevices) -> None:
         self._allocated = allocated
-        self._vacated = vacated.whole
+        self._vacated = vacated
 
     def __contains__(self, device: object) -> bool:
-        return device in self._allocated and device not in self._vacated
+        return device in self._allocated and device not in self._vacated.whole
 
 
 def consumers_of(tables: "Tables", kept: Container[Key]) -> ClaimConsumers:
@@ -163,15 +141,17 @@ def vacated_for(
     own = [tables.members.get(uid) for uid in pods]
     kept = {key for member in own if member is not None for key in member.shape.device_keys}
     consumers = consumers_of(tables, kept)
-    found = list(consumers.unused)
+    away: set[str] = set()
     leaving: Counter[Key] = Counter()
     for uid in consumers.uids():
         member = tables.members.get(uid)
         if member is None or member.slot is None:
             continue
         if member.pod.deleting or uid in victims:
-            found += consumers.leave(uid)
+            away.add(uid)
             leaving.update(member.shape.device_keys)
+    consumers.away = away
+    found = consumers.freed()
     uses = tables.node_capacity.devices.grants.uses
     keys = {claim.uid: claim_key(claim) for claim in found}
     users = {uid: sum(uses.get(key, {}).values()) for uid, key in keys.items()}
