@@ -2,7 +2,7 @@
 decision in the log.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Final, NamedTuple
 
@@ -12,10 +12,8 @@ from services.gang_planner.core.state.claim_ledger import Key
 from services.gang_planner.core.state.devices.allocation_search import Pick
 from services.gang_planner.core.state.devices.capacity import quantity_text
 from services.gang_planner.core.state.devices.demand import DEVICES_MAX, Alternative, ClaimNeed
-from services.gang_planner.core.state.devices.device_table import DeviceEntry
 from services.gang_planner.core.state.devices.extended import claim_name, name_of_pod
 from services.gang_planner.core.state.devices.grants import Grant
-from services.gang_planner.core.state.devices.selection import Device
 from services.gang_planner.core.state.gangs import Member
 from services.gang_planner.core.state.members import Assignments
 from services.gang_planner.core.state.node_capacity import NodeCapacity
@@ -62,21 +60,14 @@ NOTHING: Final = Choices()
 
 def choices_of(state: State, assignments: Assignments) -> Choices:
     """Volumes and devices chosen for the members' claims. The members' capacity must be taken."""
-    attached = [one for one in assignments.pairs() if one[0].shape.attached]
-    classes = state.reference_objects.device_classes.values()
-    table = state.node_capacity.devices.inventory().table
-    context = _Context(
-        state,
-        frozenset([one.name for one in classes if one.configured]),
-        table.entries if table.conditional else {},
-    )
+    writer = _DeviceWriter(state)
     volumes: list[VolumeChoice] = []
     devices: list[DeviceChoice] = []
-    for member, slot in attached:
+    for member, slot in assignments.pairs():
         if member.shape.shape.claims:
             volumes += _volumes(state, member, slot)
         if member.shape.device_keys:
-            devices += _devices(context, member, slot)
+            devices += writer.choices(member, slot)
     return Choices(tuple(volumes), tuple(devices))
 
 
@@ -215,142 +206,105 @@ def _volumes(state: State, member: Member, slot: int) -> list[VolumeChoice]:
     return found
 
 
-class _Context(NamedTuple):
-    """What the choices of one decision have in common."""
+class _DeviceWriter:
+    """Writes down the devices of one decision's members."""
 
-    state: State
-    #: Device classes that have configuration.
-    configured: frozenset[str]
-    #: All devices, if pods wait for conditions of any.
-    conditional: Mapping[Device, DeviceEntry]
+    def __init__(self, state: State) -> None:
+        self._claims = state.reference_objects.resource_claims
+        self._devices = state.node_capacity.devices
+        self._nodes = state.nodes.names
+        classes = state.reference_objects.device_classes.values()
+        #: Device classes that have configuration.
+        self._configured = frozenset([one.name for one in classes if one.configured])
+        table = self._devices.inventory().table
+        #: All devices, if pods wait for conditions of any.
+        self._conditional = table.entries if table.conditional else {}
 
-    def of_classes(self, named: Iterable[str]) -> tuple[str, ...]:
-        """Those of the classes that have configuration."""
-        return tuple(sorted(self.configured.intersection(named)))
+    def choices(self, member: Member, slot: int) -> Iterator[DeviceChoice]:
+        """One for every ResourceClaim of the member. An allocated claim must still be reserved for
+        the pod. A claim that appears reserved may have been released by the previous decision,
+        which CLUSTER does not show yet; therefore the binder checks every claim.
+        """
+        keys = member.shape.device_keys
+        for one, key in zip(member.shape.shape.device_claims, keys, strict=True):
+            if isinstance(one, PodDevices):
+                yield from self._extended(member, slot, one, key)
+            elif (claim := self._claims.by_name.get(key)) is not None:
+                requests = (one for of in claim.requests for one in of.alternatives or (of,))
+                grant = self._devices.grants.find(key)
+                yield self._choice(
+                    member, slot, claim, grant, (one.device_class for one in requests)
+                )
+        self._devices.grants.settle(keys)
 
-
-def _devices(context: _Context, member: Member, slot: int) -> list[DeviceChoice]:
-    """Choices for every ResourceClaim of the member. An allocated claim must still be reserved for
-    the pod. A claim that appears reserved may have been released by the previous decision, which
-    CLUSTER does not show yet; therefore the binder checks every claim.
-    """
-    found: list[DeviceChoice] = []
-    keys = member.shape.device_keys
-    for one, key in zip(member.shape.shape.device_claims, keys, strict=True):
-        if isinstance(one, PodDevices):
-            choice = _extended(context, member, slot, one, key)
+    def _extended(
+        self, member: Member, slot: int, devices: PodDevices, key: Key
+    ) -> Iterator[DeviceChoice]:
+        """The choice for extended resources; none: the node's device plugins have all of them."""
+        need = self._devices.classes.need_of(devices.containers)
+        made = self._claims.of_pod(key[0], devices.pod_uid)
+        claim = next((one for one in made if one.is_allocated), None)
+        grant = None
+        if claim is not None:
+            need = need.only(one.name for one in claim.requests)
+        elif (grant := self._devices.grants.find(key)) is not None:
+            need = need.only(one.request for one in grant.picks)
+            name = claim_name(member.pod.name, devices.pod_uid, need)
+            claim = ResourceClaim(uid="", namespace=key[0], name=name, resource_version=0)
         else:
-            choice = _ordinary(context, member, slot, key)
-        if choice is not None:
-            found.append(choice)
-    context.state.node_capacity.devices.grants.settle(keys)
-    return found
-
-
-def _ordinary(context: _Context, member: Member, slot: int, key: Key) -> DeviceChoice | None:
-    claim = context.state.reference_objects.resource_claims.by_name.get(key)
-    if claim is None:
-        return None
-    grant = context.state.node_capacity.devices.grants.find(key)
-    classes: tuple[str, ...] = ()
-    if context.configured and grant is not None and grant.picks:
-        requests = (one for of in claim.requests for one in of.alternatives or (of,))
-        classes = context.of_classes({one.device_class for one in requests})
-    return _choice(context, member, slot, claim, grant, classes)
-
-
-def _extended(
-    context: _Context, member: Member, slot: int, devices: PodDevices, key: Key
-) -> DeviceChoice | None:
-    """The choice for extended resources; None: the node's device plugins have all of them."""
-    state = context.state
-    need = state.node_capacity.devices.classes.need_of(devices.containers)
-    made = state.reference_objects.resource_claims.of_pod(key[0], devices.pod_uid)
-    claim = next((one for one in made if one.is_allocated), None)
-    grant = None if claim is not None else state.node_capacity.devices.grants.find(key)
-    if claim is not None:
-        need = need.only(one.name for one in claim.requests)
-    elif grant is None:
-        return None
-    else:
-        need = need.only(one.request for one in grant.picks)
-        claim = ResourceClaim(
-            uid="",
-            namespace=key[0],
-            name=claim_name(member.pod.name, devices.pod_uid, need),
-            resource_version=0,
+            return
+        classes = (one.device_class for one in need.requests)
+        choice = self._choice(member, slot, claim, grant, classes)
+        made_as = ExtendedClaim(
+            requests=tuple((one.name, one.device_class, one.number) for one in need.requests),
+            mappings=tuple((one.container, one.resource, one.request) for one in need.mappings),
         )
-    classes: set[str] = set()
-    if grant is not None:
-        classes = {one.device_class for one in need.requests}
-    choice = _choice(context, member, slot, claim, grant, context.of_classes(classes))
-    made_as = ExtendedClaim(
-        requests=tuple((one.name, one.device_class, one.number) for one in need.requests),
-        mappings=tuple((one.container, one.resource, one.request) for one in need.mappings),
-    )
-    return msgspec.structs.replace(choice, extended=made_as)
+        yield msgspec.structs.replace(choice, extended=made_as)
 
-
-def _choice(
-    context: _Context,
-    member: Member,
-    slot: int,
-    claim: ResourceClaim,
-    grant: Grant | None,
-    classes: tuple[str, ...],
-) -> DeviceChoice:
-    """`grant`: the devices chosen for the claim; None: it has some. `classes`: with
-    configuration.
-    """
-    picks = grant.picks if grant is not None else ()
-    node = context.state.nodes.names[slot]
-    affinity = grant.node_affinity if grant is not None else None
-    shares: tuple[DeviceShare, ...] = ()
-    admin: tuple[str, ...] = ()
-    if any(one.admin or one.consumed is not None for one in picks):
-        shares, admin = _shares(picks), tuple(sorted({one.request for one in picks if one.admin}))
-    return DeviceChoice(
-        pod_uid=member.pod.uid,
-        namespace=claim.namespace,
-        claim=claim.name,
-        claim_uid=claim.uid,
-        node=node,
-        devices=tuple([(one.request, *one.device) for one in picks]),
-        shares=shares,
-        admin=admin,
-        conditions=_conditions(context.conditional, picks) if context.conditional else (),
-        node_affinity=affinity,
-        classes=classes,
-    )
-
-
-def _shares(picks: Sequence[Pick]) -> tuple[DeviceShare, ...]:
-    return tuple(
-        [
+    def _choice(
+        self,
+        member: Member,
+        slot: int,
+        claim: ResourceClaim,
+        grant: Grant | None,
+        classes: Iterable[str],
+    ) -> DeviceChoice:
+        """`grant`: the devices chosen for the claim; None: it has some. `classes`: of all its
+        requests.
+        """
+        picks = grant.picks if grant is not None else ()
+        configured = self._configured.intersection(classes) if self._configured and picks else ()
+        shares = [
             DeviceShare(
                 index=index,
-                capacity=tuple((name, quantity_text(amount)) for name, amount in consumed),
+                capacity=tuple((name, quantity_text(amount)) for name, amount in one.consumed),
             )
             for index, one in enumerate(picks)
-            if (consumed := one.consumed) is not None
+            if one.consumed is not None
         ]
-    )
+        return DeviceChoice(
+            pod_uid=member.pod.uid,
+            namespace=claim.namespace,
+            claim=claim.name,
+            claim_uid=claim.uid,
+            node=self._nodes[slot],
+            devices=tuple([(one.request, *one.device) for one in picks]),
+            shares=tuple(shares),
+            admin=tuple(sorted({one.request for one in picks if one.admin})),
+            conditions=tuple(self._conditions(picks)) if self._conditional else (),
+            node_affinity=grant.node_affinity if grant is not None else None,
+            classes=tuple(sorted(configured)),
+        )
 
-
-def _conditions(
-    entries: Mapping[Device, DeviceEntry], picks: Sequence[Pick]
-) -> tuple[DeviceConditions, ...]:
-    return tuple(
-        [
-            DeviceConditions(
-                index=index,
-                binding=found.details.binding_conditions,
-                failure=found.details.binding_failure_conditions,
-            )
-            for index, one in enumerate(picks)
-            if (found := entries.get(one.device)) is not None and found.details.binding_conditions
-        ]
-    )
+    def _conditions(self, picks: Iterable[Pick]) -> Iterator[DeviceConditions]:
+        for index, one in enumerate(picks):
+            found = self._conditional.get(one.device)
+            if found is not None and found.details.binding_conditions:
+                yield DeviceConditions(
+                    index=index,
+                    binding=found.details.binding_conditions,
+                    failure=found.details.binding_failure_conditions,
+                )
 
 
 def _volume(choice: VolumeChoice) -> Choice:

@@ -92,22 +92,6 @@ class Inventory:
             requirement.namespace, requirement, lambda: self._match(requirement)
         )
 
-    def matching(self, requirement: DeviceRequirement, slot: int) -> Sequence[DeviceEntry]:
-        """The devices that the requirement may get on a node, whether free or not, in order."""
-        matches = self.matches(requirement)
-        local = matches.on.get(self._nodes.names[slot], [])
-        wide = [one for one in matches.wide if self.within(one.reach)[slot]]
-        found = [*local, *wide] if wide else local
-        if self.table.conditional:
-            # Pods wait for the conditions of these.
-            found = sorted(found, key=lambda one: bool(one.details.binding_conditions))
-        return found
-
-    def failure(self, requirement: DeviceRequirement, slot: int) -> SelectorFailure | None:
-        """The first failure of a selector on a device of the node, or of several nodes."""
-        failed = self.matches(requirement).failed_on
-        return failed.get(self._nodes.names[slot], failed.get(""))
-
     def within(self, reach: Reach) -> Bools:
         """One flag per slot: whether the node is within reach."""
         found = self._reaches.get(reach)
@@ -129,16 +113,6 @@ class Inventory:
             return self._shares.get(device)
         left = [part for uid, part in parts.items() if uid not in without]
         return _sum(left) if left else None
-
-    def unsettled_pool(self, slot: int) -> str:
-        """A pool of the node's devices that is not settled; "": none."""
-        found = self.table.unsettled_on.get(self._nodes.names[slot], "")
-        if found:
-            return found
-        for reach, pool in self.table.unsettled_wide:
-            if self.within(reach)[slot]:
-                return pool
-        return ""
 
     def slot_of(self, device: Device) -> int | None:
         """The only node that is affected by a change of the device; None: there may be others."""

@@ -93,30 +93,43 @@ class DevicesOfNode:
         self,
         inventory: Inventory,
         grants: DeviceGrants,
-        slot: int,
         vacated: VacatedDevices,
+        node: tuple[int, str],
         without: Container[Key] = (),
     ) -> None:
-        """The inventory must be refreshed. `without`: claims whose chosen devices count as free."""
+        """The inventory must be refreshed. `node`: slot and name. `without`: claims whose chosen
+        devices count as free.
+        """
         self._inventory = inventory
         self._allocated = StillAllocated(inventory.allocated, vacated)
         self._vacated = vacated
         self._grants = grants
         self._without = without
-        self._slot = slot
+        self._slot, self._node = node
 
     @property
     def unsettled_pool(self) -> str:
         """A pool of the node that is being updated or is invalid; "": none."""
-        return self._inventory.unsettled_pool(self._slot)
+        table, within = self._inventory.table, self._inventory.within
+        found = table.unsettled_on.get(self._node, "")
+        wide = (pool for reach, pool in table.unsettled_wide if within(reach)[self._slot])
+        return found or next(wide, "")
 
     def matching(self, requirement: DeviceRequirement) -> Sequence[DeviceEntry]:
         """The devices that the requirement may get, whether free or not, in order."""
-        return self._inventory.matching(requirement, self._slot)
+        matches = self._inventory.matches(requirement)
+        local = matches.on.get(self._node, [])
+        wide = [one for one in matches.wide if self._inventory.within(one.reach)[self._slot]]
+        found = [*local, *wide] if wide else local
+        if self._inventory.table.conditional:
+            # Pods wait for the conditions of these.
+            found = sorted(found, key=lambda one: bool(one.details.binding_conditions))
+        return found
 
     def failure(self, requirement: DeviceRequirement) -> SelectorFailure | None:
-        """The first failure of a selector of the requirement on a device of the node."""
-        return self._inventory.failure(requirement, self._slot)
+        """The first failure of a selector on a device of the node, or of several nodes."""
+        failed = self._inventory.matches(requirement).failed_on
+        return failed.get(self._node, failed.get(""))
 
     def is_taken(self, device: Device) -> bool:
         """Whether a claim has the device alone."""
@@ -209,7 +222,7 @@ class DeviceSearches:
     def on_node(self, slot: int) -> DevicesOfNode:
         """The devices of a node, and their use."""
         self._grants.refresh()
-        return DevicesOfNode(self._inventory, self._grants, slot, self._vacated)
+        return self._of(slot)
 
     def needed_on(self, slot: int, problem: Problem) -> Problem:
         """The needs on one node: without the extended resources that its device plugin has."""
@@ -259,16 +272,17 @@ class DeviceSearches:
         """Devices of a node for a problem. The first picks are for the claims of `movable_on(slot)`
         if the result has more than the problem.
         """
-        node = DevicesOfNode(self._inventory, self._grants, slot, self._vacated)
         problem = self.needed_on(slot, problem)
-        found = search(problem, node, steps_max)
+        found = search(problem, self._of(slot), steps_max)
         if found.picks is not None or not self._grants.movable:
             return found
         if not (movable := self._grants.movable_on(slot)):
             return found
         needs = tuple(self._grants.movable[key][1] for key in movable)
-        node = DevicesOfNode(self._inventory, self._grants, slot, self._vacated, movable)
-        both = search(
-            (*self.needed_on(slot, needs), *problem), node, max(steps_max - found.steps, 1)
-        )
+        together = (*self.needed_on(slot, needs), *problem)
+        both = search(together, self._of(slot, movable), max(steps_max - found.steps, 1))
         return both._replace(steps=found.steps + both.steps)
+
+    def _of(self, slot: int, without: Container[Key] = ()) -> DevicesOfNode:
+        node = slot, self._nodes.names[slot]
+        return DevicesOfNode(self._inventory, self._grants, self._vacated, node, without)
