@@ -14,7 +14,7 @@ from services.binder.core import claim_preparation
 from services.binder.core.machine import Machine
 from services.gang_planner.core.state.claim_ledger import ClaimLedger
 from services.gang_planner.core.state.devices import allocation_search
-from services.gang_planner.core.state.devices.constraints import Constraint
+from services.gang_planner.core.state.devices.allocation_search import Constraint
 from services.gang_planner.core.state.devices.grants import DeviceGrants
 from services.gang_planner.core.state.devices.searches import DevicesOfNode
 from services.gang_planner.core.state.reference_objects import ReferenceObjects

@@ -73,10 +73,8 @@ class Trial:
         """Devices of claims that CLUSTER does not show with devices yet stay chosen: put back, a
         claim might get others than its binder has allocated.
         """
-        grants = self._state.node_capacity.devices.grants
         for one in members:
-            if one.shape.shape.device_claims:
-                grants.keep(one.shape, one.pod.resource_version)
+            self._state.node_capacity.devices.grants.keep(one.shape, one.pod.resource_version)
 
     def _vacate(self, claims: "Iterable[ResourceClaim]") -> None:
         node_capacity = self._state.node_capacity

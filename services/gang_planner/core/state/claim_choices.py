@@ -20,8 +20,8 @@ from services.gang_planner.core.state.node_capacity import NodeCapacity
 from services.gang_planner.core.state.planner_state import State
 from services.gang_planner.core.state.pod_shapes import ShapeEntry
 from services.gang_planner.core.state.storage.demand import claim_keys
-from services.gang_planner.core.state.storage.disks import Disks
 from services.gang_planner.core.state.storage.ledger import Choice
+from services.gang_planner.core.state.storage.limits import Disks
 from shared.contracts.decisions import (
     DeviceChoice,
     DeviceConditions,

@@ -15,15 +15,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from typing import Generic, Protocol, Self, TypeAlias, TypeVar
 
+from shared.model.devices import ResourceClaim
+from shared.model.reference_objects import Claim
+
 Key: TypeAlias = tuple[str, str]
 """Namespace and name of a claim."""
-
-
-class Named(Protocol):
-    """A claim."""
-
-    @property
-    def uid(self) -> str: ...
 
 
 class Chosen(Protocol):
@@ -45,7 +41,7 @@ Unit = TypeVar("Unit", str, tuple[str, str, str])
 class ClaimLedger(ABC, Generic[Choice, Unit]):
     """The choices for all claims of one kind, and who uses these claims."""
 
-    def __init__(self, named: Mapping[Key, Named]) -> None:
+    def __init__(self, named: Mapping[Key, Claim | ResourceClaim]) -> None:
         """`named`: the claims in CLUSTER."""
         self._named = named
         #: Claim -> slot -> number of pods on the node, and of reservations, that use it.

@@ -19,8 +19,8 @@ from services.gang_planner.core.state.inter_pod.counts import DomainTable, PairC
 from services.gang_planner.core.state.nodes import NodeTable
 from services.gang_planner.core.state.pod_shapes import ShapeEntry
 from services.gang_planner.core.state.reference_objects import ReferenceObjects
-from services.gang_planner.core.state.storage.disks import Disks
 from services.gang_planner.core.state.storage.ledger import Storage
+from services.gang_planner.core.state.storage.limits import Disks
 from services.gang_planner.core.state.topology.table import TopologyTable
 from shared.model.invariants import InvariantViolation
 
@@ -122,18 +122,15 @@ class NodeCapacity:
         their claims, so that each node serves one pod like the next until it is full: the shape
         without claims, and their needs. None: the shape is unlike any other.
         """
-        found: list[Alike | None] = [None] * len(shapes)
-        able = [at for at, shape in enumerate(shapes) if shape.devices_only]
-        if not able:
-            return found
+        found: list[Alike | None] = []
         last: Alike = (b"", ())
-        needs = self.devices.plain_needs([shapes[at] for at in able])
-        for at, of in zip(able, needs, strict=True):
-            if of is not None:
-                # One object for shapes that follow each other: looked up once for all.
-                if of is not last[1] or shapes[at].rated != last[0]:
-                    last = shapes[at].rated, of
-                found[at] = last
+        self.devices.grants.refresh()
+        for shape in shapes:
+            needs = self.devices.plain_needs(shape) if shape.devices_only else None
+            # One object for shapes that follow each other: looked up once for all.
+            if needs is not None and (needs != last[1] or shape.rated != last[0]):
+                last = shape.rated, needs
+            found.append(None if needs is None else last)
         return found
 
     def one_by_one(self, shape: ShapeEntry) -> bool:
@@ -209,6 +206,7 @@ class NodeCapacity:
         if shape.shape.claims:
             change = self.storage.give if count < 0 else self.storage.take
             change(slot, shape, abs(count))
+            self.changes.extend(self.storage.changed_slots())
         if shape.shape.device_claims:
             change = self.devices.give if count < 0 else self.devices.take
             change(slot, shape, abs(count))

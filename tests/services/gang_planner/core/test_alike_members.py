@@ -189,7 +189,7 @@ def test_equal_needs_are_the_same_objects_while_more_shapes_are_known_than_cache
     scene.put(make_slice("n0", 1))
     state = scene.planner._state
     shapes = [state.shapes.intern(one.shape) for one in members("g", [("c",), ("d",)])]
-    first, second = state.node_capacity.devices.plain_needs(shapes)
+    first, second = map(state.node_capacity.devices.plain_needs, shapes)
     assert first is not None
     assert second is not None
     assert first[0] is second[0]

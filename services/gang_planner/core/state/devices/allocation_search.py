@@ -12,11 +12,10 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from services.gang_planner.core.state.devices.capacity import consumption
-from services.gang_planner.core.state.devices.constraints import Constraint, values_of
 from services.gang_planner.core.state.devices.demand import DEVICES_MAX, Alternative, ClaimNeed
 from services.gang_planner.core.state.devices.device_table import Counter, DeviceEntry, Pool
 from services.gang_planner.core.state.devices.selection import Device
-from shared.model.devices import DeviceTaint, DeviceToleration
+from shared.model.devices import DeviceConstraint, DeviceTaint, DeviceToleration
 
 if TYPE_CHECKING:
     from services.gang_planner.core.state.devices.searches import DevicesOfNode
@@ -26,6 +25,9 @@ STEPS_MAX: Final = 2_000
 
 #: Alternatives of a request; Kubernetes allows no more.
 ALTERNATIVES_MAX: Final = 8
+
+Values: TypeAlias = frozenset[tuple[type, bool, bool | int | str]]
+"""The values of an attribute, with their types; empty: the device does not have it."""
 
 Problem: TypeAlias = tuple[ClaimNeed, ...]
 
@@ -215,6 +217,53 @@ def _augment(
 
 
 # --- everything else
+
+
+def values_of(entry: DeviceEntry, attribute: str) -> Values:
+    """The values of a device's attribute ("domain/name")."""
+    for one in entry.details.attributes:
+        if one.name == attribute:
+            listed = one.value if isinstance(one.value, tuple) else (one.value,)
+            return frozenset((type(value), one.version, value) for value in listed)
+    return frozenset()
+
+
+class Constraint:
+    """A constraint of one claim, and the devices picked so far."""
+
+    def __init__(self, of: DeviceConstraint) -> None:
+        self.attribute = of.attribute
+        self._of = of
+        #: After each device: the values in common, or the values taken.
+        self._states: list[Values] = []
+
+    def admits(self, request: str, values: Values) -> bool:
+        """Whether a device with these values may be added for the request."""
+        if not self._applies(request):
+            return True
+        if not self._states:
+            return bool(values)
+        if self._of.distinct:
+            return bool(values) and values.isdisjoint(self._states[-1])
+        return not values.isdisjoint(self._states[-1])
+
+    def add(self, request: str, values: Values) -> None:
+        """Add an admitted device."""
+        if not self._applies(request):
+            return
+        if self._states:
+            before = self._states[-1]
+            values = before | values if self._of.distinct else before & values
+        self._states.append(values)
+
+    def remove(self, request: str) -> None:
+        """Remove the newest device, which was added for the request."""
+        if self._applies(request):
+            self._states.pop()
+
+    def _applies(self, request: str) -> bool:
+        names = self._of.requests
+        return not names or request in names or request.partition("/")[0] in names
 
 
 class _Place(NamedTuple):

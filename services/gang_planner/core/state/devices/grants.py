@@ -89,8 +89,8 @@ class DeviceGrants(ClaimLedger[Grant, Device]):
 
     def knows(self, keys: Iterable[Key]) -> bool:
         """Whether a pod uses one of these claims, or something is chosen or pinned for it."""
-        places = self.uses.keys(), self._pins.keys(), self._choices.keys()
-        return not all(place.isdisjoint(keys) for place in places)
+        places = self.uses, self._pins, self._choices
+        return not all(place.keys().isdisjoint(keys) for place in places)
 
     def seen(self, key: Key, claim_uid: str) -> int:
         """How often the claim was seen with devices."""
@@ -107,7 +107,8 @@ class DeviceGrants(ClaimLedger[Grant, Device]):
     def choose_alike(self, key: Key, grant: Grant, slot: int, need: ClaimNeed) -> None:
         """The same for a claim not in use that has its devices alone, and for its first pod."""
         self._choices[key] = grant
-        self.holders.update(dict.fromkeys(self.units(grant), key))
+        for unit in self.units(grant):
+            self.holders[unit] = key
         self.changes.add(slot)
         self.movable[key] = slot, need
         self.uses[key] = {slot: 1}
@@ -153,7 +154,9 @@ class DeviceGrants(ClaimLedger[Grant, Device]):
         first, the devices look free although the claim still has them. (A volume names its claim
         itself, so that a binder is refused it for another one.)
         """
-        self._kept |= {key: version for key in shape.device_keys if self.find(key) is not None}
+        for key in shape.device_keys:
+            if self.find(key) is not None:
+                self._kept[key] = version
 
     def keep_pinned(self, key: Key, only: Grant) -> None:
         """Keep the pinned devices of a pod that CLUSTER had lost before the planner knew of its
@@ -241,9 +244,12 @@ class DeviceGrants(ClaimLedger[Grant, Device]):
 
     @override
     def is_current(self, key: Key, choice: Grant) -> bool:
-        claim = self._named.get(key)
-        exists = claim is not None and claim.uid == choice.claim_uid
-        return (exists or pod_uid_of(key[1]) is not None) and not self._was_allocated(key, choice)
+        if pod_uid_of(key[1]) is not None:
+            return not self._was_allocated(key, choice)
+        claim = self._claims.by_name.get(key)
+        if claim is None or claim.uid != choice.claim_uid or claim.is_allocated:
+            return False
+        return self._claims.allocations.get(claim.uid, 0) <= choice.allocations
 
     @override
     def applies(self, key: Key, pin: Grant, slot: int) -> bool:

@@ -5,11 +5,9 @@ devices, devices that its node can use are chosen; other pods of the claim can o
 which these devices are available. Until a decision has written them down, devices may be exchanged
 for others of the same node, so that a member of a gang does not keep the only device of a later
 one.
-
-Invariant: no device is chosen for two claims, unless it is shareable.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
@@ -120,24 +118,16 @@ class Devices:
         self.grants.refresh()
         return self._inventory
 
-    def plain_needs(self, shapes: Iterable[ShapeEntry]) -> Iterator[Problem | None]:
-        """For each of these shapes the needs of its claims, if they are a plain problem and no pod
-        uses a claim; None: nodes may serve another pod with equal needs differently. Equal needs
-        that follow each other are the same object.
+    def plain_needs(self, shape: ShapeEntry) -> Problem | None:
+        """The needs of the shape's claims, if they are a plain problem and no pod uses a claim.
+        None: nodes may serve another pod with equal needs differently. The grants must be
+        refreshed.
         """
-        self.grants.refresh()
-        demand_of = self._demands.of
-        last: Problem = ()
-        is_plain = False
-        for shape in shapes:
-            demand, keys = demand_of(shape), shape.device_keys
-            needs = demand.needs
-            if not needs or demand.allocated or self.grants.knows(keys):
-                yield None
-                continue
-            if needs != last:
-                last, is_plain = needs, self._plain.find(needs) is not None
-            yield last if is_plain else None
+        demand = self.demand(shape)
+        needs = demand.needs
+        if not needs or demand.allocated or self.grants.knows(shape.device_keys):
+            return None
+        return needs if self._plain.find(needs) is not None else None
 
     def awaits_devices(self, shape: ShapeEntry) -> bool:
         """Whether claims in the cluster still have devices that are chosen for the shape's."""

@@ -106,9 +106,11 @@ class PlainProblems:
             self._of = self._inventory.table
             self._devices.clear()
             self._problems.clear()
-        if problem not in self._problems:
-            self._problems[problem] = self._read(problem)
-        return self._problems[problem]
+        try:
+            return self._problems[problem]
+        except KeyError:
+            found = self._problems[problem] = self._read(problem)
+            return found
 
     def _read(self, problem: Problem) -> PlainProblem | None:
         numbers: dict[Wanted, int] = {}

@@ -3,10 +3,7 @@ first consumer.
 
 It is part of a `NodeCapacity`: taking or releasing capacity for a pod also takes or releases its
 claims. Therefore Statements, trial capacities, reservations and pods on nodes all count the same
-way. When the first pod takes an unbound claim, its volume is chosen. The choice lasts while a pod
-uses the claim, and becomes obsolete when the cluster shows the claim and its volume bound.
-
-Invariant: no volume is chosen for two claims.
+way. When the first pod takes an unbound claim, its volume is chosen.
 """
 
 from collections.abc import Iterator, Sequence
