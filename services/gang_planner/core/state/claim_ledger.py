@@ -39,7 +39,7 @@ Unit = TypeVar("Unit", str, tuple[str, str, str])
 
 
 class ClaimLedger(ABC, Generic[Choice, Unit]):
-    """The choices for all claims of one kind, and who uses these claims."""
+    """The choices for all claims of one kind, and the users of these claims."""
 
     def __init__(self, named: Mapping[Key, Claim | ResourceClaim]) -> None:
         """`named`: the claims in CLUSTER."""

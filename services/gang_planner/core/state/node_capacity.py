@@ -124,7 +124,6 @@ class NodeCapacity:
         """
         found: list[Alike | None] = []
         last: Alike = (b"", ())
-        self.devices.grants.refresh()
         for shape in shapes:
             needs = self.devices.plain_needs(shape) if shape.devices_only else None
             # One object for shapes that follow each other: looked up once for all.

@@ -120,9 +120,9 @@ class Devices:
 
     def plain_needs(self, shape: ShapeEntry) -> Problem | None:
         """The needs of the shape's claims, if they are a plain problem and no pod uses a claim.
-        None: nodes may serve another pod with equal needs differently. The grants must be
-        refreshed.
+        None: nodes may serve another pod with equal needs differently.
         """
+        self.grants.refresh()
         demand = self.demand(shape)
         needs = demand.needs
         if not needs or demand.allocated or self.grants.knows(shape.device_keys):
