@@ -60,8 +60,8 @@ class DeviceGrants(ClaimLedger[Grant, Device]):
     def __init__(self, claims: ResourceClaims, nodes: NodeTable, inventory: Inventory) -> None:
         super().__init__(claims.by_name)
         self._claims = claims
-        self._nodes = nodes
-        self._inventory = inventory
+        self.nodes = nodes
+        self.inventory = inventory
         #: Shareable device -> parts of it that are chosen, by claim.
         self.lent: dict[Device, list[tuple[Key, Amounts]]] = {}
         #: Slots of nodes on which devices were chosen or released.
@@ -80,7 +80,7 @@ class DeviceGrants(ClaimLedger[Grant, Device]):
         self._claims_at: int | None = None
 
     def copy(self) -> "DeviceGrants":
-        other = DeviceGrants(self._claims, self._nodes, self._inventory)
+        other = DeviceGrants(self._claims, self.nodes, self.inventory)
         other.take_over(self)
         other.lent = {device: list(parts) for device, parts in self.lent.items()}
         other._prepared, other._kept = dict(self._prepared), dict(self._kept)
@@ -185,13 +185,13 @@ class DeviceGrants(ClaimLedger[Grant, Device]):
             grant = self._choices.get(key)
             if grant is not None and key not in self.uses:
                 self.drop(key)
-                slot = self._nodes.find(grant.node)
+                slot = self.nodes.find(grant.node)
                 slots += [] if slot is None else [slot]
         return slots
 
     def refresh(self) -> None:
         """Read the tables, and end choices whose claims have had allocated devices since."""
-        self._inventory.refresh()
+        self.inventory.refresh()
         claims = self._claims
         if self._claims_at == claims.changes:
             return
@@ -253,7 +253,7 @@ class DeviceGrants(ClaimLedger[Grant, Device]):
 
     @override
     def applies(self, key: Key, pin: Grant, slot: int) -> bool:
-        return bool(usable_on(pin, self._nodes)[slot]) and self.is_current(key, pin)
+        return bool(usable_on(pin, self.nodes)[slot]) and self.is_current(key, pin)
 
     @override
     def units(self, choice: Grant) -> list[Device]:
@@ -262,7 +262,7 @@ class DeviceGrants(ClaimLedger[Grant, Device]):
     @override
     def touch(self, choice: Grant) -> None:
         for one in choice.picks:
-            slot = self._inventory.slot_of(one.device)
+            slot = self.inventory.slot_of(one.device)
             if slot is not None:
                 self.changes.add(slot)
             else:
@@ -270,9 +270,6 @@ class DeviceGrants(ClaimLedger[Grant, Device]):
 
     @override
     def contradiction(self) -> str:
-        both = self._choices.keys() & self._pins.keys()
-        if both:
-            return f"devices of {sorted(both)} are both chosen and pinned"
         chosen = self._choices | self._pins
         parts = sorted((*part, key) for key, one in chosen.items() for part in _parts(one))
         counted = sorted(
@@ -302,7 +299,7 @@ class DeviceGrants(ClaimLedger[Grant, Device]):
         """Choose devices again for a decided claim that has lost them, if it is in use and no other
         claim has one of them.
         """
-        allocated = self._inventory.allocated
+        allocated = self.inventory.allocated
         if any(pick.device in allocated and not pick.admin for pick in before.picks):
             return
         found = before._replace(allocations=self.seen(key, before.claim_uid))

@@ -67,10 +67,8 @@ class Devices:
         #: The claims in use, and the devices chosen for them.
         self.grants = grants or DeviceGrants(tables.resource_claims, nodes, self._inventory)
         #: Devices in the cluster that count as free during a trial.
-        self.vacated = VacatedDevices(self._inventory, self.grants)
-        self.searches = DeviceSearches(
-            nodes, self._inventory, self._plain, self.grants, self.vacated
-        )
+        self.vacated = VacatedDevices(self.grants)
+        self.searches = DeviceSearches(self._plain, self.grants, self.vacated)
         #: Positions of the logs of the inventory and of chosen devices, at the last call of
         #: `changed_slots`.
         self._reported = self._inventory.changes.position, 0

@@ -2,7 +2,7 @@
 whose devices changed.
 """
 
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from fractions import Fraction
 from functools import partial
 from typing import Final
@@ -20,7 +20,7 @@ from services.gang_planner.core.state.devices.allocation_search import (
 )
 from services.gang_planner.core.state.devices.device_table import Counter, DeviceEntry, Pool
 from services.gang_planner.core.state.devices.grants import DeviceGrants
-from services.gang_planner.core.state.devices.inventory import Inventory, Shares
+from services.gang_planner.core.state.devices.inventory import Shares
 from services.gang_planner.core.state.devices.plain_devices import (
     JointLimit,
     PlainProblem,
@@ -35,7 +35,6 @@ from services.gang_planner.core.state.devices.selection import (
     SelectorFailure,
 )
 from services.gang_planner.core.state.devices.vacated import StillAllocated, VacatedDevices
-from services.gang_planner.core.state.nodes import NodeTable
 
 #: Number of cached masks.
 _MASKS_MAX: Final = 256
@@ -48,42 +47,15 @@ _STEPS_AT_FIRST: Final = 40_000
 class SolutionMask:
     """Where a problem has a solution: one flag per slot."""
 
-    def __init__(self) -> None:
-        self.flags: Bools = np.zeros(0, dtype=np.bool_)
+    def __init__(self, size: int) -> None:
+        self.flags: Bools = np.zeros(size, dtype=np.bool_)
         #: How often the free devices of each node serve the problem; not counted unless it is
         #: plain.
-        self.times: Ints = np.zeros(0, dtype=np.int64)
+        self.times: Ints = np.zeros(size, dtype=np.int64)
         #: How early the alternatives are that serve the problem; 0 without alternatives.
-        self.points: Ints = np.zeros(0, dtype=np.int64)
-        #: Versions of the input.
-        self.position = 0
-        self.allocated_position = 0
-        self.wide: tuple[int, int] = (-1, -1)
-
-    def search_on(self, problem: Problem, slots: Ints, search: Callable[[int, int], Found]) -> None:
-        """Search on each of these slots; `search` gets the slot and the limit of its steps."""
-        left = _STEPS_AT_FIRST + _STEPS_PER_NODE * len(slots)
-        for slot in slots.tolist():
-            found = search(slot, min(left, STEPS_MAX))
-            left -= found.steps
-            self.flags[slot] = found.picks is not None
-            self.points[slot] = preference_of(problem, found)
-
-    def count_on(
-        self,
-        slots: Ints,
-        times_on: Callable[[int], int],
-        movable: Container[int],
-        search: Callable[[int, int], Found],
-    ) -> None:
-        """Count by numbers, and search only on the slots where other claims may change their
-        devices.
-        """
-        for slot in slots.tolist():
-            times = self.times[slot] = times_on(slot)
-            self.flags[slot] = times > 0 or (
-                slot in movable and search(slot, STEPS_MAX).picks is not None
-            )
+        self.points: Ints = np.zeros(size, dtype=np.int64)
+        #: Versions of the input, and positions in its logs.
+        self.wide = self.positions = 0, 0
 
 
 class DevicesOfNode:
@@ -91,21 +63,18 @@ class DevicesOfNode:
 
     def __init__(
         self,
-        inventory: Inventory,
         grants: DeviceGrants,
         vacated: VacatedDevices,
-        node: tuple[int, str],
+        slot: int,
         without: Container[Key] = (),
     ) -> None:
-        """The inventory must be refreshed. `node`: slot and name. `without`: claims whose chosen
-        devices count as free.
-        """
-        self._inventory = inventory
-        self._allocated = StillAllocated(inventory.allocated, vacated)
+        """The grants must be refreshed. `without`: claims whose chosen devices count as free."""
+        self._inventory = grants.inventory
+        self._allocated = StillAllocated(grants.inventory.allocated, vacated)
         self._vacated = vacated
         self._grants = grants
         self._without = without
-        self._slot, self._node = node
+        self._slot, self._node = slot, grants.nodes.names[slot]
 
     @property
     def unsettled_pool(self) -> str:
@@ -165,16 +134,8 @@ class DevicesOfNode:
 class DeviceSearches:
     """Searches on one node capacity."""
 
-    def __init__(
-        self,
-        nodes: NodeTable,
-        inventory: Inventory,
-        plain: PlainProblems,
-        grants: DeviceGrants,
-        vacated: VacatedDevices,
-    ) -> None:
-        self._nodes = nodes
-        self._inventory = inventory
+    def __init__(self, plain: PlainProblems, grants: DeviceGrants, vacated: VacatedDevices) -> None:
+        self._nodes = grants.nodes
         self._plain = plain
         self._grants = grants
         self._vacated = vacated
@@ -183,7 +144,7 @@ class DeviceSearches:
 
     @property
     def taken(self) -> Taken:
-        allocated, whole = self._inventory.allocated, self._grants.holders
+        allocated, whole = self._grants.inventory.allocated, self._grants.holders
         if self._vacated.whole:
             return StillAllocated(allocated, self._vacated), whole
         return allocated, whole
@@ -222,7 +183,7 @@ class DeviceSearches:
     def on_node(self, slot: int) -> DevicesOfNode:
         """The devices of a node, and their use."""
         self._grants.refresh()
-        return self._of(slot)
+        return DevicesOfNode(self._grants, self._vacated, slot)
 
     def needed_on(self, slot: int, problem: Problem) -> Problem:
         """The needs on one node: without the extended resources that its device plugin has."""
@@ -232,57 +193,59 @@ class DeviceSearches:
     def mask(self, problem: Problem) -> SolutionMask:
         """Where the problem has a solution now."""
         self._grants.refresh()
-        mask = self._masks.get(problem)
-        if mask is None:
-            if len(self._masks) >= _MASKS_MAX:
-                self._masks.clear()
-            mask = self._masks[problem] = SolutionMask()
-        slots = self._changed(mask)
-        search_on = partial(self.search, problem)
+        mask, slots = self._changed(problem)
         plain = self._plain.find(problem)
-        if plain is None:
-            mask.search_on(problem, slots, search_on)
+        if plain is not None:
+            # By numbers, and by a search only where other claims may change their devices.
+            names, taken = self._nodes.names, self.taken
+            movable = {slot for slot, need in self._grants.movable.values() if need not in problem}
+            for slot in slots.tolist():
+                times = mask.times[slot] = plain.times(names[slot], taken)
+                mask.flags[slot] = times > 0 or (
+                    slot in movable and self.search(problem, slot).picks is not None
+                )
             return mask
-        names, taken = self._nodes.names, self.taken
-        movable = {slot for slot, need in self._grants.movable.values() if need not in problem}
-        mask.count_on(slots, lambda slot: plain.times(names[slot], taken), movable, search_on)
+        left = _STEPS_AT_FIRST + _STEPS_PER_NODE * len(slots)
+        for slot in slots.tolist():
+            found = self.search(problem, slot, min(left, STEPS_MAX))
+            left -= found.steps
+            mask.flags[slot] = found.picks is not None
+            mask.points[slot] = preference_of(problem, found)
         return mask
 
-    def _changed(self, mask: SolutionMask) -> Ints:
-        """The slots that must be computed again, from now on."""
-        inventory, chosen, size = self._inventory, self._grants, self._nodes.size
-        wide = inventory.wide_changes, chosen.wide_changes
+    def _changed(self, problem: Problem) -> tuple[SolutionMask, Ints]:
+        """The mask of a problem, and the slots that must be computed again."""
+        sources, size = (self._grants.inventory, self._grants), self._nodes.size
+        wide = sources[0].wide_changes, sources[1].wide_changes
         limit = max(16, size // 4)
-        changed: Ints | None = None
-        if mask.wide == wide:
-            allocated = inventory.changes.since(mask.allocated_position, limit)
-            taken = chosen.changes.since(mask.position, limit)
-            if allocated is not None and taken is not None:
-                changed = np.union1d(allocated, taken)
-        if changed is None:
-            changed = np.arange(size)
-            mask.flags = np.zeros(size, dtype=np.bool_)
-            mask.times = np.zeros(size, dtype=np.int64)
-            mask.points = np.zeros(size, dtype=np.int64)
+        mask = self._masks.get(problem)
+        slots: Ints | None = None
+        if mask is not None and mask.wide == wide:
+            allocated = sources[0].changes.since(mask.positions[0], limit)
+            chosen = sources[1].changes.since(mask.positions[1], limit)
+            if allocated is not None and chosen is not None:
+                slots = np.union1d(allocated, chosen)
+        if mask is None or slots is None:
+            if mask is None and len(self._masks) >= _MASKS_MAX:
+                self._masks.clear()
+            mask, slots = SolutionMask(size), np.arange(size)
+            self._masks[problem] = mask
         mask.wide = wide
-        mask.position, mask.allocated_position = chosen.changes.position, inventory.changes.position
-        return changed
+        mask.positions = sources[0].changes.position, sources[1].changes.position
+        return mask, slots
 
     def search(self, problem: Problem, slot: int, steps_max: int = STEPS_MAX) -> Found:
         """Devices of a node for a problem. The first picks are for the claims of `movable_on(slot)`
         if the result has more than the problem.
         """
         problem = self.needed_on(slot, problem)
-        found = search(problem, self._of(slot), steps_max)
+        found = search(problem, DevicesOfNode(self._grants, self._vacated, slot), steps_max)
         if found.picks is not None or not self._grants.movable:
             return found
         if not (movable := self._grants.movable_on(slot)):
             return found
         needs = tuple(self._grants.movable[key][1] for key in movable)
+        node = DevicesOfNode(self._grants, self._vacated, slot, movable)
         together = (*self.needed_on(slot, needs), *problem)
-        both = search(together, self._of(slot, movable), max(steps_max - found.steps, 1))
+        both = search(together, node, max(steps_max - found.steps, 1))
         return both._replace(steps=found.steps + both.steps)
-
-    def _of(self, slot: int, without: Container[Key] = ()) -> DevicesOfNode:
-        node = slot, self._nodes.names[slot]
-        return DevicesOfNode(self._inventory, self._grants, self._vacated, node, without)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from services.gang_planner.core.state.claim_ledger import Key
 from services.gang_planner.core.state.devices.demand import claim_key
-from services.gang_planner.core.state.devices.inventory import Inventory, devices_of
+from services.gang_planner.core.state.devices.inventory import devices_of
 from services.gang_planner.core.state.devices.selection import Device
 from services.gang_planner.core.state.member_states import TERMINAL
 from shared.model.devices import ResourceClaim
@@ -77,8 +77,7 @@ class ClaimConsumers:
 class VacatedDevices:
     """The claims in the cluster whose devices count as free, because all their pods leave."""
 
-    def __init__(self, inventory: Inventory, grants: "DeviceGrants") -> None:
-        self._inventory = inventory
+    def __init__(self, grants: "DeviceGrants") -> None:
         self._grants = grants
         #: By UID.
         self.claims: dict[str, ResourceClaim] = {}
@@ -94,14 +93,15 @@ class VacatedDevices:
         """
         before, self.claims = self.claims, {one.uid: one for one in claims}
         self.whole = {device for one in self.claims.values() for device in one.allocated}
-        self._inventory.refresh()
+        inventory = self._grants.inventory
+        inventory.refresh()
         slots: list[int] = []
         for uid in before.keys() ^ self.claims.keys():
             for device in devices_of(before.get(uid) or self.claims[uid]):
-                slot = self._inventory.slot_of(device)
+                slot = inventory.slot_of(device)
                 if slot is not None:
                     slots.append(slot)
-                elif device in self._inventory.table.entries:
+                elif device in inventory.table.entries:
                     self._grants.wide_changes += 1
         self._grants.changes.extend(slots)
         return slots
