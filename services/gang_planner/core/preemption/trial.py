@@ -81,7 +81,7 @@ class Trial:
         uses = node_capacity.devices.grants.uses
         # A pod that is not bound yet may use a claim that is not reserved for it yet.
         unused = [one for one in claims if claim_key(one) not in uses]
-        node_capacity.changes.extend(node_capacity.devices.vacated.count(unused))
+        node_capacity.changes.extend(node_capacity.devices.allocated.vacate(unused))
 
     def _change(self, members: "list[Member]", *, away: bool) -> None:
         if not members:

@@ -215,7 +215,7 @@ class Preemptions:
         """Keep one reservation for each binding whose pod still waits and whose node exists."""
         gang = one.gang
         vacated: list[ResourceClaim] | None = None
-        devices = tables.node_capacity.devices.vacated
+        allocated = tables.node_capacity.devices.allocated
         for binding in one.act.bindings:
             member = tables.members.get(binding.uid)
             slot = tables.nodes.find(binding.node)
@@ -245,12 +245,12 @@ class Preemptions:
                 # It gets the devices of pods that are leaving, which still have them.
                 own = _uids(one.act.bindings)
                 vacated = vacated_claims.vacated_for(tables, own, self.victims)
-                devices.count(vacated)
+                allocated.vacate(vacated)
             tables.reservations.keep_apart(reservation)
             gang.hold(reservation.shape, 1)
             one.reservations[binding.uid] = reservation, gang
         if vacated:
-            devices.count(())
+            allocated.vacate(())
         for reservation, _ in one.reservations.values():
             reservation.until_ms = one.until_ms
 

@@ -378,7 +378,8 @@ class _Search:
             for index, one in enumerate(requests[place.request].alternatives):
                 found = self._candidates_of(place.claim, place.request, index)
                 number = len(found or ()) if one.number is None else one.number
-                if found is not None and self._has_room(place.claim, number):
+                room = DEVICES_MAX - len(self._picks[place.claim])
+                if found is not None and number <= room:
                     yield _Place(place.claim, place.request, index)
             return
         one = requests[place.request].alternatives[place.alternative]
@@ -412,9 +413,6 @@ class _Search:
         if self._steps_left <= 0:
             raise _Exhausted
         self._steps_left -= 1
-
-    def _has_room(self, claim: int, number: int) -> bool:
-        return len(self._picks[claim]) + number <= DEVICES_MAX
 
     # ---- one device
 

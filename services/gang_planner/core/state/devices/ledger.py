@@ -22,7 +22,7 @@ from services.gang_planner.core.state.devices.grants import DeviceGrants, Grant,
 from services.gang_planner.core.state.devices.inventory import Inventory
 from services.gang_planner.core.state.devices.plain_devices import PlainProblems
 from services.gang_planner.core.state.devices.searches import DeviceSearches
-from services.gang_planner.core.state.devices.vacated import VacatedDevices
+from services.gang_planner.core.state.devices.vacated import AllocatedDevices
 from services.gang_planner.core.state.nodes import NodeTable
 from services.gang_planner.core.state.pod_shapes import ShapeEntry
 from services.gang_planner.core.state.reference_objects import ReferenceObjects
@@ -66,9 +66,8 @@ class Devices:
         self._inventory, self._plain, self.classes, self._demands = shared
         #: The claims in use, and the devices chosen for them.
         self.grants = grants or DeviceGrants(tables.resource_claims, nodes, self._inventory)
-        #: Devices in the cluster that count as free during a trial.
-        self.vacated = VacatedDevices(self.grants)
-        self.searches = DeviceSearches(self._plain, self.grants, self.vacated)
+        self.allocated = AllocatedDevices(self.grants)
+        self.searches = DeviceSearches(self._plain, self.grants, self.allocated)
         #: Positions of the logs of the inventory and of chosen devices, at the last call of
         #: `changed_slots`.
         self._reported = self._inventory.changes.position, 0

@@ -34,7 +34,7 @@ from services.gang_planner.core.state.devices.selection import (
     DeviceRequirement,
     SelectorFailure,
 )
-from services.gang_planner.core.state.devices.vacated import StillAllocated, VacatedDevices
+from services.gang_planner.core.state.devices.vacated import AllocatedDevices
 
 #: Number of cached masks.
 _MASKS_MAX: Final = 256
@@ -64,14 +64,13 @@ class DevicesOfNode:
     def __init__(
         self,
         grants: DeviceGrants,
-        vacated: VacatedDevices,
+        allocated: AllocatedDevices,
         slot: int,
         without: Container[Key] = (),
     ) -> None:
         """The grants must be refreshed. `without`: claims whose chosen devices count as free."""
         self._inventory = grants.inventory
-        self._allocated = StillAllocated(grants.inventory.allocated, vacated)
-        self._vacated = vacated
+        self._allocated = allocated
         self._grants = grants
         self._without = without
         self._slot, self._node = slot, grants.nodes.names[slot]
@@ -109,7 +108,7 @@ class DevicesOfNode:
 
     def shares(self, device: Device) -> Shares | None:
         """What claims have of a shareable device; None: no claim has any of it."""
-        allocated = self._inventory.shares(device, self._vacated.claims.keys())
+        allocated = self._inventory.shares(device, self._allocated.vacated.keys())
         lent = self._grants.lent.get(device, ())
         parts = [amounts for key, amounts in lent if key not in self._without]
         if not parts:
@@ -134,20 +133,21 @@ class DevicesOfNode:
 class DeviceSearches:
     """Searches on one node capacity."""
 
-    def __init__(self, plain: PlainProblems, grants: DeviceGrants, vacated: VacatedDevices) -> None:
+    def __init__(
+        self, plain: PlainProblems, grants: DeviceGrants, allocated: AllocatedDevices
+    ) -> None:
         self._nodes = grants.nodes
         self._plain = plain
         self._grants = grants
-        self._vacated = vacated
+        self._allocated = allocated
         #: The masks of the latest problems.
         self._masks: dict[Problem, SolutionMask] = {}
 
     @property
     def taken(self) -> Taken:
-        allocated, whole = self._grants.inventory.allocated, self._grants.holders
-        if self._vacated.whole:
-            return StillAllocated(allocated, self._vacated), whole
-        return allocated, whole
+        # Without vacated claims the table itself, which is asked faster.
+        allocated = self._allocated if self._allocated.vacated else self._grants.inventory.allocated
+        return allocated, self._grants.holders
 
     def selections(self, problem: Problem) -> Sequence[SelectedDevices]:
         """The devices that the requests of a problem select; (): it is not plain."""
@@ -183,7 +183,7 @@ class DeviceSearches:
     def on_node(self, slot: int) -> DevicesOfNode:
         """The devices of a node, and their use."""
         self._grants.refresh()
-        return DevicesOfNode(self._grants, self._vacated, slot)
+        return DevicesOfNode(self._grants, self._allocated, slot)
 
     def needed_on(self, slot: int, problem: Problem) -> Problem:
         """The needs on one node: without the extended resources that its device plugin has."""
@@ -239,13 +239,13 @@ class DeviceSearches:
         if the result has more than the problem.
         """
         problem = self.needed_on(slot, problem)
-        found = search(problem, DevicesOfNode(self._grants, self._vacated, slot), steps_max)
+        found = search(problem, DevicesOfNode(self._grants, self._allocated, slot), steps_max)
         if found.picks is not None or not self._grants.movable:
             return found
         if not (movable := self._grants.movable_on(slot)):
             return found
         needs = tuple(self._grants.movable[key][1] for key in movable)
-        node = DevicesOfNode(self._grants, self._vacated, slot, movable)
+        node = DevicesOfNode(self._grants, self._allocated, slot, movable)
         together = (*self.needed_on(slot, needs), *problem)
         both = search(together, node, max(steps_max - found.steps, 1))
         return both._replace(steps=found.steps + both.steps)

@@ -71,11 +71,9 @@ class NamespaceCache(Generic[Key, Result]):
     def __init__(self) -> None:
         #: The least recently used first. None of a namespace is empty.
         self._results: dict[str, dict[Key, Result]] = {}
-        self._number = 0
 
     def clear(self) -> None:
         self._results.clear()
-        self._number = 0
 
     def find(self, namespace: str, key: Key, make: Callable[[], Result]) -> Result:
         """The result for the key, made if it is not cached."""
@@ -87,16 +85,14 @@ class NamespaceCache(Generic[Key, Result]):
         made = make()
         if len(self._results.get(namespace, ())) >= NAMESPACE_RESULTS_MAX:
             self._drop_oldest(namespace)
-        elif self._number >= RESULTS_MAX:
+        elif sum(map(len, self._results.values())) >= RESULTS_MAX:
             self._drop_oldest(max(self._results, key=lambda one: len(self._results[one])))
         self._results.setdefault(namespace, {})[key] = made
-        self._number += 1
         return made
 
     def _drop_oldest(self, namespace: str) -> None:
         cached = self._results[namespace]
         del cached[next(iter(cached))]
-        self._number -= 1
         if not cached:
             del self._results[namespace]
 

@@ -7,19 +7,19 @@ is not a pod, keeps its devices. A deleted pod without a node has ended.
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING
 
 from services.gang_planner.core.state.claim_ledger import Key
 from services.gang_planner.core.state.devices.demand import claim_key
 from services.gang_planner.core.state.devices.inventory import devices_of
-from services.gang_planner.core.state.devices.selection import Device
 from services.gang_planner.core.state.member_states import TERMINAL
 from shared.model.devices import ResourceClaim
 
 if TYPE_CHECKING:
     from services.gang_planner.core.state.devices.grants import DeviceGrants
+    from services.gang_planner.core.state.devices.selection import Device
     from services.gang_planner.core.state.tables import Tables
 
 
@@ -74,30 +74,36 @@ class ClaimConsumers:
         return [*self._unused, *self.last_of(self.away)]
 
 
-class VacatedDevices:
-    """The claims in the cluster whose devices count as free, because all their pods leave."""
+class AllocatedDevices:
+    """The devices that claims in the cluster have alone, without those of claims that are vacated:
+    all their pods leave.
+    """
 
     def __init__(self, grants: "DeviceGrants") -> None:
         self._grants = grants
+        self._allocated = grants.inventory.allocated
         #: By UID.
-        self.claims: dict[str, ResourceClaim] = {}
+        self.vacated: dict[str, ResourceClaim] = {}
         #: Devices that these claims have alone.
-        self.whole: set[Device] = set()
+        self._free: set[Device] = set()
 
-    def count(self, claims: Iterable[ResourceClaim]) -> list[int]:
+    def __contains__(self, device: object) -> bool:
+        return device in self._allocated and device not in self._free
+
+    def vacate(self, claims: Iterable[ResourceClaim]) -> list[int]:
         """Count the devices of these claims in the cluster as free, and of no others. The caller
         knows that no other pod or reservation uses these claims.
 
         Returns:
             Slots of nodes whose devices became free, or are no longer.
         """
-        before, self.claims = self.claims, {one.uid: one for one in claims}
-        self.whole = {device for one in self.claims.values() for device in one.allocated}
+        before, self.vacated = self.vacated, {one.uid: one for one in claims}
+        self._free = {device for one in self.vacated.values() for device in one.allocated}
         inventory = self._grants.inventory
         inventory.refresh()
         slots: list[int] = []
-        for uid in before.keys() ^ self.claims.keys():
-            for device in devices_of(before.get(uid) or self.claims[uid]):
+        for uid in before.keys() ^ self.vacated.keys():
+            for device in devices_of(before.get(uid) or self.vacated[uid]):
                 slot = inventory.slot_of(device)
                 if slot is not None:
                     slots.append(slot)
@@ -105,17 +111,6 @@ class VacatedDevices:
                     self._grants.wide_changes += 1
         self._grants.changes.extend(slots)
         return slots
-
-
-class StillAllocated:
-    """The devices that claims in the cluster have alone, without vacated ones."""
-
-    def __init__(self, allocated: Mapping[Device, int], vacated: VacatedDevices) -> None:
-        self._allocated = allocated
-        self._vacated = vacated
-
-    def __contains__(self, device: object) -> bool:
-        return device in self._allocated and device not in self._vacated.whole
 
 
 def consumers_of(tables: "Tables", kept: Container[Key]) -> ClaimConsumers:

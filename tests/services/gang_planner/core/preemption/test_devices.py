@@ -407,11 +407,11 @@ def test_a_device_shared_twice_by_a_vacated_claim_keeps_the_parts_of_others() ->
     slot = required(state.nodes.find("n0"), "n0", "is there")
     devices = state.node_capacity.devices
     assert devices.searches.on_node(slot).shares(device) == {"memory": Fraction(70)}
-    devices.vacated.count([two])
+    devices.allocated.vacate([two])
     assert devices.searches.on_node(slot).shares(device) == {"memory": Fraction(40)}
-    devices.vacated.count([two, other])
+    devices.allocated.vacate([two, other])
     assert devices.searches.on_node(slot).shares(device) is None
-    devices.vacated.count(())
+    devices.allocated.vacate(())
     assert devices.searches.on_node(slot).shares(device) == {"memory": Fraction(70)}
 
 
