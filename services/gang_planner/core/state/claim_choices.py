@@ -187,23 +187,19 @@ def contradiction(node_capacity: NodeCapacity, loads: Iterable[tuple[int, ShapeE
     return storage.contradiction() or devices.contradiction()
 
 
-def _volumes(state: State, member: Member, slot: int) -> list[VolumeChoice]:
-    found: list[VolumeChoice] = []
+def _volumes(state: State, member: Member, slot: int) -> Iterator[VolumeChoice]:
     for key in claim_keys(member.shape.shape):
         choice = state.node_capacity.storage.find(key)
         if choice is not None:
-            found.append(
-                VolumeChoice(
-                    pod_uid=member.pod.uid,
-                    namespace=key[0],
-                    claim=key[1],
-                    claim_uid=choice.claim_uid,
-                    node=state.nodes.names[slot],
-                    volume=choice.volume,
-                    volume_uid=choice.volume_uid,
-                )
+            yield VolumeChoice(
+                pod_uid=member.pod.uid,
+                namespace=key[0],
+                claim=key[1],
+                claim_uid=choice.claim_uid,
+                node=state.nodes.names[slot],
+                volume=choice.volume,
+                volume_uid=choice.volume_uid,
             )
-    return found
 
 
 class _DeviceWriter:

@@ -52,7 +52,7 @@ class ClaimLedger(ABC, Generic[Choice, Unit]):
         self.holders: dict[Unit, Key] = {}
 
     def take_over(self, other: Self) -> None:
-        """Have the content of another ledger, from before this one is used."""
+        """Have the same content as another ledger; this one is new."""
         self.uses = {key: dict(slots) for key, slots in other.uses.items()}
         self._choices, self._pins = dict(other._choices), dict(other._pins)
         self.holders = dict(other.holders)

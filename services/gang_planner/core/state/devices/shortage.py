@@ -39,15 +39,11 @@ def shortage(devices: Devices, demand: DeviceDemand, slot: int) -> str:
                 return f"{what}: {_of_request(request, node)}"
         found = search((need,), node)
         if found.picks is None:
-            what = " and ".join(_resources(need)) or f"requests {of_claim}"
+            resources = sorted({one.resource for one in need.requests if one.resource})
+            what = " and ".join(resources) or f"requests {of_claim}"
             return f"{what}: {_of_claim(need, node, exhausted=found.exhausted)}"
     found = search(devices.searches.needed_on(slot, devices.unsolved(demand)), node)
     return _NOT_SEARCHED if found.exhausted else ""
-
-
-def _resources(need: ClaimNeed) -> list[str]:
-    """The extended resources that it is for."""
-    return sorted({one.resource for one in need.requests if one.resource})
 
 
 _NOT_SEARCHED = f"the search for devices ended after {STEPS_MAX} steps"
