@@ -55,7 +55,8 @@ class SolutionMask:
         #: How early the alternatives are that serve the problem; 0 without alternatives.
         self.points: Ints = np.zeros(size, dtype=np.int64)
         #: Versions of the input, and positions in its logs.
-        self.wide = self.positions = 0, 0
+        self.wide: tuple[int, int] = 0, 0
+        self.positions: tuple[int, int] = 0, 0
 
 
 class DevicesOfNode:
@@ -194,19 +195,20 @@ class DeviceSearches:
         """Where the problem has a solution now."""
         self._grants.refresh()
         mask, slots = self._changed(problem)
+        listed: list[int] = slots.tolist()
         plain = self._plain.find(problem)
         if plain is not None:
             # By numbers, and by a search only where other claims may change their devices.
             names, taken = self._nodes.names, self.taken
             movable = {slot for slot, need in self._grants.movable.values() if need not in problem}
-            for slot in slots.tolist():
+            for slot in listed:
                 times = mask.times[slot] = plain.times(names[slot], taken)
                 mask.flags[slot] = times > 0 or (
                     slot in movable and self.search(problem, slot).picks is not None
                 )
             return mask
-        left = _STEPS_AT_FIRST + _STEPS_PER_NODE * len(slots)
-        for slot in slots.tolist():
+        left = _STEPS_AT_FIRST + _STEPS_PER_NODE * len(listed)
+        for slot in listed:
             found = self.search(problem, slot, min(left, STEPS_MAX))
             left -= found.steps
             mask.flags[slot] = found.picks is not None
