@@ -12,10 +12,11 @@ import numpy as np
 from services.binder import claims
 from services.binder.core import claim_preparation
 from services.binder.core.machine import Machine
+from services.gang_planner.core.state.claim_ledger import ClaimLedger
 from services.gang_planner.core.state.devices import allocation_search
-from services.gang_planner.core.state.devices.constraints import Constraint
-from services.gang_planner.core.state.devices.ledger import Devices
-from services.gang_planner.core.state.devices.node_devices import ChosenDevices, DevicesOfNode
+from services.gang_planner.core.state.devices.allocation_search import Constraint
+from services.gang_planner.core.state.devices.grants import DeviceGrants
+from services.gang_planner.core.state.devices.searches import DevicesOfNode
 from services.gang_planner.core.state.reference_objects import ReferenceObjects
 from services.gang_planner.core.state.storage import available_volumes, ledger
 from services.gang_planner.core.state.storage.demand import demand_of
@@ -31,7 +32,7 @@ def _claims_not_prepared() -> Replaced:
 
 
 def _devices_chosen_twice() -> Replaced:
-    return [(ChosenDevices, name, lambda *_: None) for name in ("hold", "hold_on", "release")]
+    return [(DeviceGrants, "units", lambda *_: [])]
 
 
 def _volumes_anywhere() -> Replaced:
@@ -64,7 +65,7 @@ def _devices_not_given_out() -> Replaced:
 
 def _choices_forgotten() -> Replaced:
     """A planner that starts does not know which volumes and devices are given away already."""
-    return [(Storage, "pin", lambda *_: None), (Devices, "pin", lambda *_: None)]
+    return [(ClaimLedger, "pin", lambda *_: None)]
 
 
 def _exclusive_claim_shared() -> Replaced:

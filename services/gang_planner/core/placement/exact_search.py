@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from services.gang_planner.core.state.columns import Ints
-from services.gang_planner.core.state.devices.free_numbers import JointLimit
+from services.gang_planner.core.state.devices.plain_devices import JointLimit
 from services.gang_planner.core.state.node_capacity import NodeCapacity
 from services.gang_planner.core.state.pod_shapes import ShapeEntry
 from shared.model.invariants import InvariantViolation

@@ -20,8 +20,9 @@ from services.gang_planner.core.placement.domains import Space, find_spaces
 from services.gang_planner.core.placement.exact_search import GroupRequest, search
 from services.gang_planner.core.placement.members import MembersRequest, place_members
 from services.gang_planner.core.placement.session import Session
+from services.gang_planner.core.state.claim_ledger import Key
 from services.gang_planner.core.state.columns import Bools, Ints
-from services.gang_planner.core.state.devices.demand import ClaimNeed, Key
+from services.gang_planner.core.state.devices.demand import ClaimNeed
 from services.gang_planner.core.state.needs import (
     NO_SUB_GANG,
     NOTHING_SAID,
@@ -387,7 +388,8 @@ class PartPlacement:
             part.minima,
         )
         devices = session.node_capacity.devices
-        limits = devices.numbers().joint_limits([group.needs or () for group in groups], slots)
+        needs = [group.needs or () for group in groups]
+        limits = devices.searches.joint_limits(needs, slots)
         if limits is None:
             return False
         found = search(

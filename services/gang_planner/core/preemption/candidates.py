@@ -17,7 +17,7 @@ from services.gang_planner.core.preemption.units import (
     kind_of,
     units_of,
 )
-from services.gang_planner.core.state.devices.demand import Key
+from services.gang_planner.core.state.claim_ledger import Key
 from services.gang_planner.core.state.gang_settings import cooldown_ms, minimum_run_ms
 from services.gang_planner.core.state.gangs import Gang, Member
 from services.gang_planner.core.state.member_states import (

@@ -52,7 +52,7 @@ class DeviceAmounts:
 
     def free(self, row: int) -> Ints:
         """How many devices of a row are free now, by slot."""
-        return self._devices.numbers().free_of(self._selections[row])
+        return self._devices.searches.free_of(self._selections[row])
 
     def with_devices(self, units: list[Unit]) -> list[Unit]:
         """The units with the devices that they free among their amounts. Units are shared between
@@ -76,14 +76,14 @@ class DeviceAmounts:
 
     def _add(self, shape: ShapeEntry) -> None:
         pairs: list[tuple[int, int]] = []
-        numbers = self._devices.numbers()
-        for selected in numbers.selections(self._devices.unsolved(self._devices.demand(shape))):
+        searches = self._devices.searches
+        for selected in searches.selections(self._devices.unsolved(self._devices.demand(shape))):
             row = self._rows.setdefault(selected.wanted, -1 - len(self._rows))
             pairs.append((row, selected.number))
             if row in self._selections:
                 continue
             self._selections[row] = selected
-            for slot, devices in numbers.by_slot(selected):
+            for slot, devices in searches.by_slot(selected):
                 for device in devices:
                     self._places.setdefault(device, (slot, []))[1].append(row)
         self._pairs[shape.counted] = tuple(pairs)

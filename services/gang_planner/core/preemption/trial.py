@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from services.gang_planner.core.state.devices.demand import claim_key
-from services.gang_planner.core.state.preempted_claims import consumers_of
+from services.gang_planner.core.state.devices.vacated import consumers_of
 from shared.model.invariants import required
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable
 
-    from services.gang_planner.core.state.devices.demand import Key
+    from services.gang_planner.core.state.claim_ledger import Key
     from services.gang_planner.core.state.devices.vacated import ClaimConsumers
     from services.gang_planner.core.state.gangs import Member
     from services.gang_planner.core.state.planner_state import State
@@ -42,14 +42,14 @@ class Trial:
         self._freed = self._state.node_capacity.freed
         if self._claims is not None:
             self.consumers = consumers_of(self._state, self._claims)
-            # Their pods are gone, and the claims controller has not deallocated them yet.
-            self._vacate(self.consumers.unused)
+            self.consumers.away = self.away.keys()
+            # Pods are gone, and the claims controller has not deallocated their claims yet.
+            self._vacate(self.consumers.freed())
         return self
 
     def __exit__(self, *_: object) -> None:
         self.put_back(list(self.away.values()))
-        if self.consumers is not None:
-            self._occupy(self.consumers.unused)
+        self._vacate(())
         self._state.node_capacity.freed = self._freed
 
     def take_away(self, members: "Iterable[Member]") -> None:
@@ -61,35 +61,27 @@ class Trial:
         self._keep_devices(taken)
         self._change(taken, away=True)
         if self.consumers is not None:
-            for one in taken:
-                self._vacate(self.consumers.leave(one.pod.uid))
+            self._vacate(self.consumers.freed())
 
     def put_back(self, members: "Iterable[Member]") -> None:
         back = [one for one in members if self.away.pop(one.pod.uid, None) is not None]
         if self.consumers is not None:
-            for one in back:
-                self._occupy(self.consumers.come_back(one.pod.uid))
+            self._vacate(self.consumers.freed())
         self._change(back, away=False)
 
     def _keep_devices(self, members: "Iterable[Member]") -> None:
         """Devices of claims that CLUSTER does not show with devices yet stay chosen: put back, a
         claim might get others than its binder has allocated.
         """
-        devices = self._state.node_capacity.devices
         for one in members:
-            if one.shape.shape.device_claims:
-                devices.keep(one.shape, one.pod.resource_version)
+            self._state.node_capacity.devices.grants.keep(one.shape, one.pod.resource_version)
 
     def _vacate(self, claims: "Iterable[ResourceClaim]") -> None:
         node_capacity = self._state.node_capacity
-        uses = node_capacity.devices.uses
+        uses = node_capacity.devices.grants.uses
         # A pod that is not bound yet may use a claim that is not reserved for it yet.
         unused = [one for one in claims if claim_key(one) not in uses]
-        node_capacity.changes.extend(node_capacity.devices.vacate(unused))
-
-    def _occupy(self, claims: "Iterable[ResourceClaim]") -> None:
-        node_capacity = self._state.node_capacity
-        node_capacity.changes.extend(node_capacity.devices.occupy(claims))
+        node_capacity.changes.extend(node_capacity.devices.allocated.vacate(unused))
 
     def _change(self, members: "list[Member]", *, away: bool) -> None:
         if not members:

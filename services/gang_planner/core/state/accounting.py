@@ -122,10 +122,9 @@ def remove_pod(state: State, uid: str, version: int = 0) -> None:
         _lose(state, member, member.gang, with_node=with_node, removed=True)
     state.holds.forget(uid)
     for reservation in state.reservations.rows(uid):
-        if reservation.shape.shape.device_claims:
-            # A binder may have allocated its devices before the pod was deleted.
-            known = max(version, member.pod.resource_version)
-            state.node_capacity.devices.keep(reservation.shape, known)
+        # A binder may have allocated its devices before the pod was deleted.
+        known = max(version, member.pod.resource_version)
+        state.node_capacity.devices.grants.keep(reservation.shape, known)
         end_reservation(state, reservation)
     member.reservation = None
     _account(state, member, None)
@@ -320,8 +319,8 @@ def _account(state: State, member: Member, slot: int | None) -> None:
         handed_over = _end_reservations(state, member, slot if member.slot != slot else None)
     else:
         handed_over = False
-    if handed_over and member.shape.shape.device_claims:
-        state.node_capacity.devices.land(member.shape)
+    if handed_over:
+        state.node_capacity.devices.grants.land(member.shape)
     if member.slot == slot:
         return
     before = member.slot
@@ -330,8 +329,7 @@ def _account(state: State, member: Member, slot: int | None) -> None:
         del residents[pod.uid]
         if not residents:
             del state.residents[before]
-        if member.shape.shape.device_claims:
-            state.node_capacity.devices.keep(member.shape, pod.resource_version)
+        state.node_capacity.devices.grants.keep(member.shape, pod.resource_version)
         state.node_capacity.give(before, member.shape)
         state.drop_phantom(before)
     if slot is not None:
@@ -348,9 +346,9 @@ def _end_reservations(state: State, member: Member, slot: int | None) -> bool:
         here, same = reservation.slot == slot, reservation.shape is member.shape
         matches = here and same and not handed_over
         handed_over |= matches
-        if here and not same and reservation.shape.shape.device_claims:
+        if here and not same:
             # Its shape has changed since the decision, by which its claims got their devices.
-            state.node_capacity.devices.keep(reservation.shape, member.pod.resource_version)
+            state.node_capacity.devices.grants.keep(reservation.shape, member.pod.resource_version)
         end_reservation(state, reservation, handed_over=matches)
     member.reservation = None
     return handed_over

@@ -2,27 +2,26 @@
 decision in the log.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Final, NamedTuple
 
 import msgspec
 
+from services.gang_planner.core.state.claim_ledger import Key
 from services.gang_planner.core.state.devices.allocation_search import Pick
 from services.gang_planner.core.state.devices.capacity import quantity_text
 from services.gang_planner.core.state.devices.demand import DEVICES_MAX, Alternative, ClaimNeed
-from services.gang_planner.core.state.devices.device_table import DeviceEntry
 from services.gang_planner.core.state.devices.extended import claim_name, name_of_pod
 from services.gang_planner.core.state.devices.grants import Grant
-from services.gang_planner.core.state.devices.selection import Device
 from services.gang_planner.core.state.gangs import Member
 from services.gang_planner.core.state.members import Assignments
 from services.gang_planner.core.state.node_capacity import NodeCapacity
 from services.gang_planner.core.state.planner_state import State
 from services.gang_planner.core.state.pod_shapes import ShapeEntry
-from services.gang_planner.core.state.storage.demand import Key, claim_keys
-from services.gang_planner.core.state.storage.disks import Disks
+from services.gang_planner.core.state.storage.demand import claim_keys
 from services.gang_planner.core.state.storage.ledger import Choice
+from services.gang_planner.core.state.storage.limits import Disks
 from shared.contracts.decisions import (
     DeviceChoice,
     DeviceConditions,
@@ -61,21 +60,14 @@ NOTHING: Final = Choices()
 
 def choices_of(state: State, assignments: Assignments) -> Choices:
     """Volumes and devices chosen for the members' claims. The members' capacity must be taken."""
-    attached = [one for one in assignments.pairs() if one[0].shape.attached]
-    classes = state.reference_objects.device_classes.values()
-    table = state.node_capacity.devices.inventory().table
-    context = _Context(
-        state,
-        frozenset([one.name for one in classes if one.configured]),
-        table.entries if table.conditional else {},
-    )
+    writer = _DeviceWriter(state)
     volumes: list[VolumeChoice] = []
     devices: list[DeviceChoice] = []
-    for member, slot in attached:
+    for member, slot in assignments.pairs():
         if member.shape.shape.claims:
             volumes += _volumes(state, member, slot)
         if member.shape.device_keys:
-            devices += _devices(context, member, slot)
+            devices += writer.choices(member, slot)
     return Choices(tuple(volumes), tuple(devices))
 
 
@@ -140,16 +132,10 @@ def _devices_bytes(one: Alternative, conditions_bytes: int) -> int:
 def recall(state: State, decision: GangDecision) -> None:
     """Restore the choices of a decision read from the log, before its reservations are made."""
     for one in decision.volumes:
-        state.node_capacity.storage.pin(
-            (one.namespace, one.claim),
-            Choice(one.node, one.claim_uid, one.volume, one.volume_uid),
-        )
+        state.node_capacity.storage.pin((one.namespace, one.claim), _volume(one))
     for grant in decision.devices:
         if grant.devices:
-            state.node_capacity.devices.pin(
-                _key_of(grant),
-                Grant(grant.node, grant.claim_uid, _picks(grant), grant.node_affinity),
-            )
+            state.node_capacity.devices.grants.pin(_key_of(grant), _grant(grant))
 
 
 def keep(state: State, decision: GangDecision, pod_uid: str) -> None:
@@ -158,15 +144,15 @@ def keep(state: State, decision: GangDecision, pod_uid: str) -> None:
     """
     for grant in decision.devices:
         if grant.pod_uid == pod_uid:
-            state.node_capacity.devices.keep_pinned(_key_of(grant), _picks(grant))
+            state.node_capacity.devices.grants.keep_pinned(_key_of(grant), _grant(grant))
 
 
 def forget(state: State, decision: GangDecision) -> None:
     """Drop the unused choices of a decision from the log, after all its reservations are made."""
     for one in decision.volumes:
-        state.node_capacity.storage.unpin((one.namespace, one.claim))
+        state.node_capacity.storage.unpin((one.namespace, one.claim), _volume(one))
     for grant in decision.devices:
-        state.node_capacity.devices.unpin(_key_of(grant), _picks(grant))
+        state.node_capacity.devices.grants.unpin(_key_of(grant), _grant(grant))
 
 
 def unsupported_device(node_capacity: NodeCapacity, shapes: Iterable[ShapeEntry]) -> bool:
@@ -182,181 +168,143 @@ def contradiction(node_capacity: NodeCapacity, loads: Iterable[tuple[int, ShapeE
     """The first inconsistency between the claims and disks in use and all pods and reservations,
     as (slot, shape) in `loads`; "": none.
     """
+    storage, devices = node_capacity.storage, node_capacity.devices.grants
     volumes: dict[Key, dict[int, int]] = {}
-    claims: dict[Key, int] = {}
+    claims: dict[Key, dict[int, int]] = {}
     mounted = Disks()
     for slot, shape in loads:
         if shape.shape.disks:
             mounted.take(slot, shape.shape.disks)
-        for key in claim_keys(shape.shape):
-            users = volumes.setdefault(key, {})
-            users[slot] = users.get(slot, 0) + 1
-        for key in shape.device_keys:
-            claims[key] = claims.get(key, 0) + 1
-    if volumes != node_capacity.storage.uses:
-        return f"{node_capacity.storage.uses} are in use, pods and reservations use {volumes}"
-    if claims != node_capacity.devices.uses:
-        return f"{node_capacity.devices.uses} are in use, pods and reservations use {claims}"
+        for keys, used in (claim_keys(shape.shape), volumes), (shape.device_keys, claims):
+            for key in keys:
+                users = used.setdefault(key, {})
+                users[slot] = users.get(slot, 0) + 1
+    for used, counted in (volumes, storage.uses), (claims, devices.uses):
+        if used != counted:
+            return f"{counted} are in use, pods and reservations use {used}"
     if mounted.content() != node_capacity.disks.content():
         return f"disks {node_capacity.disks.content()} are mounted, by pods {mounted.content()}"
-    return node_capacity.storage.contradiction() or node_capacity.devices.contradiction()
+    return storage.contradiction() or devices.contradiction()
 
 
-def _volumes(state: State, member: Member, slot: int) -> list[VolumeChoice]:
-    found: list[VolumeChoice] = []
+def _volumes(state: State, member: Member, slot: int) -> Iterator[VolumeChoice]:
     for key in claim_keys(member.shape.shape):
-        choice = state.node_capacity.storage.choice(key)
+        choice = state.node_capacity.storage.find(key)
         if choice is not None:
-            found.append(
-                VolumeChoice(
-                    pod_uid=member.pod.uid,
-                    namespace=key[0],
-                    claim=key[1],
-                    claim_uid=choice.claim_uid,
-                    node=state.nodes.names[slot],
-                    volume=choice.volume,
-                    volume_uid=choice.volume_uid,
-                )
+            yield VolumeChoice(
+                pod_uid=member.pod.uid,
+                namespace=key[0],
+                claim=key[1],
+                claim_uid=choice.claim_uid,
+                node=state.nodes.names[slot],
+                volume=choice.volume,
+                volume_uid=choice.volume_uid,
             )
-    return found
 
 
-class _Context(NamedTuple):
-    """What the choices of one decision have in common."""
+class _DeviceWriter:
+    """Writes down the devices of one decision's members."""
 
-    state: State
-    #: Device classes that have configuration.
-    configured: frozenset[str]
-    #: All devices, if pods wait for conditions of any.
-    conditional: Mapping[Device, DeviceEntry]
+    def __init__(self, state: State) -> None:
+        self._claims = state.reference_objects.resource_claims
+        self._devices = state.node_capacity.devices
+        self._nodes = state.nodes.names
+        classes = state.reference_objects.device_classes.values()
+        #: Device classes that have configuration.
+        self._configured = frozenset([one.name for one in classes if one.configured])
+        table = self._devices.inventory().table
+        #: All devices, if pods wait for conditions of any.
+        self._conditional = table.entries if table.conditional else {}
 
-    def of_classes(self, named: Iterable[str]) -> tuple[str, ...]:
-        """Those of the classes that have configuration."""
-        return tuple(sorted(self.configured.intersection(named)))
+    def choices(self, member: Member, slot: int) -> Iterator[DeviceChoice]:
+        """One for every ResourceClaim of the member. An allocated claim must still be reserved for
+        the pod. A claim that appears reserved may have been released by the previous decision,
+        which CLUSTER does not show yet; therefore the binder checks every claim.
+        """
+        keys = member.shape.device_keys
+        for one, key in zip(member.shape.shape.device_claims, keys, strict=True):
+            if isinstance(one, PodDevices):
+                yield from self._extended(member, slot, one, key)
+            elif (claim := self._claims.by_name.get(key)) is not None:
+                requests = (one for of in claim.requests for one in of.alternatives or (of,))
+                grant = self._devices.grants.find(key)
+                yield self._choice(
+                    member, slot, claim, grant, (one.device_class for one in requests)
+                )
+        self._devices.grants.settle(keys)
 
-
-def _devices(context: _Context, member: Member, slot: int) -> list[DeviceChoice]:
-    """Choices for every ResourceClaim of the member. An allocated claim must still be reserved for
-    the pod. A claim that appears reserved may have been released by the previous decision, which
-    CLUSTER does not show yet; therefore the binder checks every claim.
-    """
-    found: list[DeviceChoice] = []
-    keys = member.shape.device_keys
-    for one, key in zip(member.shape.shape.device_claims, keys, strict=True):
-        if isinstance(one, PodDevices):
-            choice = _extended(context, member, slot, one, key)
+    def _extended(
+        self, member: Member, slot: int, devices: PodDevices, key: Key
+    ) -> Iterator[DeviceChoice]:
+        """The choice for extended resources; none: the node's device plugins have all of them."""
+        need = self._devices.classes.need_of(devices.containers)
+        made = self._claims.of_pod(key[0], devices.pod_uid)
+        claim = next((one for one in made if one.is_allocated), None)
+        grant = None
+        if claim is not None:
+            need = need.only(one.name for one in claim.requests)
+        elif (grant := self._devices.grants.find(key)) is not None:
+            need = need.only(one.request for one in grant.picks)
+            name = claim_name(member.pod.name, devices.pod_uid, need)
+            claim = ResourceClaim(uid="", namespace=key[0], name=name, resource_version=0)
         else:
-            choice = _ordinary(context, member, slot, key)
-        if choice is not None:
-            found.append(choice)
-    context.state.node_capacity.devices.settle(keys)
-    return found
-
-
-def _ordinary(context: _Context, member: Member, slot: int, key: Key) -> DeviceChoice | None:
-    claim = context.state.reference_objects.resource_claims.by_name.get(key)
-    if claim is None:
-        return None
-    grant = context.state.node_capacity.devices.grant(key)
-    classes: tuple[str, ...] = ()
-    if context.configured and grant is not None and grant.picks:
-        requests = (one for of in claim.requests for one in of.alternatives or (of,))
-        classes = context.of_classes({one.device_class for one in requests})
-    return _choice(context, member, slot, claim, grant, classes)
-
-
-def _extended(
-    context: _Context, member: Member, slot: int, devices: PodDevices, key: Key
-) -> DeviceChoice | None:
-    """The choice for extended resources; None: the node's device plugins have all of them."""
-    state = context.state
-    need = state.node_capacity.devices.classes.need_of(devices.containers)
-    made = state.reference_objects.resource_claims.of_pod(key[0], devices.pod_uid)
-    claim = next((one for one in made if one.is_allocated), None)
-    grant = None if claim is not None else state.node_capacity.devices.grant(key)
-    if claim is not None:
-        need = need.only(one.name for one in claim.requests)
-    elif grant is None:
-        return None
-    else:
-        need = need.only(one.request for one in grant.picks)
-        claim = ResourceClaim(
-            uid="",
-            namespace=key[0],
-            name=claim_name(member.pod.name, devices.pod_uid, need),
-            resource_version=0,
+            return
+        classes = (one.device_class for one in need.requests)
+        choice = self._choice(member, slot, claim, grant, classes)
+        made_as = ExtendedClaim(
+            requests=tuple((one.name, one.device_class, one.number) for one in need.requests),
+            mappings=tuple((one.container, one.resource, one.request) for one in need.mappings),
         )
-    classes: set[str] = set()
-    if grant is not None:
-        classes = {one.device_class for one in need.requests}
-    choice = _choice(context, member, slot, claim, grant, context.of_classes(classes))
-    made_as = ExtendedClaim(
-        requests=tuple((one.name, one.device_class, one.number) for one in need.requests),
-        mappings=tuple((one.container, one.resource, one.request) for one in need.mappings),
-    )
-    return msgspec.structs.replace(choice, extended=made_as)
+        yield msgspec.structs.replace(choice, extended=made_as)
 
-
-def _choice(
-    context: _Context,
-    member: Member,
-    slot: int,
-    claim: ResourceClaim,
-    grant: Grant | None,
-    classes: tuple[str, ...],
-) -> DeviceChoice:
-    """`grant`: the devices chosen for the claim; None: it has some. `classes`: with
-    configuration.
-    """
-    picks = grant.picks if grant is not None else ()
-    node = context.state.nodes.names[slot]
-    affinity = grant.node_affinity if grant is not None else None
-    shares: tuple[DeviceShare, ...] = ()
-    admin: tuple[str, ...] = ()
-    if any(one.admin or one.consumed is not None for one in picks):
-        shares, admin = _shares(picks), tuple(sorted({one.request for one in picks if one.admin}))
-    return DeviceChoice(
-        pod_uid=member.pod.uid,
-        namespace=claim.namespace,
-        claim=claim.name,
-        claim_uid=claim.uid,
-        node=node,
-        devices=tuple([(one.request, *one.device) for one in picks]),
-        shares=shares,
-        admin=admin,
-        conditions=_conditions(context.conditional, picks) if context.conditional else (),
-        node_affinity=affinity,
-        classes=classes,
-    )
-
-
-def _shares(picks: Sequence[Pick]) -> tuple[DeviceShare, ...]:
-    return tuple(
-        [
+    def _choice(
+        self,
+        member: Member,
+        slot: int,
+        claim: ResourceClaim,
+        grant: Grant | None,
+        classes: Iterable[str],
+    ) -> DeviceChoice:
+        """`grant`: the devices chosen for the claim; None: it has some. `classes`: of all its
+        requests.
+        """
+        picks = grant.picks if grant is not None else ()
+        configured = self._configured.intersection(classes) if self._configured and picks else ()
+        shares = [
             DeviceShare(
                 index=index,
-                capacity=tuple((name, quantity_text(amount)) for name, amount in consumed),
+                capacity=tuple((name, quantity_text(amount)) for name, amount in one.consumed),
             )
             for index, one in enumerate(picks)
-            if (consumed := one.consumed) is not None
+            if one.consumed is not None
         ]
-    )
+        return DeviceChoice(
+            pod_uid=member.pod.uid,
+            namespace=claim.namespace,
+            claim=claim.name,
+            claim_uid=claim.uid,
+            node=self._nodes[slot],
+            devices=tuple([(one.request, *one.device) for one in picks]),
+            shares=tuple(shares),
+            admin=tuple(sorted({one.request for one in picks if one.admin})),
+            conditions=tuple(self._conditions(picks)) if self._conditional else (),
+            node_affinity=grant.node_affinity if grant is not None else None,
+            classes=tuple(sorted(configured)),
+        )
+
+    def _conditions(self, picks: Iterable[Pick]) -> Iterator[DeviceConditions]:
+        for index, one in enumerate(picks):
+            found = self._conditional.get(one.device)
+            if found is not None and found.details.binding_conditions:
+                yield DeviceConditions(
+                    index=index,
+                    binding=found.details.binding_conditions,
+                    failure=found.details.binding_failure_conditions,
+                )
 
 
-def _conditions(
-    entries: Mapping[Device, DeviceEntry], picks: Sequence[Pick]
-) -> tuple[DeviceConditions, ...]:
-    return tuple(
-        [
-            DeviceConditions(
-                index=index,
-                binding=found.details.binding_conditions,
-                failure=found.details.binding_failure_conditions,
-            )
-            for index, one in enumerate(picks)
-            if (found := entries.get(one.device)) is not None and found.details.binding_conditions
-        ]
-    )
+def _volume(choice: VolumeChoice) -> Choice:
+    return Choice(choice.node, choice.claim_uid, choice.volume, choice.volume_uid)
 
 
 def _key_of(choice: DeviceChoice) -> Key:
@@ -366,12 +314,13 @@ def _key_of(choice: DeviceChoice) -> Key:
     return choice.namespace, name_of_pod(choice.pod_uid)
 
 
-def _picks(choice: DeviceChoice) -> tuple[Pick, ...]:
+def _grant(choice: DeviceChoice) -> Grant:
     shares = {
         one.index: tuple((name, exact(text)) for name, text in one.capacity)
         for one in choice.shares
     }
-    return tuple(
+    picks = [
         Pick(request, (driver, pool, device), request in choice.admin, shares.get(index))
         for index, (request, driver, pool, device) in enumerate(choice.devices)
-    )
+    ]
+    return Grant(choice.node, choice.claim_uid, tuple(picks), choice.node_affinity)

@@ -19,8 +19,8 @@ from services.gang_planner.core.state.inter_pod.counts import DomainTable, PairC
 from services.gang_planner.core.state.nodes import NodeTable
 from services.gang_planner.core.state.pod_shapes import ShapeEntry
 from services.gang_planner.core.state.reference_objects import ReferenceObjects
-from services.gang_planner.core.state.storage.disks import Disks
 from services.gang_planner.core.state.storage.ledger import Storage
+from services.gang_planner.core.state.storage.limits import Disks
 from services.gang_planner.core.state.topology.table import TopologyTable
 from shared.model.invariants import InvariantViolation
 
@@ -104,6 +104,7 @@ class NodeCapacity:
         """
         version: tuple[object, ...] = ()
         if shape.shape.claims:
+            self.changes.extend(self.storage.changed_slots())
             version += self.storage.version(shape)
         if shape.shape.device_claims:
             self.changes.extend(self.devices.changed_slots())
@@ -112,7 +113,7 @@ class NodeCapacity:
 
     def claims_known_up_to(self, version: int, pods: int) -> None:
         """Release what was kept for claims that CLUSTER would show at this resourceVersion."""
-        slots = self.devices.claims_known_up_to(version, pods)
+        slots = self.devices.grants.known_up_to(version, pods)
         self.changes.extend(slots)
         self.freed += bool(slots)
 
@@ -121,18 +122,14 @@ class NodeCapacity:
         their claims, so that each node serves one pod like the next until it is full: the shape
         without claims, and their needs. None: the shape is unlike any other.
         """
-        found: list[Alike | None] = [None] * len(shapes)
-        able = [at for at, shape in enumerate(shapes) if shape.devices_only]
-        if not able:
-            return found
+        found: list[Alike | None] = []
         last: Alike = (b"", ())
-        needs = self.devices.plain_needs([shapes[at] for at in able])
-        for at, of in zip(able, needs, strict=True):
-            if of is not None:
-                # One object for shapes that follow each other: looked up once for all.
-                if of is not last[1] or shapes[at].rated != last[0]:
-                    last = shapes[at].rated, of
-                found[at] = last
+        for shape in shapes:
+            needs = self.devices.plain_needs(shape) if shape.devices_only else None
+            # One object for shapes that follow each other: looked up once for all.
+            if needs is not None and (needs != last[1] or shape.rated != last[0]):
+                last = shape.rated, needs
+            found.append(None if needs is None else last)
         return found
 
     def one_by_one(self, shape: ShapeEntry) -> bool:
@@ -194,11 +191,12 @@ class NodeCapacity:
 
     def _count_alike(self, slots: Ints, counts: Ints, shape: ShapeEntry) -> None:
         """Add the pods that the entry stands for; negative counts: remove them."""
+        each: list[int] = np.repeat(slots, np.abs(counts)).tolist()
         if int(counts[0]) > 0:
-            self.devices.take_alike(np.repeat(slots, counts).tolist(), shape.alike)
+            self.devices.take_alike(each, shape.alike)
             return
-        for one in shape.alike:
-            self.devices.give(one)
+        for slot, one in zip(each, shape.alike, strict=True):
+            self.devices.give(slot, one)
 
     def _count(self, slot: int, count: int, shape: ShapeEntry) -> None:
         """Add `count` pods to everything but the amounts; negative: remove them."""
@@ -206,12 +204,11 @@ class NodeCapacity:
             self.ports.take(slot, shape.shape.host_ports, count)
         if shape.shape.claims:
             change = self.storage.give if count < 0 else self.storage.take
-            self.changes.extend(change(slot, shape, abs(count)))
+            change(slot, shape, abs(count))
+            self.changes.extend(self.storage.changed_slots())
         if shape.shape.device_claims:
-            if count < 0:
-                self.devices.give(shape, -count)
-            else:
-                self.devices.take(slot, shape, count)
+            change = self.devices.give if count < 0 else self.devices.take
+            change(slot, shape, abs(count))
         if shape.shape.disks:
             self.disks.take(slot, shape.shape.disks, count)
         if shape.tallies:

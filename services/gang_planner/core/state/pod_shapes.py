@@ -8,15 +8,18 @@ in the cluster selects the pod.
 
 from collections.abc import Hashable, Sequence
 from copy import copy
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 import numpy as np
 
 from services.gang_planner.core.state.columns import Ints, ResourceIndex, requested
-from services.gang_planner.core.state.devices.demand import Key, claim_keys
+from services.gang_planner.core.state.devices.demand import claim_keys
 from services.gang_planner.core.state.inter_pod.terms import Profile, ShapeTerms, Terms
 from shared.model.objects import PodDevices, Shape
+
+if TYPE_CHECKING:
+    from services.gang_planner.core.state.claim_ledger import Key
 
 PODS: Final = "pods"
 _UNREADABLE: Final = Shape(requests=((PODS, 1),), unsupported=("its shape cannot be decoded",))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from services.gang_planner.core.state.devices.assignment import assign
+from services.gang_planner.core.state.devices.allocation_search import assign
 from shared.model.devices import (
     DeviceAttribute,
     DeviceClass,

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from services.gang_planner.core.placement import part_placement
 from services.gang_planner.core.placement.part_placement import PartPlacement
-from services.gang_planner.core.state.devices.assignment import assign
+from services.gang_planner.core.state.devices.allocation_search import assign
 from services.gang_planner.core.state.devices.ledger import Devices
 from shared.contracts.decisions import GangDecision
 from shared.model.devices import (

@@ -71,7 +71,7 @@ def submit(scene: Scene, gang: str, count: int = 1, **amounts: int) -> GangDecis
     """Place a gang of pods with one container; None: it waits."""
     scene.put(make_group(gang, count), *members(gang, count, **amounts))
     decisions = scene.settle()
-    assert scene.planner._state.node_capacity.devices.contradiction() == ""
+    assert scene.planner._state.node_capacity.devices.grants.contradiction() == ""
     return decisions[0] if decisions else None
 
 

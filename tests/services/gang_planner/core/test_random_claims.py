@@ -173,7 +173,7 @@ def test_volumes_are_chosen_as_a_naive_reading_of_the_rules_chooses_them(
             there.append((shape, names, node))
             for name in names:
                 naive.users[name] = naive.users.get(name, 0) + 1
-                choice = floor.node_capacity.storage.choice(("team", name))
+                choice = floor.node_capacity.storage.find(("team", name))
                 assert choice is not None
                 assert choice.volume == naive.chosen[name][0]
         elif there:
@@ -189,7 +189,7 @@ def test_volumes_are_chosen_as_a_naive_reading_of_the_rules_chooses_them(
         floor.node_capacity.give(floor.nodes.slot(node), shape)
     for node_capacity in (trial, floor.node_capacity):
         assert not node_capacity.storage.uses
-        assert not any(node_capacity.storage.choice(("team", name)) for name in CLAIMS)
+        assert not any(node_capacity.storage.find(("team", name)) for name in CLAIMS)
 
 
 @given(
@@ -222,12 +222,12 @@ def test_devices_are_counted_as_a_naive_count_of_them(
             floor.node_capacity.take(floor.nodes.slot(node), shape)
             held[name] = node
             free[node] -= needs[name]
-            grant = floor.node_capacity.devices.grant(("team", name))
+            grant = floor.node_capacity.devices.grants.find(("team", name))
             assert grant is not None
             assert len(grant.picks) == needs[name]
         elif name in held and name not in allocated and data.draw(st.booleans()):
             # The binder has written it: the cluster shows what was chosen.
-            grant = floor.node_capacity.devices.grant(("team", name))
+            grant = floor.node_capacity.devices.grants.find(("team", name))
             assert grant is not None
             claim = make_device_claim(name, needs[name])
             given_devices = tuple(device for device in [one.device for one in grant.picks])
@@ -240,7 +240,7 @@ def test_devices_are_counted_as_a_naive_count_of_them(
     granted = [
         device
         for name in set(held) - allocated
-        for grant in [floor.node_capacity.devices.grant(("team", name))]
+        for grant in [floor.node_capacity.devices.grants.find(("team", name))]
         if grant is not None
         for device in [one.device for one in grant.picks]
     ]

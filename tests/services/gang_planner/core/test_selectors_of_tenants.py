@@ -5,14 +5,12 @@ import random
 import msgspec
 import pytest
 
-from services.gang_planner.core.state.devices.namespace_cache import (
-    NAMESPACE_RESULTS_MAX,
-    RESULTS_MAX,
-    NamespaceCache,
-)
 from services.gang_planner.core.state.devices.selection import (
     CLAIM_CHARACTERS_MAX,
+    NAMESPACE_RESULTS_MAX,
+    RESULTS_MAX,
     DeviceRequirement,
+    NamespaceCache,
     Selection,
 )
 from services.gang_planner.core.state.devices.selector_limits import (

@@ -6,18 +6,18 @@ and the devices of each claim for the decision.
 
 | module | content |
 | --- | --- |
-| `namespace_cache` | results for selectors, of which each namespace has a bounded part |
 | `selection` | which devices a request may get, by driver and CEL selectors |
+| `selector_limits` | how many selectors of a namespace's users are in force |
 | `capacity` | what a request consumes of a device's capacities |
-| `device_table` | devices and shared counters, as slices publish them |
+| `device_table` | devices and shared counters, as slices publish them, and where they can be used |
 | `inventory` | devices by node and requirement, and which of them claims in the cluster have |
-| `demand`, `demands` | the needs of a shape's claims |
+| `extended` | the classes of extended resources |
+| `demand` | the needs of a shape's claims |
 | `plain_devices` | problems that only numbers of devices decide, counted for all nodes at once |
-| `constraints`, `assignment`, `allocation_search` | devices of one node for several claims |
-| `grants` | devices chosen for a claim, and when they no longer count |
-| `node_devices`, `reach` | devices chosen for claims, and where these can be used |
+| `allocation_search` | devices of one node for several claims |
+| `grants` | the claims in use, the devices chosen for them, and the life of a choice |
 | `vacated` | claims that lose their devices when pods leave |
-| `masks` | nodes on which a problem has a solution |
-| `ledger` | claims in use by pods, and the nodes that may take another pod |
+| `searches` | the use of one node's devices, and nodes on which a problem has a solution |
+| `ledger` | which nodes may take another pod, and what it takes there |
 | `shortage` | why a node may not |
 """

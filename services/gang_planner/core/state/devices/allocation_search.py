@@ -9,15 +9,16 @@ after a number of steps; then it is not known whether the devices suffice.
 
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
-from typing import Final, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
-from services.gang_planner.core.state.devices.assignment import assign
 from services.gang_planner.core.state.devices.capacity import consumption
-from services.gang_planner.core.state.devices.constraints import Constraint, values_of
 from services.gang_planner.core.state.devices.demand import DEVICES_MAX, Alternative, ClaimNeed
 from services.gang_planner.core.state.devices.device_table import Counter, DeviceEntry, Pool
-from services.gang_planner.core.state.devices.selection import Device, DeviceRequirement
-from shared.model.devices import DeviceTaint, DeviceToleration
+from services.gang_planner.core.state.devices.selection import Device
+from shared.model.devices import DeviceConstraint, DeviceTaint, DeviceToleration
+
+if TYPE_CHECKING:
+    from services.gang_planner.core.state.devices.searches import DevicesOfNode
 
 #: Devices that are tried in one search. An ordinary claim takes as many as it requests.
 STEPS_MAX: Final = 2_000
@@ -25,7 +26,14 @@ STEPS_MAX: Final = 2_000
 #: Alternatives of a request; Kubernetes allows no more.
 ALTERNATIVES_MAX: Final = 8
 
+Values: TypeAlias = frozenset[tuple[type, bool, bool | int | str]]
+"""The values of an attribute, with their types; empty: the device does not have it."""
+
 Problem: TypeAlias = tuple[ClaimNeed, ...]
+
+
+Amounts: TypeAlias = tuple[tuple[str, Fraction], ...]
+"""What is consumed of a shareable device, by capacity."""
 
 
 class Pick(NamedTuple):
@@ -35,8 +43,8 @@ class Pick(NamedTuple):
     request: str
     device: Device
     admin: bool = False
-    #: What it consumes of a shareable device, by capacity; None: it gets the device alone.
-    consumed: tuple[tuple[str, Fraction], ...] | None = None
+    #: Its part of a shareable device; None: it gets the device alone.
+    consumed: Amounts | None = None
 
 
 class Found(NamedTuple):
@@ -49,32 +57,7 @@ class Found(NamedTuple):
     exhausted: bool = False
 
 
-class NodeDevices(Protocol):
-    """The devices of one node, and their use."""
-
-    def matching(self, requirement: DeviceRequirement) -> Sequence[DeviceEntry]:
-        """The devices that the requirement may get, whether free or not, in order."""
-        ...
-
-    def is_taken(self, device: Device) -> bool:
-        """Whether a claim has the device alone."""
-        ...
-
-    def shares(self, device: Device) -> Mapping[str, Fraction] | None:
-        """What claims have of a shareable device; None: no claim has any of it."""
-        ...
-
-    def counters(self, pool: Pool) -> dict[Counter, Fraction]:
-        """The pool's counters less what devices in use consume. A copy."""
-        ...
-
-    @property
-    def unsettled_pool(self) -> str:
-        """A pool of the node that is being updated or is invalid; "": none."""
-        ...
-
-
-def search(problem: Problem, node: NodeDevices, steps_max: int = STEPS_MAX) -> Found:
+def search(problem: Problem, node: "DevicesOfNode", steps_max: int = STEPS_MAX) -> Found:
     """Devices for every request of these claims."""
     plain = _plain_candidates(problem, node)
     if plain is not None:
@@ -126,7 +109,7 @@ def _tolerates(toleration: DeviceToleration, taint: DeviceTaint) -> bool:
 # --- ordinary devices, by number
 
 
-def _plain_candidates(problem: Problem, node: NodeDevices) -> list[list[DeviceEntry]] | None:
+def _plain_candidates(problem: Problem, node: "DevicesOfNode") -> list[list[DeviceEntry]] | None:
     """The free devices for each request, if `assign` decides the problem; None: it does not."""
     found: list[list[DeviceEntry]] = []
     for claim in problem:
@@ -143,7 +126,7 @@ def _plain_candidates(problem: Problem, node: NodeDevices) -> list[list[DeviceEn
     return found
 
 
-def _free_and_tolerated(one: Alternative, node: NodeDevices) -> list[DeviceEntry]:
+def _free_and_tolerated(one: Alternative, node: "DevicesOfNode") -> list[DeviceEntry]:
     """Devices that the alternative may get, as far as the use of other devices does not matter."""
     return [
         entry
@@ -188,7 +171,99 @@ def _assigned(problem: Problem, candidates: list[list[DeviceEntry]]) -> Found:
     )
 
 
+def assign(needs: Sequence[tuple[int, Sequence[Device]]]) -> list[list[Device]] | None:
+    """Give each need (number, candidates in order) so many of its candidates, none to two needs.
+
+    Returns the devices of each need, or None: together, the needs cannot be served. Augmenting
+    paths find an assignment if there is one.
+    """
+    places = [need for need, (number, _) in enumerate(needs) for _ in range(number)]
+    candidates = [needs[need][1] for need in places]
+    given: dict[int, Device] = {}
+    holders: dict[Device, int] = {}
+    for place in range(len(places)):
+        if not _augment(place, candidates, given, holders):
+            return None
+    found: list[list[Device]] = [[] for _ in needs]
+    for place, need in enumerate(places):
+        found[need].append(given[place])
+    return found
+
+
+def _augment(
+    place: int,
+    candidates: Sequence[Sequence[Device]],
+    given: dict[int, Device],
+    holders: dict[Device, int],
+) -> bool:
+    """Find a device for one more place; places that have one may get another."""
+    reached: dict[Device, int] = {}
+    waiting = [place]
+    for current in waiting:
+        for device in candidates[current]:
+            if device in reached:
+                continue
+            reached[device] = current
+            if device in holders:
+                waiting.append(holders[device])
+                continue
+            step: Device | None = device
+            while step is not None:
+                mover = reached[step]
+                holders[step] = mover
+                given[mover], step = step, given.get(mover)
+            return True
+    return False
+
+
 # --- everything else
+
+
+def values_of(entry: DeviceEntry, attribute: str) -> Values:
+    """The values of a device's attribute ("domain/name")."""
+    for one in entry.details.attributes:
+        if one.name == attribute:
+            listed = one.value if isinstance(one.value, tuple) else (one.value,)
+            return frozenset((type(value), one.version, value) for value in listed)
+    return frozenset()
+
+
+class Constraint:
+    """A constraint of one claim, and the devices picked so far."""
+
+    def __init__(self, of: DeviceConstraint) -> None:
+        self.attribute = of.attribute
+        self._of = of
+        #: After each device: the values in common, or the values taken.
+        self._states: list[Values] = []
+
+    def admits(self, request: str, values: Values) -> bool:
+        """Whether a device with these values may be added for the request."""
+        if not self._applies(request):
+            return True
+        if not self._states:
+            return bool(values)
+        if self._of.distinct:
+            return bool(values) and values.isdisjoint(self._states[-1])
+        return not values.isdisjoint(self._states[-1])
+
+    def add(self, request: str, values: Values) -> None:
+        """Add an admitted device."""
+        if not self._applies(request):
+            return
+        if self._states:
+            before = self._states[-1]
+            values = before | values if self._of.distinct else before & values
+        self._states.append(values)
+
+    def remove(self, request: str) -> None:
+        """Remove the newest device, which was added for the request."""
+        if self._applies(request):
+            self._states.pop()
+
+    def _applies(self, request: str) -> bool:
+        names = self._of.requests
+        return not names or request in names or request.partition("/")[0] in names
 
 
 class _Place(NamedTuple):
@@ -209,7 +284,7 @@ class _Exhausted(Exception):
 
 
 class _Search:
-    def __init__(self, problem: Problem, node: NodeDevices, steps_max: int) -> None:
+    def __init__(self, problem: Problem, node: "DevicesOfNode", steps_max: int) -> None:
         self._problem = problem
         self._node = node
         self._steps_left = steps_max
@@ -303,7 +378,8 @@ class _Search:
             for index, one in enumerate(requests[place.request].alternatives):
                 found = self._candidates_of(place.claim, place.request, index)
                 number = len(found or ()) if one.number is None else one.number
-                if found is not None and self._has_room(place.claim, number):
+                room = DEVICES_MAX - len(self._picks[place.claim])
+                if found is not None and number <= room:
                     yield _Place(place.claim, place.request, index)
             return
         one = requests[place.request].alternatives[place.alternative]
@@ -337,9 +413,6 @@ class _Search:
         if self._steps_left <= 0:
             raise _Exhausted
         self._steps_left -= 1
-
-    def _has_room(self, claim: int, number: int) -> bool:
-        return len(self._picks[claim]) + number <= DEVICES_MAX
 
     # ---- one device
 
@@ -381,7 +454,7 @@ class _Search:
         shareable = entry.details.shareable
         if entry.consumes and not (shareable and self._is_shared(entry)) and not self._count(entry):
             return False
-        consumed: tuple[tuple[str, Fraction], ...] | None = None
+        consumed: Amounts | None = None
         if shareable:
             amounts = self._consumption(entry, one) or {}
             self._lent.setdefault(entry.id, []).append(amounts)
@@ -452,5 +525,5 @@ class _Search:
         return kind, lent, tuple(self._holders.get(entry.id, ()))
 
 
-def _frozen(shares: Mapping[str, Fraction] | None) -> tuple[tuple[str, Fraction], ...] | None:
+def _frozen(shares: Mapping[str, Fraction] | None) -> Amounts | None:
     return None if shares is None else tuple(sorted(shares.items()))

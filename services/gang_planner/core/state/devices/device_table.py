@@ -21,7 +21,7 @@ from shared.model.devices import (
     ResourceSlice,
 )
 from shared.model.object_table import Table
-from shared.model.terms import SelectorTerm
+from shared.model.terms import Requirement, SelectorTerm
 
 Pool: TypeAlias = tuple[str, str]
 """Driver and name."""
@@ -167,6 +167,24 @@ class DeviceTable:
             wanted = rule.driver, rule.pool, rule.device
             if all(one in {None, own} for one, own in zip(wanted, device, strict=True)):
                 yield rule.taint
+
+
+def within_all(entries: Iterable[DeviceEntry]) -> tuple[SelectorTerm, ...] | None:
+    """Nodes that can use all these devices; (): all nodes; None: only the node for which they were
+    chosen.
+    """
+    expressions: dict[Requirement, None] = {}
+    fields: dict[Requirement, None] = {}
+    for entry in entries:
+        if entry.on_one_node or (entry.reach is not None and len(entry.reach) != 1):
+            # Kubernetes allows one term in a slice.
+            return None
+        for term in entry.reach or ():
+            expressions.update(dict.fromkeys(term.expressions))
+            fields.update(dict.fromkeys(term.fields))
+    if not expressions and not fields:
+        return ()
+    return (SelectorTerm(expressions=tuple(expressions), fields=tuple(fields)),)
 
 
 def _newest(slices: Iterable[ResourceSlice]) -> dict[Pool, list[ResourceSlice]]:

@@ -10,10 +10,10 @@ import numpy as np
 
 from services.gang_planner.core.state.columns import Bools, ChangeLog
 from services.gang_planner.core.state.devices.device_table import DeviceEntry, DeviceTable, Reach
-from services.gang_planner.core.state.devices.namespace_cache import NamespaceCache
 from services.gang_planner.core.state.devices.selection import (
     Device,
     DeviceRequirement,
+    NamespaceCache,
     Selection,
     SelectorFailure,
 )
@@ -92,22 +92,6 @@ class Inventory:
             requirement.namespace, requirement, lambda: self._match(requirement)
         )
 
-    def matching(self, requirement: DeviceRequirement, slot: int) -> Sequence[DeviceEntry]:
-        """The devices that the requirement may get on a node, whether free or not, in order."""
-        matches = self.matches(requirement)
-        local = matches.on.get(self._nodes.names[slot], [])
-        wide = [one for one in matches.wide if self.within(one.reach)[slot]]
-        found = [*local, *wide] if wide else local
-        if self.table.conditional:
-            # Pods wait for the conditions of these.
-            found = sorted(found, key=lambda one: bool(one.details.binding_conditions))
-        return found
-
-    def failure(self, requirement: DeviceRequirement, slot: int) -> SelectorFailure | None:
-        """The first failure of a selector on a device of the node, or of several nodes."""
-        failed = self.matches(requirement).failed_on
-        return failed.get(self._nodes.names[slot], failed.get(""))
-
     def within(self, reach: Reach) -> Bools:
         """One flag per slot: whether the node is within reach."""
         found = self._reaches.get(reach)
@@ -130,16 +114,6 @@ class Inventory:
         left = [part for uid, part in parts.items() if uid not in without]
         return _sum(left) if left else None
 
-    def unsettled_pool(self, slot: int) -> str:
-        """A pool of the node's devices that is not settled; "": none."""
-        found = self.table.unsettled_on.get(self._nodes.names[slot], "")
-        if found:
-            return found
-        for reach, pool in self.table.unsettled_wide:
-            if self.within(reach)[slot]:
-                return pool
-        return ""
-
     def slot_of(self, device: Device) -> int | None:
         """The only node that is affected by a change of the device; None: there may be others."""
         entry = self.table.entries.get(device)
@@ -159,7 +133,7 @@ class Inventory:
             for claim, by in ((before, -1), (now, 1)):
                 if claim is not None:
                     self._count(claim, by)
-                    touched.update(dict.fromkeys(_devices(claim)))
+                    touched.update(dict.fromkeys(devices_of(claim)))
         for device in touched:
             slot = self.slot_of(device)
             if slot is not None:
@@ -210,7 +184,8 @@ def _allocation(claim: ResourceClaim | None) -> object:
     return None if claim is None or not _has_devices(claim) else (claim.allocated, claim.shares)
 
 
-def _devices(claim: ResourceClaim) -> list[Device]:
+def devices_of(claim: ResourceClaim) -> list[Device]:
+    """The devices that a claim has alone or in part."""
     return [*claim.allocated, *((one.driver, one.pool, one.device) for one in claim.shares)]
 
 

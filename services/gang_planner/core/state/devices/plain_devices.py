@@ -11,6 +11,9 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
+import numpy as np
+
+from services.gang_planner.core.state.columns import Ints
 from services.gang_planner.core.state.devices.allocation_search import Pick, Problem, is_usable
 from services.gang_planner.core.state.devices.demand import DEVICES_MAX, Alternative
 from services.gang_planner.core.state.devices.inventory import Inventory
@@ -22,6 +25,8 @@ if TYPE_CHECKING:
 
 #: Number of cached selections and problems.
 _CACHED_MAX: Final = 256
+#: Selections of several problems that are limited together: each set of them is a limit.
+_JOINT_SELECTIONS_MAX: Final = 4
 
 Wanted: TypeAlias = tuple[DeviceRequirement, tuple[DeviceToleration, ...]]
 Devices: TypeAlias = Mapping[str, Sequence[Device]]
@@ -101,9 +106,11 @@ class PlainProblems:
             self._of = self._inventory.table
             self._devices.clear()
             self._problems.clear()
-        if problem not in self._problems:
-            self._problems[problem] = self._read(problem)
-        return self._problems[problem]
+        try:
+            return self._problems[problem]
+        except KeyError:
+            found = self._problems[problem] = self._read(problem)
+            return found
 
     def _read(self, problem: Problem) -> PlainProblem | None:
         numbers: dict[Wanted, int] = {}
@@ -164,3 +171,48 @@ def _disjoint(selections: Sequence[SelectedDevices]) -> bool:
             return False
         seen |= devices
     return True
+
+
+class JointLimit(NamedTuple):
+    """What pods of several kinds take of something that each node has a number of."""
+
+    #: Of each kind, what one pod takes.
+    taken: Sequence[int]
+    #: What is free on each node.
+    free: Ints
+
+
+def joint_limits(
+    problems: Sequence[PlainProblem], nodes: Sequence[str], taken: Taken
+) -> list[JointLimit] | None:
+    """What decides how many pods with these problems each of these nodes serves together; None: too
+    many selections.
+
+    By Hall's theorem, devices suffice if and only if for every set of selections, the requests for
+    these need no more devices than the set has together.
+    """
+    allocated, chosen = taken
+    kinds = list({one.wanted: one for problem in problems for one in problem.selections}.values())
+    if len(kinds) > _JOINT_SELECTIONS_MAX:
+        return None
+    numbers = [{one.wanted: one.number for one in problem.selections} for problem in problems]
+    free = [
+        [
+            {
+                device
+                for device in kind.devices.get(node, ())
+                if device not in allocated and device not in chosen
+            }
+            for kind in kinds
+        ]
+        for node in nodes
+    ]
+    limits: list[JointLimit] = []
+    for chosen_kinds in range(1, 1 << len(kinds)):
+        some = [at for at in range(len(kinds)) if chosen_kinds >> at & 1]
+        together = [
+            len(frozenset[Device]().union(*(on_node[at] for at in some))) for on_node in free
+        ]
+        each = [sum(of.get(kinds[at].wanted, 0) for at in some) for of in numbers]
+        limits.append(JointLimit(each, np.array(together, dtype=np.int64)))
+    return limits

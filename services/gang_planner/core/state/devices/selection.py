@@ -6,14 +6,20 @@ classes. A device on which a selector fails does not match. kube-scheduler refus
 a failure; here the verdict names it if the remaining devices are too few.
 """
 
-from collections.abc import Container
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+from collections.abc import Callable, Container
+from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeAlias, TypeVar
 
-from services.gang_planner.core.state.devices.namespace_cache import NamespaceCache
 from shared.model.devices import DeviceDetails, ResourceClaim
 
 if TYPE_CHECKING:
     from shared.cel.device import Profile, Selector
+
+Key = TypeVar("Key")
+Result = TypeVar("Result")
+
+#: Results of all namespaces together, and of one.
+RESULTS_MAX: Final = 1_024
+NAMESPACE_RESULTS_MAX: Final = 256
 
 Device: TypeAlias = tuple[str, str, str]
 """Driver, pool and name."""
@@ -52,6 +58,43 @@ class SelectorFailure(NamedTuple):
 
     selector: str
     cause: str
+
+
+class NamespaceCache(Generic[Key, Result]):
+    """Results by namespace ("": of administrators) and key. Each namespace has a bounded part: its
+    users cannot push out what others use.
+
+    A namespace with NAMESPACE_RESULTS_MAX loses the one that it has not used for longest. If all
+    namespaces together have RESULTS_MAX, the one with the most loses one.
+    """
+
+    def __init__(self) -> None:
+        #: The least recently used first. None of a namespace is empty.
+        self._results: dict[str, dict[Key, Result]] = {}
+
+    def clear(self) -> None:
+        self._results.clear()
+
+    def find(self, namespace: str, key: Key, make: Callable[[], Result]) -> Result:
+        """The result for the key, made if it is not cached."""
+        cached = self._results.get(namespace)
+        if cached is not None and key in cached:
+            found = cached[key] = cached.pop(key)
+            return found
+        # This may use the cache, too.
+        made = make()
+        if len(self._results.get(namespace, ())) >= NAMESPACE_RESULTS_MAX:
+            self._drop_oldest(namespace)
+        elif sum(map(len, self._results.values())) >= RESULTS_MAX:
+            self._drop_oldest(max(self._results, key=lambda one: len(self._results[one])))
+        self._results.setdefault(namespace, {})[key] = made
+        return made
+
+    def _drop_oldest(self, namespace: str) -> None:
+        cached = self._results[namespace]
+        del cached[next(iter(cached))]
+        if not cached:
+            del self._results[namespace]
 
 
 class Selection:

@@ -10,14 +10,12 @@ from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from services.gang_planner.core.state.claim_ledger import Key
 from services.gang_planner.core.state.devices.selection import too_long
 from shared.model.devices import ResourceClaim
 
 if TYPE_CHECKING:
     from services.gang_planner.core.state.reference_objects import ReferenceObjects
-
-Key: TypeAlias = tuple[str, str]
-"""Namespace and name of a claim."""
 
 Asked: TypeAlias = tuple[str, tuple[str, ...]]
 """Device class and selectors of a request: together they are evaluated for all devices."""

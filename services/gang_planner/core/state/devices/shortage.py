@@ -15,7 +15,7 @@ from services.gang_planner.core.state.devices.demand import (
 )
 from services.gang_planner.core.state.devices.device_table import DeviceEntry
 from services.gang_planner.core.state.devices.ledger import Devices
-from services.gang_planner.core.state.devices.node_devices import DevicesOfNode
+from services.gang_planner.core.state.devices.searches import DevicesOfNode
 from services.gang_planner.core.state.devices.selection import described, quoted
 from shared.model.devices import DeviceConstraint
 
@@ -27,11 +27,11 @@ def shortage(devices: Devices, demand: DeviceDemand, slot: int) -> str:
     """The first request of a claim that the node cannot serve; "": each claim alone could be served
     there.
     """
-    node = devices.on_node(slot)
+    node = devices.searches.on_node(slot)
     for claim, whole in demand.open:
-        if devices.grant((claim.namespace, claim.name)) is not None:
+        if devices.grants.find((claim.namespace, claim.name)) is not None:
             continue
-        (need,) = devices.on_slot((whole,), slot)
+        (need,) = devices.searches.needed_on(slot, (whole,))
         of_claim = f"of resourceclaim {claim.name}"
         for request in need.requests:
             if search((ClaimNeed((request,)),), node).picks is None:
@@ -39,15 +39,11 @@ def shortage(devices: Devices, demand: DeviceDemand, slot: int) -> str:
                 return f"{what}: {_of_request(request, node)}"
         found = search((need,), node)
         if found.picks is None:
-            what = " and ".join(_resources(need)) or f"requests {of_claim}"
+            resources = sorted({one.resource for one in need.requests if one.resource})
+            what = " and ".join(resources) or f"requests {of_claim}"
             return f"{what}: {_of_claim(need, node, exhausted=found.exhausted)}"
-    found = search(devices.on_slot(devices.unsolved(demand), slot), node)
+    found = search(devices.searches.needed_on(slot, devices.unsolved(demand)), node)
     return _NOT_SEARCHED if found.exhausted else ""
-
-
-def _resources(need: ClaimNeed) -> list[str]:
-    """The extended resources that it is for."""
-    return sorted({one.resource for one in need.requests if one.resource})
 
 
 _NOT_SEARCHED = f"the search for devices ended after {STEPS_MAX} steps"

@@ -1,21 +1,30 @@
-"""Claims that lose their devices when pods leave, for trials of evictions.
+"""Claims that lose their devices when pods leave: for trials of evictions, and for preemptors.
 
 Kubernetes' claims controller removes a pod that has ended or is gone from the pods that a claim is
 reserved for. With the last one it also deallocates the claim, in the same update, whether the claim
 was made from a template or not. A claim that was never reserved, or is reserved for an object that
-is not a pod, keeps its devices.
+is not a pod, keeps its devices. A deleted pod without a node has ended.
 """
 
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Sequence
+from collections.abc import Set as AbstractSet
+from typing import TYPE_CHECKING
 
-from services.gang_planner.core.state.devices.demand import Key, claim_key
-from services.gang_planner.core.state.devices.selection import Device
+from services.gang_planner.core.state.claim_ledger import Key
+from services.gang_planner.core.state.devices.demand import claim_key
+from services.gang_planner.core.state.devices.inventory import devices_of
+from services.gang_planner.core.state.member_states import TERMINAL
 from shared.model.devices import ResourceClaim
+
+if TYPE_CHECKING:
+    from services.gang_planner.core.state.devices.grants import DeviceGrants
+    from services.gang_planner.core.state.devices.selection import Device
+    from services.gang_planner.core.state.tables import Tables
 
 
 class ClaimConsumers:
-    """The pods that allocated claims are reserved for, as pods leave and come back."""
+    """The pods that allocated claims are reserved for, and which of them are away."""
 
     def __init__(
         self,
@@ -26,82 +35,127 @@ class ClaimConsumers:
         """`is_there`: whether a pod, by UID, exists and has not ended. `kept`: claims that keep
         their devices.
         """
+        #: UIDs of pods that have left since.
+        self.away: Collection[str] = ()
         self._claims: dict[str, list[ResourceClaim]] = {}
-        #: UID of a claim -> number of its pods that are there.
-        self._left: dict[str, int] = {}
-        #: Claims all of whose pods have left already.
-        self.unused: list[ResourceClaim] = []
+        #: UID of a claim -> its pods that were there at first.
+        self._users: dict[str, list[str]] = {}
+        self._unused: list[ResourceClaim] = []
         for claim in claims:
             if not claim.is_allocated or not claim.reserved_for or claim.reserved_beyond_pods:
                 continue
             if claim_key(claim) in kept:
                 continue
-            there = [uid for uid in claim.reserved_for if is_there(uid)]
-            self._left[claim.uid] = len(there)
+            there = self._users[claim.uid] = list(filter(is_there, claim.reserved_for))
             for uid in there:
                 self._claims.setdefault(uid, []).append(claim)
             if not there:
-                self.unused.append(claim)
+                self._unused.append(claim)
 
     def uids(self) -> Sequence[str]:
         """The pods of these claims that were there at first."""
         return list(self._claims)
 
-    def leave(self, uid: str) -> list[ResourceClaim]:
-        """A pod leaves; returns the claims of which it was the last one."""
-        return self._change(uid, -1, 0)
-
-    def come_back(self, uid: str) -> list[ResourceClaim]:
-        """Undo `leave`; returns the claims of which it is the first one."""
-        return self._change(uid, 1, 1)
-
     def of_pod(self, uid: str) -> Sequence[ResourceClaim]:
         """The claims that lose their devices with this pod, if it is the last one of each."""
         return self._claims.get(uid, ())
 
-    def last_of(self, uids: Sequence[str]) -> list[ResourceClaim]:
+    def last_of(self, uids: Collection[str]) -> list[ResourceClaim]:
         """The claims that only these pods still use."""
-        users = Counter(claim.uid for uid in uids for claim in self._claims.get(uid, ()))
-        found = {claim.uid: claim for uid in uids for claim in self._claims.get(uid, ())}
-        return [claim for uid, claim in found.items() if users[uid] == self._left[uid]]
+        found = {claim.uid: claim for uid in uids for claim in self.of_pod(uid)}
+        return [
+            claim
+            for claim in found.values()
+            if all(one in uids or one in self.away for one in self._users[claim.uid])
+        ]
 
-    def _change(self, uid: str, by: int, at: int) -> list[ResourceClaim]:
-        found: list[ResourceClaim] = []
-        for claim in self._claims.get(uid, ()):
-            self._left[claim.uid] += by
-            if self._left[claim.uid] == at:
-                found.append(claim)
-        return found
+    def freed(self) -> list[ResourceClaim]:
+        """The claims that no pod uses any more."""
+        return [*self._unused, *self.last_of(self.away)]
 
 
-class VacatedDevices:
-    """The claims in the cluster whose devices count as free."""
+class AllocatedDevices:
+    """The devices that claims in the cluster have alone, without those of claims that are vacated:
+    all their pods leave.
+    """
 
-    def __init__(self) -> None:
-        #: UIDs.
-        self.claims: set[str] = set()
+    def __init__(self, grants: "DeviceGrants") -> None:
+        self._grants = grants
+        self._allocated = grants.inventory.allocated
+        #: By UID.
+        self.vacated: dict[str, ResourceClaim] = {}
         #: Devices that these claims have alone.
-        self.whole: set[Device] = set()
-
-    def add(self, claim: ResourceClaim) -> None:
-        self.claims.add(claim.uid)
-        self.whole.update(claim.allocated)
-
-    def remove(self, claim: ResourceClaim) -> bool:
-        """Undo `add`; False: it was not added."""
-        if claim.uid not in self.claims:
-            return False
-        self.claims.remove(claim.uid)
-        self.whole.difference_update(claim.allocated)
-        return True
-
-
-class StillAllocated:
-    """The devices that claims in the cluster have alone, without vacated ones."""
-
-    def __init__(self, allocated: Mapping[Device, int], vacated: VacatedDevices) -> None:
-        self._allocated = allocated
-        self._vacated = vacated.whole
+        self._free: set[Device] = set()
 
     def __contains__(self, device: object) -> bool:
-        return device in self._allocated and device not in self._vacated
+        return device in self._allocated and device not in self._free
+
+    def vacate(self, claims: Iterable[ResourceClaim]) -> list[int]:
+        """Count the devices of these claims in the cluster as free, and of no others. The caller
+        knows that no other pod or reservation uses these claims.
+
+        Returns:
+            Slots of nodes whose devices became free, or are no longer.
+        """
+        before, self.vacated = self.vacated, {one.uid: one for one in claims}
+        self._free = {device for one in self.vacated.values() for device in one.allocated}
+        inventory = self._grants.inventory
+        inventory.refresh()
+        slots: list[int] = []
+        for uid in before.keys() ^ self.vacated.keys():
+            for device in devices_of(before.get(uid) or self.vacated[uid]):
+                slot = inventory.slot_of(device)
+                if slot is not None:
+                    slots.append(slot)
+                elif device in inventory.table.entries:
+                    self._grants.wide_changes += 1
+        self._grants.changes.extend(slots)
+        return slots
+
+
+def consumers_of(tables: "Tables", kept: Container[Key]) -> ClaimConsumers:
+    """The pods that allocated claims are reserved for; `kept`: claims that keep their devices."""
+
+    def is_there(uid: str) -> bool:
+        member = tables.members.get(uid)
+        if member is None or member.pod.phase in TERMINAL:
+            return False
+        return member.slot is not None or not member.pod.deleting
+
+    return ClaimConsumers(tables.reference_objects.resource_claims.values(), is_there, kept)
+
+
+def vacated_for(
+    tables: "Tables", pods: AbstractSet[str], victims: Container[str]
+) -> list[ResourceClaim]:
+    """Claims that lose their devices once all pods that are leaving are gone, as in the search
+    for victims. Those that the preemptor's pods name keep them.
+
+    `pods`: UIDs of the preemptor's pods. `victims`: UIDs of pods whose evictions are in flight.
+    """
+    own = [tables.members.get(uid) for uid in pods]
+    kept = {key for member in own if member is not None for key in member.shape.device_keys}
+    consumers = consumers_of(tables, kept)
+    away: set[str] = set()
+    leaving: Counter[Key] = Counter()
+    for uid in consumers.uids():
+        member = tables.members.get(uid)
+        if member is None or member.slot is None:
+            continue
+        if member.pod.deleting or uid in victims:
+            away.add(uid)
+            leaving.update(member.shape.device_keys)
+    consumers.away = away
+    found = consumers.freed()
+    uses = tables.node_capacity.devices.grants.uses
+    keys = {claim.uid: claim_key(claim) for claim in found}
+    users = {uid: sum(uses.get(key, {}).values()) for uid, key in keys.items()}
+    return [claim for claim in found if users[claim.uid] <= leaving[keys[claim.uid]]]
+
+
+def are_reserved_for(tables: "Tables", pods: AbstractSet[str]) -> bool:
+    """Whether a claim with devices is reserved for any of these pods."""
+    return any(
+        claim.is_allocated and not pods.isdisjoint(claim.reserved_for)
+        for claim in tables.reference_objects.resource_claims.values()
+    )

@@ -1,13 +1,11 @@
 """The needs of a shape's PersistentVolumeClaims, from the current tables."""
 
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple
 
+from services.gang_planner.core.state.claim_ledger import Key
 from services.gang_planner.core.state.reference_objects import ReferenceObjects
 from shared.model.objects import Shape
 from shared.model.reference_objects import Claim, StorageClass, Volume
-
-Key: TypeAlias = tuple[str, str]
-"""Namespace and name of a claim."""
 
 #: Access mode of claims that only one pod at a time may use.
 EXCLUSIVE: Final = "ReadWriteOncePod"

@@ -3,17 +3,16 @@ first consumer.
 
 It is part of a `NodeCapacity`: taking or releasing capacity for a pod also takes or releases its
 claims. Therefore Statements, trial capacities, reservations and pods on nodes all count the same
-way. When the first pod takes an unbound claim, its volume is chosen. The choice lasts while a pod
-uses the claim, and becomes obsolete when the cluster shows the claim and its volume bound.
-
-Invariant: no volume is chosen for two claims.
+way. When the first pod takes an unbound claim, its volume is chosen.
 """
 
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
+from typing_extensions import override
 
-from services.gang_planner.core.state.claim_turns import ClaimTurns
+from services.gang_planner.core.state.claim_ledger import ClaimLedger, Key
 from services.gang_planner.core.state.columns import Bools
 from services.gang_planner.core.state.nodes import NodeTable
 from services.gang_planner.core.state.pod_shapes import ShapeEntry
@@ -25,7 +24,6 @@ from services.gang_planner.core.state.storage.available_volumes import (
     may_provision,
 )
 from services.gang_planner.core.state.storage.demand import (
-    Key,
     VolumeDemand,
     claim_keys,
     demand_of,
@@ -40,9 +38,8 @@ _DEMANDS_MAX = 65_536
 _WIDE = 16
 #: Number of (class, size) pairs with cached masks of provisioning.
 _MAKERS_MAX = 1024
-#: Number of lists with cached candidates, and length of the log of changes.
-_KEPT_MAX = 256
-_LOG_MAX = 8192
+#: Number of lists whose free volumes are known.
+_RESTS_MAX = 64
 #: Lists up to this length are not cached.
 _SHORT = 4
 
@@ -55,86 +52,25 @@ class Choice(NamedTuple):
     volume: str = ""
     volume_uid: str = ""
 
-
-class Chosen:
-    """Volume by UID -> the claim that it is chosen for.
-
-    A gang with a thousand claims chooses a thousand times from the same list. Therefore the
-    remaining candidates of a list are cached and updated incrementally.
-    """
-
-    def __init__(self) -> None:
-        self._keys: dict[str, Key] = {}
-        self._log: list[str] = []
-        #: id of the list -> (the list, kept alive; position in the log; flags of free volumes).
-        self._rests: dict[int, tuple[VolumeCandidates, int, Bools]] = {}
-
-    def copy(self) -> "Chosen":
-        other = Chosen()
-        other._keys = dict(self._keys)
-        return other
-
-    def __contains__(self, uid: str) -> bool:
-        return uid in self._keys
-
-    def claim(self, uid: str) -> Key | None:
-        return self._keys.get(uid)
-
-    def uids(self) -> list[str]:
-        return sorted(self._keys)
-
-    def put(self, uid: str, key: Key) -> None:
-        """Mark a volume as chosen; no-op for "", a volume to be provisioned for the claim."""
-        if uid:
-            self._keys[uid] = key
-            self._note(uid)
-
-    def drop(self, uid: str) -> None:
-        if self._keys.pop(uid, None) is not None:
-            self._note(uid)
-
-    def free(self, candidates: VolumeCandidates) -> Bools:
-        """One flag per volume of the list: whether it is not chosen. Read-only."""
-        if len(candidates.volumes) <= _SHORT:
-            return candidates.without(self._keys)
-        found = self._rests.get(id(candidates))
-        if found is None:
-            if len(self._rests) >= _KEPT_MAX:
-                self._rests.clear()
-            free = candidates.without(self._keys)
-        else:
-            _, position, free = found
-            for uid in self._log[position:]:
-                place = candidates.place(uid)
-                if place is not None:
-                    free[place] = uid not in self._keys
-        self._rests[id(candidates)] = (candidates, len(self._log), free)
-        return free
-
-    def _note(self, uid: str) -> None:
-        self._log.append(uid)
-        if len(self._log) > _LOG_MAX:
-            self._log.clear()
-            self._rests.clear()
+    @property
+    def content(self) -> object:
+        return self
 
 
-class Storage:
-    """Claims in use on one node capacity."""
+class Storage(ClaimLedger[Choice, str]):
+    """Claims in use on one node capacity, and the volumes chosen for them, by UID."""
 
     def __init__(self, tables: ReferenceObjects, nodes: NodeTable) -> None:
+        super().__init__(tables.claims.by_name)
         self.tables = tables
         self.nodes = nodes
         self.available = AvailableVolumes(tables, nodes)
         self._limits = Attachments(tables, nodes)
-        #: Claim -> slot -> number of pods on the node, and of reservations, that use it.
-        self.uses: dict[Key, dict[int, int]] = {}
-        self._choices: dict[Key, Choice] = {}
-        #: Choices of decisions in the log whose reservations are not made yet.
-        self._pins: dict[Key, Choice] = {}
-        #: Volumes of all choices and pins.
-        self._chosen = Chosen()
-        #: They change with the choice and the users of a claim.
-        self._turns = ClaimTurns()
+        #: id of a list of candidates -> the list, and one flag for each volume: whether it is
+        #: free. A gang with a thousand claims chooses a thousand times from one list.
+        self._rests: dict[int, tuple[VolumeCandidates, Bools]] = {}
+        #: Slots whose available volumes changed, for `changed_slots`.
+        self._touched: list[int] = []
         #: Number of changed choices that concern many nodes.
         self._wide = 0
         self._demands: dict[bytes, VolumeDemand] = {}
@@ -146,13 +82,10 @@ class Storage:
 
     def copy(self) -> "Storage":
         other = Storage(self.tables, self.nodes)
+        other.take_over(self)
         # The available volumes depend only on the tables, which the copy shares.
         other.available = self.available
-        other.uses = {key: dict(slots) for key, slots in self.uses.items()}
-        other._limits = self._limits.copy()
-        other._choices = dict(self._choices)
-        other._pins, other._chosen = dict(self._pins), self._chosen.copy()
-        other._turns, other._wide = self._turns.copy(), self._wide
+        other._limits, other._wide = self._limits.copy(), self._wide
         return other
 
     # ------------------------------------------------------------------- asking
@@ -170,14 +103,21 @@ class Storage:
             + tables.storage_capacities.changes
         )
 
-    def version(self, shape: ShapeEntry) -> tuple[int, ...]:
-        """A version that changes whenever the results for the shape may change on any node."""
+    def version(self, shape: ShapeEntry) -> tuple[object, ...]:
+        """A version that changes whenever the results for the shape may change on any node, except
+        on those that `changed_slots` has named, and where capacity is taken or released.
+        """
         demand = self.demand(shape)
-        moves = self._limits.moves
+        version = self._demands_at, self._limits.moves
         if not demand.delayed and not demand.exclusive:
-            return (self._demands_at, moves)
-        turns = self._turns.of(claim_keys(shape.shape))
-        return (self._demands_at, moves, self._wide, *turns)
+            return version
+        used = [self.in_use(key) for key in demand.exclusive]
+        return (*version, self._wide, *used, *self.versions(claim_keys(shape.shape)))
+
+    def changed_slots(self) -> list[int]:
+        """Slots whose available volumes changed since the last call."""
+        touched, self._touched = self._touched, []
+        return touched
 
     def demand(self, shape: ShapeEntry) -> VolumeDemand:
         if self._demands_at != self.changes or len(self._demands) >= _DEMANDS_MAX:
@@ -190,14 +130,6 @@ class Storage:
 
     def in_use(self, key: Key) -> bool:
         return key in self.uses
-
-    def choice(self, key: Key) -> Choice | None:
-        """The volume chosen for the claim; None: none, or the claim is bound by now."""
-        found = self._choices.get(key)
-        claim = self.tables.claims.by_name.get(key)
-        if found is None or claim is None or claim.uid != found.claim_uid or fully_bound(claim):
-            return None
-        return found
 
     def volumes_fit(self, demand: VolumeDemand) -> Bools:
         """One flag per slot: whether all bound volumes of the claims are usable there."""
@@ -223,7 +155,7 @@ class Storage:
             contested += bool(matched.any())
         if contested > 1:
             for slot in np.flatnonzero(found & capable & ~sure).tolist():
-                found[slot] = self._choose(demand.delayed, slot) is not None
+                found[slot] = None not in self._volumes_of(demand.delayed, slot)
         return found, capable
 
     def over_limits(self, shape: ShapeEntry) -> Bools | None:
@@ -232,130 +164,72 @@ class Storage:
 
     # ------------------------------------------------------------------- taking
 
-    def take(self, slot: int, shape: ShapeEntry, count: int = 1) -> list[int]:
-        """Count `count` pods or reservations of the shape on a node, and choose missing volumes;
-        return other slots whose available volumes changed.
+    def take(self, slot: int, shape: ShapeEntry, count: int = 1) -> None:
+        """Count `count` pods or reservations of the shape on a node, and choose missing volumes."""
+        keys = claim_keys(shape.shape)
+        self.take_up(keys, slot)
+        delayed = self.demand(shape).delayed
+        missing = [one for one in delayed if self.is_open((one.namespace, one.name), one.uid)]
+        for claim, choice in zip(missing, list(self._volumes_of(missing, slot)), strict=True):
+            # None: none is available, and another scheduler has bound the pod.
+            if choice is not None:
+                self.choose((claim.namespace, claim.name), choice)
+        self.enter(keys, slot, count)
+        self._limits.change(slot, keys, count)
+
+    def give(self, slot: int, shape: ShapeEntry, count: int = 1) -> None:
+        """Undo one `take`."""
+        keys = claim_keys(shape.shape)
+        self._limits.change(slot, keys, -count)
+        self.leave(keys, slot, count)
+
+    @override
+    def is_current(self, key: Key, choice: Choice) -> bool:
+        claim = self.tables.claims.by_name.get(key)
+        return claim is not None and claim.uid == choice.claim_uid and not fully_bound(claim)
+
+    @override
+    def applies(self, key: Key, pin: Choice, slot: int) -> bool:
+        """Also if the claim is bound by now: CLUSTER may show that before the volume, which would
+        then be chosen again (`_prune`).
         """
-        touched: list[int] = []
-        demand = self.demand(shape)
-        waiting = [claim for claim in demand.delayed if self._open(claim)]
-        if waiting:
-            for claim, choice in self._pinned_or_chosen(waiting, slot):
-                key = claim.namespace, claim.name
-                before = self._choices.get(key)
-                if before is not None:
-                    self._chosen.drop(before.volume_uid)
-                self._choices[key] = choice
-                self._chosen.put(choice.volume_uid, key)
-                touched += self._reach(choice)
-        for key in claim_keys(shape.shape):
-            if key in self._pins:
-                self._keep_bound_pin(key)
-            users = self.uses.setdefault(key, {})
-            users[slot] = users.get(slot, 0) + count
-            self._limits.change(slot, key, count)
-            self._moved(key)
-        return touched
+        claim = self.tables.claims.by_name.get(key)
+        return claim is not None and (fully_bound(claim) or self._is_usable(pin, slot))
 
-    def give(self, slot: int, shape: ShapeEntry, count: int = 1) -> list[int]:
-        """Undo one `take`; returns other slots whose available volumes changed."""
-        touched: list[int] = []
-        for key in claim_keys(shape.shape):
-            users = self.uses[key]
-            users[slot] -= count
-            if not users[slot]:
-                del users[slot]
-            self._limits.change(slot, key, -count)
-            self._moved(key)
-            if not users:
-                del self.uses[key]
-                choice = self._choices.pop(key, None)
-                if choice is not None:
-                    self._chosen.drop(choice.volume_uid)
-                    touched += self._reach(choice)
-        return touched
+    @override
+    def units(self, choice: Choice) -> list[str]:
+        return [choice.volume_uid] if choice.volume_uid else []
 
-    def pin(self, key: Key, pin: Choice) -> None:
-        """Restore the volume of a decision in the log.
-
-        It applies when the decision's reservation is made, or immediately if a pod on the node
-        already uses the claim and the claim is not bound yet. It replaces a volume that the planner
-        chose for a pod that another scheduler bound.
-        """
-        self.unpin(key)
-        slot = self.nodes.find(pin.node)
-        there = slot is not None and slot in self.uses.get(key, ())
-        if there and (before := self._choices.pop(key, None)) is not None:
-            self._chosen.drop(before.volume_uid)
-        if pin.volume_uid:
-            other = self._chosen.claim(pin.volume_uid)
-            if other is not None:
-                self._choices.pop(other, None)
-                self._pins.pop(other, None)
-                self._moved(other)
-            self._chosen.put(pin.volume_uid, key)
-            self._wide += 1
-        if there:
-            self._choices[key] = pin
-            self._moved(key)
-        else:
-            self._pins[key] = pin
-
-    def _keep_bound_pin(self, key: Key) -> None:
-        """Make a pin a choice if its claim is bound by now: CLUSTER may show the claim as bound
-        before the volume, which would then be chosen again (`_current`).
-        """
-        pin, claim = self._pins[key], self.tables.claims.by_name.get(key)
-        if claim is None or claim.uid != pin.claim_uid or not fully_bound(claim):
-            return
-        before = self._choices.get(key)
-        if before is not None and before.volume_uid != pin.volume_uid:
-            self._chosen.drop(before.volume_uid)
-        self._choices[key] = self._pins.pop(key)
-
-    def unpin(self, key: Key) -> None:
-        """Drop the pin of a claim that no pod will use."""
-        pin = self._pins.pop(key, None)
-        if pin is not None and pin.volume_uid:
-            self._chosen.drop(pin.volume_uid)
-            self._wide += 1
-
-    def contradiction(self) -> str:
-        """The first inconsistency, such as a volume that is chosen twice; "": none."""
-        chosen = (*self._choices.values(), *self._pins.values())
-        volumes = sorted(one.volume_uid for one in chosen if one.volume_uid)
-        if volumes != self._chosen.uids():
-            return f"volumes {volumes} are chosen, {self._chosen.uids()} count as such"
-        return ""
-
-    # ----------------------------------------------------------------- internal
-
-    def _moved(self, key: Key) -> None:
-        known = self.tables.claims.by_name, self.uses, self._choices, self._pins
-        self._turns.move([key], known)
-
-    def _open(self, claim: Claim) -> bool:
-        choice = self._choices.get((claim.namespace, claim.name))
-        return choice is None or choice.claim_uid != claim.uid
-
-    def _reach(self, choice: Choice) -> list[int]:
-        """Slots where the choice's volume becomes or stops being available; empty: many."""
-        volume = self.tables.volumes.get(choice.volume_uid)
+    @override
+    def touch(self, choice: Choice) -> None:
+        uid = choice.volume_uid
+        for candidates, free in self._rests.values():
+            if (place := candidates.place(uid)) is not None:
+                free[place] = uid not in self.holders
+        volume = self.tables.volumes.get(uid)
         if volume is None:
-            return []
+            return
         if volume.node_affinity is not None:
             slots: list[int] = self.available.terms.slots(volume.node_affinity).tolist()
             if len(slots) <= _WIDE:
-                return slots
+                self._touched += slots
+                return
         self._wide += 1
-        return []
+
+    # ----------------------------------------------------------------- internal
+
+    def _is_usable(self, choice: Choice, slot: int) -> bool:
+        """Whether a pod on this node can use the volume."""
+        volume = self.tables.volumes.get(choice.volume_uid)
+        here = self.nodes.names[slot] == choice.node
+        return here or (volume is not None and bool(self.available.usable(volume)[slot]))
 
     def _serving(self, claim: Claim) -> tuple[Bools, Bools, Bools]:
         """Three flags per slot: whether a volume for the claim is available, whether one can be
         provisioned, and whether the storage capacity suffices for it.
         """
         no_slots: Bools = np.zeros(self.nodes.size, dtype=np.bool_)
-        choice = self.choice((claim.namespace, claim.name))
+        choice = self.find((claim.namespace, claim.name))
         if choice is not None:
             volume = self.tables.volumes.get(choice.volume_uid)
             if volume is not None:
@@ -368,7 +242,7 @@ class Storage:
         candidates = self.available.candidates(claim)
         if not candidates.volumes:
             return no_slots, made, reservation
-        return candidates.mask(self._current().free(candidates)), made, reservation
+        return candidates.mask(self._free(candidates)), made, reservation
 
     def _only(self, node: str) -> Bools:
         mask: Bools = np.zeros(self.nodes.size, dtype=np.bool_)
@@ -393,68 +267,55 @@ class Storage:
             found = self._makers[kind] = made, reservation
         return found
 
-    def _current(self) -> Chosen:
-        """The chosen volumes, without choices that the cluster shows as bound. A choice remains
-        until both claim and volume are bound: they are watched separately, and a volume that still
-        appears free would be chosen again.
+    def _free(self, candidates: VolumeCandidates) -> Bools:
+        """One flag per volume of the list: whether it is not chosen. Read-only."""
+        self._prune()
+        if len(candidates.volumes) <= _SHORT:
+            return candidates.without(self.holders)
+        found = self._rests.get(id(candidates))
+        if found is None:
+            if len(self._rests) >= _RESTS_MAX:
+                self._rests.clear()
+            found = candidates, candidates.without(self.holders)
+            self._rests[id(candidates)] = found
+        return found[1]
+
+    def _prune(self) -> None:
+        """End the choices that the cluster shows as bound. A choice remains until both claim and
+        volume are bound: they are watched separately, and a volume that still appears free would be
+        chosen again.
         """
-        if self._pruned_at != self.changes:
-            self._pruned_at = self.changes
-            claims = self.tables.claims.by_name
-            for key, one in (self._pins | self._choices).items():
-                claim = claims.get(key)
-                if claim is None or not fully_bound(claim):
-                    continue
-                volume = self.tables.volumes.get(one.volume_uid)
-                seen = volume is None or bool(volume.claim_name)
-                if seen or claim.volume_name != one.volume:
-                    self._choices.pop(key, None)
-                    self._pins.pop(key, None)
-                    self._chosen.drop(one.volume_uid)
-        return self._chosen
+        if self._pruned_at == self.changes:
+            return
+        self._pruned_at = self.changes
+        claims = self.tables.claims.by_name
+        for key, one in (self._pins | self._choices).items():
+            claim = claims.get(key)
+            if claim is None or not fully_bound(claim):
+                continue
+            volume = self.tables.volumes.get(one.volume_uid)
+            seen = volume is None or bool(volume.claim_name)
+            if seen or claim.volume_name != one.volume:
+                self.end(key)
 
-    def _pinned_or_chosen(self, claims: list[Claim], slot: int) -> list[tuple[Claim, Choice]]:
-        found: list[tuple[Claim, Choice]] = []
-        left: list[Claim] = []
-        for claim in claims:
-            key = claim.namespace, claim.name
-            pin = self._pins.get(key)
-            self.unpin(key)
-            if (
-                pin is not None
-                and pin.claim_uid == claim.uid
-                and pin.node == self.nodes.names[slot]
-            ):
-                found.append((claim, pin))
-            else:
-                left.append(claim)
-        # If no volume is available (for a pod that another scheduler bound), there is no choice.
-        chosen = self._choose(tuple(left), slot) or ()
-        return [*found, *zip(left, chosen, strict=False)]
-
-    def _choose(self, claims: tuple[Claim, ...], slot: int) -> list[Choice] | None:
-        """A choice for each claim, smallest claim first; None: not possible on this node."""
-        before = self._current()
+    def _volumes_of(self, claims: Sequence[Claim], slot: int) -> Iterator[Choice | None]:
+        """A choice for each claim, smallest claim first; None: there is none on this node."""
         node = self.nodes.names[slot]
         mine: list[str] = []
-        choices: list[Choice] = []
         for claim in claims:
-            if (chosen := self.choice((claim.namespace, claim.name))) is not None:
-                choices.append(chosen)
+            if (chosen := self.find((claim.namespace, claim.name))) is not None:
+                yield chosen
                 continue
             volume = None
             if not claim.selected_node:
                 candidates = self.available.candidates(claim)
-                free = before.free(candidates)
+                free = self._free(candidates)
                 volume = candidates.smallest(
                     slot, free & candidates.without(mine) if mine else free
                 )
             if volume is not None:
                 mine.append(volume.uid)
-                choices.append(Choice(node, claim.uid, volume.name, volume.uid))
+                yield Choice(node, claim.uid, volume.name, volume.uid)
                 continue
             _, made, reservation = self._serving(claim)
-            if not (made[slot] and reservation[slot]):
-                return None
-            choices.append(Choice(node, claim.uid))
-        return choices
+            yield Choice(node, claim.uid) if made[slot] and reservation[slot] else None

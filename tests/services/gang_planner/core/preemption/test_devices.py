@@ -7,7 +7,7 @@ import pytest
 
 from services.gang_planner.core.preemption.device_amounts import DeviceAmounts
 from services.gang_planner.core.preemption.units import Unit, VictimSource
-from services.gang_planner.core.state.preempted_claims import consumers_of
+from services.gang_planner.core.state.devices.vacated import consumers_of
 from services.gang_planner.core.state.preemptions import LEAVING_MS
 from shared.contracts.decisions import GangDecision
 from shared.model.devices import (
@@ -405,13 +405,14 @@ def test_a_device_shared_twice_by_a_vacated_claim_keeps_the_parts_of_others() ->
     stage.put(two, other)
     state = stage.planner._state
     slot = required(state.nodes.find("n0"), "n0", "is there")
-    assert state.node_capacity.devices.on_node(slot).shares(device) == {"memory": Fraction(70)}
-    state.node_capacity.devices.vacate([two])
-    assert state.node_capacity.devices.on_node(slot).shares(device) == {"memory": Fraction(40)}
-    state.node_capacity.devices.vacate([other])
-    assert state.node_capacity.devices.on_node(slot).shares(device) is None
-    state.node_capacity.devices.occupy([two, other])
-    assert state.node_capacity.devices.on_node(slot).shares(device) == {"memory": Fraction(70)}
+    devices = state.node_capacity.devices
+    assert devices.searches.on_node(slot).shares(device) == {"memory": Fraction(70)}
+    devices.allocated.vacate([two])
+    assert devices.searches.on_node(slot).shares(device) == {"memory": Fraction(40)}
+    devices.allocated.vacate([two, other])
+    assert devices.searches.on_node(slot).shares(device) is None
+    devices.allocated.vacate(())
+    assert devices.searches.on_node(slot).shares(device) == {"memory": Fraction(70)}
 
 
 def test_searches_do_not_change_the_units_that_they_share() -> None:

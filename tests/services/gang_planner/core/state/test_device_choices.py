@@ -60,8 +60,8 @@ def device(name: str, node: str = "n0") -> Pick:
 def chosen(devices: Devices, claim: str) -> list[str]:
     """The names of the devices chosen for a claim."""
     devices.inventory()
-    assert devices.contradiction() == ""
-    grant = devices.grant(("team", claim))
+    assert devices.grants.contradiction() == ""
+    grant = devices.grants.find(("team", claim))
     return [] if grant is None else [one.device[2] for one in grant.picks]
 
 
@@ -82,14 +82,14 @@ def test_a_claim_that_was_created_again_gets_devices_of_its_own() -> None:
 
 def test_devices_of_the_log_for_another_node_are_not_taken_up_and_no_others_are_chosen() -> None:
     scene, devices = with_devices(1, nodes=2)
-    devices.pin(A, Grant("n1", "rc-a", (device("gpu-0", "n1"),)))
+    devices.grants.pin(A, Grant("n1", "rc-a", (device("gpu-0", "n1"),)))
     scene.put(make_group("g", 1), bound_by_another_scheduler("g", "a", "n0"))
     assert chosen(devices, "a") == []
 
 
 def test_devices_of_the_log_for_a_claim_that_was_created_again_are_not_taken_up() -> None:
     scene, devices = with_devices(2)
-    devices.pin(A, Grant("n0", "of-another-life", (device("gpu-1"),)))
+    devices.grants.pin(A, Grant("n0", "of-another-life", (device("gpu-1"),)))
     scene.put(make_group("g", 1), bound_by_another_scheduler("g", "a"))
     assert chosen(devices, "a") == ["gpu-0"]
 
@@ -97,19 +97,19 @@ def test_devices_of_the_log_for_a_claim_that_was_created_again_are_not_taken_up(
 def test_devices_of_the_log_are_no_other_claims() -> None:
     scene, devices = with_devices(1)
     scene.put(make_group("g", 1), bound_by_another_scheduler("g", "b"))
-    devices.pin(A, Grant("n0", "rc-a", (device("gpu-0"),)))
+    devices.grants.pin(A, Grant("n0", "rc-a", (device("gpu-0"),)))
     assert chosen(devices, "b") == []
 
 
 def test_devices_of_a_newer_decision_outlast_the_end_of_an_older_one() -> None:
     scene, devices = with_devices(3)
     newer = (device("gpu-2"),)
-    devices.pin(A, Grant("n0", "rc-a", newer))
-    devices.unpin(A, (device("gpu-1"),))
+    devices.grants.pin(A, Grant("n0", "rc-a", newer))
+    devices.grants.unpin(A, Grant("n0", "rc-a", (device("gpu-1"),)))
     scene.put(make_group("g", 1), bound_by_another_scheduler("g", "a"))
     assert chosen(devices, "a") == ["gpu-2"]
-    devices.pin(("team", "b"), Grant("n0", "rc-b", (device("gpu-1"),)))
-    devices.unpin(("team", "b"), (device("gpu-1"),))
+    devices.grants.pin(("team", "b"), Grant("n0", "rc-b", (device("gpu-1"),)))
+    devices.grants.unpin(("team", "b"), Grant("n0", "rc-b", (device("gpu-1"),)))
     scene.put(make_group("h", 1), bound_by_another_scheduler("h", "b"))
     assert chosen(devices, "b") == ["gpu-0"]
 
@@ -146,10 +146,10 @@ def test_devices_that_an_undone_preparation_lost_are_chosen_again_for_a_claim_in
     if in_use:
         scene.put(make_group("g", 1), bound_by_another_scheduler("g", "a"))
     scene.put(make_device_claim("a", allocated=HAS, resource_version=2))
-    devices.pin(A, Grant("n0", "rc-a", (device("gpu-0"),)))
+    devices.grants.pin(A, Grant("n0", "rc-a", (device("gpu-0"),)))
     if not in_use:
         # The decision's pods are gone.
-        devices.unpin(A)
+        devices.grants.unpin(A)
     assert chosen(devices, "a") == []
     scene.put(make_device_claim("a", resource_version=3))
     assert chosen(devices, "a") == (["gpu-0"] if in_use else [])
@@ -159,7 +159,7 @@ def test_devices_that_the_log_gives_to_another_claim_are_not_chosen_again() -> N
     scene, devices = with_devices(1)
     submit(scene, "g", "a")
     scene.put(make_device_claim("a", allocated=HAS, resource_version=2))
-    devices.pin(("team", "b"), Grant("n0", "rc-b", (device("gpu-0"),)))
+    devices.grants.pin(("team", "b"), Grant("n0", "rc-b", (device("gpu-0"),)))
     scene.put(make_device_claim("a", resource_version=3))
     assert chosen(devices, "a") == []
 
@@ -173,7 +173,7 @@ def test_a_node_on_which_devices_are_fixed_by_a_decision_counts_as_changed() -> 
     devices.take(0, shape)
     assert list(devices.changed_slots()) == [0]
     assert list(devices.changed_slots()) == []
-    devices.settle(shape.device_keys)
+    devices.grants.settle(shape.device_keys)
     assert list(devices.changed_slots()) == [0]
 
 
@@ -193,7 +193,7 @@ def test_claims_exchange_devices_of_one_node_and_those_of_other_nodes_stay() -> 
     assert chosen(devices, "b") == ["gpu-0"]
     take(scene, devices, ("odd", 1))
     assert (chosen(devices, "b"), chosen(devices, "odd")) == (["gpu-1"], ["gpu-0"])
-    grant = devices.grant(A)
+    grant = devices.grants.find(A)
     assert grant is not None
     assert grant.node == "n0"
 

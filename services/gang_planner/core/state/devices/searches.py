@@ -1,0 +1,253 @@
+"""Searches for devices, and where problems have a solution, by slot: computed again only on nodes
+whose devices changed.
+"""
+
+from collections.abc import Container, Iterator, Sequence
+from fractions import Fraction
+from functools import partial
+from typing import Final
+
+import numpy as np
+
+from services.gang_planner.core.state.claim_ledger import Key
+from services.gang_planner.core.state.columns import Bools, Ints
+from services.gang_planner.core.state.devices.allocation_search import (
+    STEPS_MAX,
+    Found,
+    Problem,
+    preference_of,
+    search,
+)
+from services.gang_planner.core.state.devices.device_table import Counter, DeviceEntry, Pool
+from services.gang_planner.core.state.devices.grants import DeviceGrants
+from services.gang_planner.core.state.devices.inventory import Shares
+from services.gang_planner.core.state.devices.plain_devices import (
+    JointLimit,
+    PlainProblem,
+    PlainProblems,
+    SelectedDevices,
+    Taken,
+    joint_limits,
+)
+from services.gang_planner.core.state.devices.selection import (
+    Device,
+    DeviceRequirement,
+    SelectorFailure,
+)
+from services.gang_planner.core.state.devices.vacated import AllocatedDevices
+
+#: Number of cached masks.
+_MASKS_MAX: Final = 256
+#: Steps of the searches for one mask: per node, and to begin with. Nodes beyond them count as not
+#: searched.
+_STEPS_PER_NODE: Final = 64
+_STEPS_AT_FIRST: Final = 40_000
+
+
+class SolutionMask:
+    """Where a problem has a solution: one flag per slot."""
+
+    def __init__(self, size: int) -> None:
+        self.flags: Bools = np.zeros(size, dtype=np.bool_)
+        #: How often the free devices of each node serve the problem; not counted unless it is
+        #: plain.
+        self.times: Ints = np.zeros(size, dtype=np.int64)
+        #: How early the alternatives are that serve the problem; 0 without alternatives.
+        self.points: Ints = np.zeros(size, dtype=np.int64)
+        #: Versions of the input, and positions in its logs.
+        self.wide: tuple[int, int] = 0, 0
+        self.positions: tuple[int, int] = 0, 0
+
+
+class DevicesOfNode:
+    """The devices of one node, and their use by claims in the cluster and by chosen devices."""
+
+    def __init__(
+        self,
+        grants: DeviceGrants,
+        allocated: AllocatedDevices,
+        slot: int,
+        without: Container[Key] = (),
+    ) -> None:
+        """The grants must be refreshed. `without`: claims whose chosen devices count as free."""
+        self._inventory = grants.inventory
+        self._allocated = allocated
+        self._grants = grants
+        self._without = without
+        self._slot, self._node = slot, grants.nodes.names[slot]
+
+    @property
+    def unsettled_pool(self) -> str:
+        """A pool of the node that is being updated or is invalid; "": none."""
+        table, within = self._inventory.table, self._inventory.within
+        found = table.unsettled_on.get(self._node, "")
+        wide = (pool for reach, pool in table.unsettled_wide if within(reach)[self._slot])
+        return found or next(wide, "")
+
+    def matching(self, requirement: DeviceRequirement) -> Sequence[DeviceEntry]:
+        """The devices that the requirement may get, whether free or not, in order."""
+        matches = self._inventory.matches(requirement)
+        local = matches.on.get(self._node, [])
+        wide = [one for one in matches.wide if self._inventory.within(one.reach)[self._slot]]
+        found = [*local, *wide] if wide else local
+        if self._inventory.table.conditional:
+            # Pods wait for the conditions of these.
+            found = sorted(found, key=lambda one: bool(one.details.binding_conditions))
+        return found
+
+    def failure(self, requirement: DeviceRequirement) -> SelectorFailure | None:
+        """The first failure of a selector on a device of the node, or of several nodes."""
+        failed = self._inventory.matches(requirement).failed_on
+        return failed.get(self._node, failed.get(""))
+
+    def is_taken(self, device: Device) -> bool:
+        """Whether a claim has the device alone."""
+        if device in self._allocated:
+            return True
+        holder = self._grants.holders.get(device)
+        return holder is not None and holder not in self._without
+
+    def shares(self, device: Device) -> Shares | None:
+        """What claims have of a shareable device; None: no claim has any of it."""
+        allocated = self._inventory.shares(device, self._allocated.vacated.keys())
+        lent = self._grants.lent.get(device, ())
+        parts = [amounts for key, amounts in lent if key not in self._without]
+        if not parts:
+            return allocated
+        total = dict(allocated or {})
+        for amounts in parts:
+            for name, amount in amounts:
+                total[name] = total.get(name, Fraction(0)) + amount
+        return total
+
+    def counters(self, pool: Pool) -> dict[Counter, Fraction]:
+        """The pool's counters less what devices in use consume."""
+        table = self._inventory.table
+        left = dict(table.counters.get(pool, {}))
+        for entry in table.consumers.get(pool, ()):
+            if self.is_taken(entry.id) or self.shares(entry.id) is not None:
+                for counter, amount in entry.consumes:
+                    left[counter] -= amount
+        return left
+
+
+class DeviceSearches:
+    """Searches on one node capacity."""
+
+    def __init__(
+        self, plain: PlainProblems, grants: DeviceGrants, allocated: AllocatedDevices
+    ) -> None:
+        self._nodes = grants.nodes
+        self._plain = plain
+        self._grants = grants
+        self._allocated = allocated
+        #: The masks of the latest problems.
+        self._masks: dict[Problem, SolutionMask] = {}
+
+    @property
+    def taken(self) -> Taken:
+        # Without vacated claims the table itself, which is asked faster.
+        allocated = self._allocated if self._allocated.vacated else self._grants.inventory.allocated
+        return allocated, self._grants.holders
+
+    def selections(self, problem: Problem) -> Sequence[SelectedDevices]:
+        """The devices that the requests of a problem select; (): it is not plain."""
+        self._grants.refresh()
+        plain = self._plain.find(problem)
+        return plain.selections if plain is not None else ()
+
+    def by_slot(self, selected: SelectedDevices) -> Iterator[tuple[int, Sequence[Device]]]:
+        """Selected devices on each node, whether free or not."""
+        for node, devices in selected.devices.items():
+            slot = self._nodes.find(node)
+            if slot is not None:
+                yield slot, devices
+
+    def free_of(self, selected: SelectedDevices) -> Ints:
+        """How many of selected devices are free, by slot."""
+        self._grants.refresh()
+        allocated, chosen = self.taken
+        free: Ints = np.zeros(self._nodes.size, dtype=np.int64)
+        for slot, devices in self.by_slot(selected):
+            free[slot] = len([one for one in devices if one not in allocated and one not in chosen])
+        return free
+
+    def joint_limits(self, problems: Sequence[Problem], slots: Ints) -> Sequence[JointLimit] | None:
+        """What decides how many pods with these needs each of these slots serves together, in the
+        order of the slots; None: more than a few limits would. Without needs a pod has no claims.
+        """
+        self._grants.refresh()
+        plain = [self._plain.find(one) if one else PlainProblem((), ()) for one in problems]
+        names: list[str] = [self._nodes.names[slot] for slot in slots.tolist()]
+        return joint_limits([one for one in plain if one is not None], names, self.taken)
+
+    def on_node(self, slot: int) -> DevicesOfNode:
+        """The devices of a node, and their use."""
+        self._grants.refresh()
+        return DevicesOfNode(self._grants, self._allocated, slot)
+
+    def needed_on(self, slot: int, problem: Problem) -> Problem:
+        """The needs on one node: without the extended resources that its device plugin has."""
+        has_plugin = partial(self._nodes.has_plugin_of, slot=slot)
+        return tuple([need.without(has_plugin) for need in problem])
+
+    def mask(self, problem: Problem) -> SolutionMask:
+        """Where the problem has a solution now."""
+        self._grants.refresh()
+        mask, slots = self._changed(problem)
+        listed: list[int] = slots.tolist()
+        plain = self._plain.find(problem)
+        if plain is not None:
+            # By numbers, and by a search only where other claims may change their devices.
+            names, taken = self._nodes.names, self.taken
+            movable = {slot for slot, need in self._grants.movable.values() if need not in problem}
+            for slot in listed:
+                times = mask.times[slot] = plain.times(names[slot], taken)
+                mask.flags[slot] = times > 0 or (
+                    slot in movable and self.search(problem, slot).picks is not None
+                )
+            return mask
+        left = _STEPS_AT_FIRST + _STEPS_PER_NODE * len(listed)
+        for slot in listed:
+            found = self.search(problem, slot, min(left, STEPS_MAX))
+            left -= found.steps
+            mask.flags[slot] = found.picks is not None
+            mask.points[slot] = preference_of(problem, found)
+        return mask
+
+    def _changed(self, problem: Problem) -> tuple[SolutionMask, Ints]:
+        """The mask of a problem, and the slots that must be computed again."""
+        sources, size = (self._grants.inventory, self._grants), self._nodes.size
+        wide = sources[0].wide_changes, sources[1].wide_changes
+        limit = max(16, size // 4)
+        mask = self._masks.get(problem)
+        slots: Ints | None = None
+        if mask is not None and mask.wide == wide:
+            allocated = sources[0].changes.since(mask.positions[0], limit)
+            chosen = sources[1].changes.since(mask.positions[1], limit)
+            if allocated is not None and chosen is not None:
+                slots = np.union1d(allocated, chosen)
+        if mask is None or slots is None:
+            if mask is None and len(self._masks) >= _MASKS_MAX:
+                self._masks.clear()
+            mask, slots = SolutionMask(size), np.arange(size)
+            self._masks[problem] = mask
+        mask.wide = wide
+        mask.positions = sources[0].changes.position, sources[1].changes.position
+        return mask, slots
+
+    def search(self, problem: Problem, slot: int, steps_max: int = STEPS_MAX) -> Found:
+        """Devices of a node for a problem. The first picks are for the claims of `movable_on(slot)`
+        if the result has more than the problem.
+        """
+        problem = self.needed_on(slot, problem)
+        found = search(problem, DevicesOfNode(self._grants, self._allocated, slot), steps_max)
+        if found.picks is not None or not self._grants.movable:
+            return found
+        if not (movable := self._grants.movable_on(slot)):
+            return found
+        needs = tuple(self._grants.movable[key][1] for key in movable)
+        node = DevicesOfNode(self._grants, self._allocated, slot, movable)
+        together = (*self.needed_on(slot, needs), *problem)
+        both = search(together, node, max(steps_max - found.steps, 1))
+        return both._replace(steps=found.steps + both.steps)
