@@ -22,7 +22,8 @@ from services.gang_planner.core.cycle_context import CycleContext
 from services.gang_planner.core.lifecycle import backoff, release
 from services.gang_planner.core.lifecycle.assessment import starts
 from services.gang_planner.core.lifecycle.effects import report
-from services.gang_planner.core.placement.gang_placement import GangPlacement
+from services.gang_planner.core.placement import gang_placement
+from services.gang_planner.core.placement.attempt import PlacementRequest
 from services.gang_planner.core.placement.namespace_turns import in_turns
 from services.gang_planner.core.preemption.trial import Trial
 from services.gang_planner.core.queueing.need import members_max, refused_members
@@ -257,8 +258,5 @@ def _gangs_to_release(work: CycleContext, first: Gang, others: Sequence[Gang]) -
 def _would_fit(work: CycleContext, gang: Gang) -> bool:
     need = required(gang.bucket, gang.full_name, "is under repair and does not wait").need
     most = members_max(work.state, gang, need)
-    attempt = GangPlacement(work.session, gang.queue, need, members_max=most)
-    fits = attempt.run()
-    if fits:
-        attempt.statement.discard()
-    return fits
+    request = PlacementRequest(queue=gang.queue, need=need, members_max=most)
+    return gang_placement.fits(work.session, request)

@@ -48,7 +48,7 @@ class CandidateNodes(NamedTuple):
         )
 
 
-class Placement(NamedTuple):
+class PodCounts(NamedTuple):
     """How many pods go where; slots are distinct, counts positive."""
 
     slots: Ints
@@ -61,7 +61,7 @@ class Placement(NamedTuple):
         return int(self.counts.sum())
 
 
-def place(rules: PairRules, view: PairView, nodes: CandidateNodes, wanted: int) -> Placement:
+def place(rules: PairRules, view: PairView, nodes: CandidateNodes, wanted: int) -> PodCounts:
     """Place up to `wanted` pods of the view's shape, within the current state of `rules`."""
     if rules.first_of_series(view):
         return _place_series(rules, view, nodes, wanted)
@@ -70,7 +70,7 @@ def place(rules: PairRules, view: PairView, nodes: CandidateNodes, wanted: int) 
 
 def _place_series(
     rules: PairRules, view: PairView, nodes: CandidateNodes, wanted: int
-) -> Placement:
+) -> PodCounts:
     """Place pods that have to be near each other: the first one's domain is that of all, so the
     domains that hold most of them are tried.
     """
@@ -84,7 +84,7 @@ def _place_series(
     best: Ints = np.full(len(fitting), _NONE, dtype=np.int64)
     np.maximum.at(best, together, _keys(nodes))
     order = np.lexsort((-best, -np.minimum(fitting, wanted)))
-    found = Placement(nodes.slots[:0], nodes.capacity[:0], 0)
+    found = PodCounts(nodes.slots[:0], nodes.capacity[:0], 0)
     work = 0
     for domain in order[:_SERIES_TRIES_MAX].tolist():
         tried = _place(rules, view, nodes.only(together == domain), wanted)
@@ -96,7 +96,7 @@ def _place_series(
     return found._replace(work=work)
 
 
-def _place(rules: PairRules, view: PairView, nodes: CandidateNodes, wanted: int) -> Placement:
+def _place(rules: PairRules, view: PairView, nodes: CandidateNodes, wanted: int) -> PodCounts:
     allowed = rules.open_now(view)[nodes.slots]
     nodes = nodes.only(allowed)
     evens = [one for one in view.even if one.own and one.tally is not None]
@@ -112,10 +112,10 @@ def _place(rules: PairRules, view: PairView, nodes: CandidateNodes, wanted: int)
         nodes = _one_per_domain(rules.of_slot(view.own_apart[0])[nodes.slots], nodes)
     wanted = min(wanted, int(nodes.capacity.sum()))
     if wanted <= 0:
-        return Placement(nodes.slots[:0], nodes.capacity[:0], len(nodes.slots))
+        return PodCounts(nodes.slots[:0], nodes.capacity[:0], len(nodes.slots))
     taken = distribute(wanted, nodes.capacity, nodes.score, nodes.slope, nodes.rank)
     used = np.flatnonzero(taken)
-    return Placement(nodes.slots[used], taken[used], len(nodes.slots))
+    return PodCounts(nodes.slots[used], taken[used], len(nodes.slots))
 
 
 def _one_per_domain(domains: Ints, nodes: CandidateNodes) -> CandidateNodes:
@@ -183,7 +183,7 @@ class _Steps:
         self._span = int(nodes.rank.max(initial=0)) + 1
         self._by_rank: Ints = self._span - 1 - nodes.rank
 
-    def run(self, wanted: int) -> Placement:
+    def run(self, wanted: int) -> PodCounts:
         slots = self._nodes.slots
         placed: Ints = np.zeros(len(slots), dtype=np.int64)
         steps = 0
@@ -202,7 +202,7 @@ class _Steps:
             placed[best] += 1
             self._take(best, keys)
         used = np.flatnonzero(placed)
-        return Placement(slots[used], placed[used], steps * len(slots))
+        return PodCounts(slots[used], placed[used], steps * len(slots))
 
     def _take(self, best: int, keys: Ints) -> None:
         self._capacity[best] -= 1

@@ -27,7 +27,8 @@ import numpy as np
 
 from services.gang_planner.core.cycle_context import CycleContext
 from services.gang_planner.core.framework.policy import Deserve
-from services.gang_planner.core.placement.gang_placement import GangPlacement
+from services.gang_planner.core.placement import gang_placement
+from services.gang_planner.core.placement.attempt import PlacementRequest
 from services.gang_planner.core.placement.session import Session
 from services.gang_planner.core.queueing import min_resources
 from services.gang_planner.core.queueing.water_filling import Party, whole_shares
@@ -422,11 +423,8 @@ def fits_otherwise(work: CycleContext, bucket: Bucket) -> bool:
         shape = work.state.shapes.entries[shape_id]
         return work.session.total(shape) >= max(need.quorum, 1)
     queue = work.state.queues.entry(need.queue)
-    attempt = GangPlacement(work.session, queue, need, members_max=need.quorum or 1)
-    if not attempt.run():
-        return False
-    attempt.statement.discard()
-    return True
+    request = PlacementRequest(queue=queue, need=need, members_max=need.quorum or 1)
+    return gang_placement.fits(work.session, request)
 
 
 def _is_unsatisfiable(work: CycleContext, need: Need) -> bool:

@@ -33,8 +33,8 @@ class Length(NamedTuple):
     [
         pytest.param(
             3,
-            Length(files=21, returns=35),
-            Length(files=65, returns=237),
+            Length(files=20, returns=25),
+            Length(files=64, returns=230),
             id="placed by itself, because members above its quorum wait",
         ),
         pytest.param(
