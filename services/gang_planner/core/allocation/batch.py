@@ -16,8 +16,6 @@ of several shapes are distributed shape by shape. Gangs whose members do depend 
 from collections.abc import Collection, Iterator, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
-import numpy as np
-
 from services.gang_planner.core.allocation.decision import decide_charged
 from services.gang_planner.core.cycle_context import CycleContext
 from services.gang_planner.core.framework.statement import Statement
@@ -26,7 +24,6 @@ from services.gang_planner.core.placement.members import MembersRequest, place_b
 from services.gang_planner.core.placement.session import Session
 from services.gang_planner.core.queueing.turns import Turns
 from services.gang_planner.core.state.backlog import Line
-from services.gang_planner.core.state.columns import Ints
 from services.gang_planner.core.state.gangs import Bucket, Gang, Member
 from services.gang_planner.core.state.members import Assignments, placing_order
 from services.gang_planner.core.state.needs import ALWAYS_FIT, Need
@@ -347,22 +344,9 @@ def _spread(
             wanted=sum(counts),
             within=space.mask,
         )
-        slots = place_batch(session, all_members)
-        found[role, shape_id] = _shared_out(slots, counts, order)
+        found[role, shape_id] = place_batch(session, all_members, counts, order)
     statement.commit()
     return found
-
-
-def _shared_out(slots: Ints, counts: Sequence[int], order: Ints) -> Iterator[list[int]]:
-    """Each gang's slots, in the order of topology and names."""
-    if max(counts) > 1:
-        owners = np.repeat(np.arange(len(counts)), counts)
-        slots = slots[np.lexsort((order[slots], owners))]
-    listed: list[int] = slots.tolist()
-    at = 0
-    for count in counts:
-        yield listed[at : at + count]
-        at += count
 
 
 def _displaced(shape: ShapeEntry, other: ShapeEntry) -> int:

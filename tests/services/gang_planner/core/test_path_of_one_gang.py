@@ -33,12 +33,12 @@ class Length(NamedTuple):
     [
         pytest.param(
             3,
-            Length(files=20, returns=25),
-            Length(files=64, returns=230),
+            Length(files=19, returns=22),
+            Length(files=63, returns=229),
             id="placed by itself, because members above its quorum wait",
         ),
         pytest.param(
-            4, Length(files=17, returns=25), Length(files=62, returns=158), id="placed in a batch"
+            4, Length(files=16, returns=23), Length(files=61, returns=157), id="placed in a batch"
         ),
     ],
 )
