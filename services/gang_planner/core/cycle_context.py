@@ -1,6 +1,7 @@
 """One cycle's inputs, and its decisions so far."""
 
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass, field
+from typing import Final
 
 import msgspec
 
@@ -9,6 +10,7 @@ from services.gang_planner.core.state.gang_states import GangEvent
 from services.gang_planner.core.state.gangs import Gang
 from services.gang_planner.core.state.planner_state import State
 from services.gang_planner.core.state.timers import Timers
+from services.gang_planner.core.transitions import apply_event
 from shared.contracts.decisions import (
     Act,
     Cycle,
@@ -20,12 +22,7 @@ from shared.contracts.decisions import (
     NoteKind,
     NoteOpened,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from services.gang_planner.core.state.gang_history import History
-    from shared.model.gang_keys import GangKey
+from shared.model.gang_keys import GangKey
 
 #: An attribute of an enum class is slow in Python 3.11, and every decided gang needs this one.
 _MEMBERS_DECIDED: Final = GangEvent.MEMBERS_DECIDED
@@ -33,44 +30,36 @@ _MEMBERS_DECIDED: Final = GangEvent.MEMBERS_DECIDED
 RENAMED: Final = "Renamed"
 
 
+@dataclass(eq=False, slots=True)
 class CycleContext:
     """Passed to all modules that decide in a cycle. It collects decisions and notes in the order in
     which they are appended to DECISIONS.
     """
 
-    def __init__(
-        self,
-        state: State,
-        session: Session,
-        cycle: Cycle,
-        timers: Timers,
-        apply_event: "Callable[[History, GangEvent, Gang | str], object]",
-    ) -> None:
-        """`apply_event` is the function of `lifecycle.transitions`, which imports this module."""
-        self._apply_event = apply_event
-        self.state = state
-        self.session = session
-        self.cycle = cycle
-        #: The time of this cycle, in milliseconds.
-        self.now_ms = cycle.now_ms
-        self.defaults = state.defaults
-        self.timers = timers
-        self.decisions: list[Act] = []
-        self.notes: list[Note] = []
-        #: Notes opened in this cycle: no module acts on a note before it is in the log.
-        self.fresh: dict[tuple[GangKey, NoteKind], Gang] = {}
-        #: Gangs for which this cycle decided to delete members.
-        self.released: set[GangKey] = set()
-        #: Gangs placed in this cycle on the capacity of their victims.
-        self.took_over: set[GangKey] = set()
-        #: The in-flight limit is reached: the first gang that waits for it blocks those behind it.
-        self.throttled = False
-        #: The enqueue action is not configured: every group is admitted.
-        self.admit_all = False
+    state: State
+    session: Session
+    cycle: Cycle
+    #: The time of this cycle, in milliseconds.
+    now_ms: int
+    timers: Timers
+    decisions: list[Act] = field(default_factory=list[Act])
+    notes: list[Note] = field(default_factory=list[Note])
+    #: Notes opened in this cycle: no module acts on a note before it is in the log.
+    fresh: dict[tuple[GangKey, NoteKind], Gang] = field(
+        default_factory=dict[tuple[GangKey, NoteKind], Gang]
+    )
+    #: Gangs for which this cycle decided to delete members.
+    released: set[GangKey] = field(default_factory=set[GangKey])
+    #: Gangs placed in this cycle on the capacity of their victims.
+    took_over: set[GangKey] = field(default_factory=set[GangKey])
+    #: The in-flight limit is reached: the first gang that waits for it blocks those behind it.
+    throttled: bool = False
+    #: The enqueue action is not configured: every group is admitted.
+    admit_all: bool = False
 
     def add_decision(self, gang: Gang, decision: GangDecision) -> None:
         """Add a decision to place members of the gang, and apply its event to the gang's state."""
-        self._apply_event(gang.history, _MEMBERS_DECIDED, gang)
+        apply_event(gang.history, _MEMBERS_DECIDED, gang)
         self.decisions.append(decision)
 
     def open_note(

@@ -136,7 +136,7 @@ class BatchPlacement:
         """
         session, quorum = self._work.session, request.need.quorum
         # A gang larger than the in-flight limit is placed alone.
-        admitted = session.admitted // quorum or int(session.admits(quorum))
+        admitted = session.admitted // quorum or int(not session.in_flight)
         budget = min(-(-session.bindings_left // quorum), admitted)
         most = min(budget, len(bucket.entries), _quota(request))
         if self._series and not self._joins(bucket, request):
@@ -172,15 +172,14 @@ class BatchPlacement:
         work, space = self._work, required(space, "a batch", "was gathered for no space")
         slots_of_gangs = _spread(work, series, space)
         for request, gangs in series:
-            keys = sorted((group.role, group.shape.id) for group in request.groups)
-            parts = [(key, slots_of_gangs[key]) for key in keys]
             for gang in gangs:
                 members: list[Member] = []
                 slots: list[int] = []
-                for key, slots_of_each in parts:
-                    waiting: Collection[Member] = gang.waiting[key].values()
+                # Sorted, as the members of every decision are.
+                for role, shape_id, _ in request.need.wanted:
+                    waiting: Collection[Member] = gang.waiting[role, shape_id].values()
                     members += waiting if len(waiting) < 2 else sorted(waiting, key=placing_order)
-                    slots += next(slots_of_each)
+                    slots += next(slots_of_gangs[role, shape_id])
                 assignments = Assignments(members, slots)
                 decide_charged(work, gang, request.need, assignments, space.name)
 

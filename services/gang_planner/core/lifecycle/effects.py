@@ -3,11 +3,11 @@
 from typing import assert_never
 
 from services.gang_planner.core.cycle_context import CycleContext
-from services.gang_planner.core.lifecycle.transitions import Effect, apply_event
 from services.gang_planner.core.state import in_flight
 from services.gang_planner.core.state.gang_settings import start_deadline_ms
 from services.gang_planner.core.state.gang_states import GangEvent
 from services.gang_planner.core.state.gangs import Gang
+from services.gang_planner.core.transitions import Effect, apply_event
 
 
 def report(

@@ -26,8 +26,6 @@ ACTION_WORK: Final = WORK_MAX // 4
 BINDINGS_MAX: Final = 2_000
 #: No bound on the pods in flight.
 _UNBOUNDED: Final = 1 << 40
-#: The next gang is tried when at least this part of the in-flight limit is free.
-_LOOKS: Final = 8
 
 
 class Session:
@@ -44,8 +42,10 @@ class Session:
         self.score_cache = ScoreCache(node_capacity, policies)
         self.work_left = WORK_MAX
         self.bindings_left = BINDINGS_MAX
-        self._in_flight = 0
-        self._in_flight_max = _UNBOUNDED
+        #: Pods that are decided and not answered, their limit, and how many more there may be.
+        self.in_flight = 0
+        self.in_flight_max = _UNBOUNDED
+        self.admitted = _UNBOUNDED
         self.free_on_usable = FreeOnUsable(node_capacity)
         #: What gangs can use, as worked out in this cycle (`usable_amounts`); None: it is not yet.
         self.usable: list[int] | None = None
@@ -73,8 +73,9 @@ class Session:
         self.bindings_left = BINDINGS_MAX
         self.usable = None
         self.pairs.trim()
-        self._in_flight = pods_in_flight
-        self._in_flight_max = in_flight_max or _UNBOUNDED
+        self.in_flight = pods_in_flight
+        self.in_flight_max = in_flight_max or _UNBOUNDED
+        self.admitted = max(self.in_flight_max - self.in_flight, 0)
         nodes = self.node_capacity.nodes
         if self._totals_at != nodes.changes.position:
             self._totals_at = nodes.changes.position
@@ -88,23 +89,8 @@ class Session:
     def spend(self, bindings: int) -> None:
         """Charge decided bindings to the cycle's budget and to the in-flight limit."""
         self.bindings_left -= bindings
-        self._in_flight += bindings
-
-    def admits(self, pods: int) -> bool:
-        """Whether this many more pods may be in flight; a gang above the limit goes alone."""
-        return self._in_flight + pods <= self._in_flight_max or not self._in_flight
-
-    @property
-    def admitted(self) -> int:
-        """How many more pods may be in flight."""
-        return max(self._in_flight_max - self._in_flight, 0)
-
-    @property
-    def worth_a_look(self) -> bool:
-        """Whether enough more pods may be in flight to try the next gang: each answer of a binder
-        admits a few more, and a pass costs the same for few as for many.
-        """
-        return not self._in_flight or self.admitted * _LOOKS >= self._in_flight_max
+        self.in_flight += bindings
+        self.admitted = max(self.in_flight_max - self.in_flight, 0)
 
     def allowed_nodes(self, queue: QueueEntry, structure: Structure | None) -> Bools | None:
         """Nodes that a gang of this queue and structure may use, one flag per slot; None: all."""

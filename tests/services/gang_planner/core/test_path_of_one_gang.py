@@ -33,12 +33,12 @@ class Length(NamedTuple):
     [
         pytest.param(
             3,
-            Length(files=19, returns=22),
-            Length(files=63, returns=229),
+            Length(files=15, returns=15),
+            Length(files=59, returns=228),
             id="placed by itself, because members above its quorum wait",
         ),
         pytest.param(
-            4, Length(files=16, returns=23), Length(files=61, returns=157), id="placed in a batch"
+            4, Length(files=12, returns=15), Length(files=57, returns=154), id="placed in a batch"
         ),
     ],
 )
