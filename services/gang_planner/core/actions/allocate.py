@@ -116,41 +116,55 @@ class _Pass:
             return False
         if bucket.need.provisioning is UNREQUESTED:
             return self._request(index, bucket, gang)
+        if self._cannot_fit(bucket, gang):
+            return False
+        # A gang above the in-flight limit goes alone.
+        early = bucket.need.least > session.admitted and session.in_flight
+        if early and self._waits(bucket, gang):
+            return False
+        limit, gathered = self._limit(bucket, gang), False
+        if limit is UNLIMITED:
+            most = self._claims.unlimited(gang.queue, bucket.need, len(bucket.entries))
+            gathered = self._together.gather(bucket, line, turns, most)
+        if not gathered:
+            # What follows reads node capacity.
+            self._together.place()
+            fair = self._extras.lower(limit, bucket, gang)
+            if fair is None:
+                # The free capacity is for the quorums of other gangs: retried when some is freed.
+                gang_allocation.refuse(self._work, bucket)
+                return False
+            work_left = session.work_left
+            full = fair_share.leaves_nothing(self._work, fair)
+            if full or not gang_allocation.place_gang(self._work, gang, fair):
+                self._spent[gang.namespace] += work_left - session.work_left
+                self._refuse(bucket, gang, fair)
+                return False
+        self._claims.placed(gang.queue)
+        line.put_back(index)
+        return True
+
+    def _cannot_fit(self, bucket: Bucket, gang: Gang) -> bool:
+        """Whether the gang cannot fit, which no attempt has to show; its bucket is refused then."""
         shortfall, known = bucket.shortfall, self._shortfalls
         if shortfall is not None and known is not None and known.remains(bucket, shortfall):
             self._refuse(bucket, gang, UNLIMITED)
-            return False
+            return True
         if self._kept_out(bucket, gang):
             self._refuse(bucket, gang, UNLIMITED, short=True)
-            return False
-        # A gang above the limit goes alone.
-        over = bucket.need.least > session.admitted and session.in_flight
-        if over and self._waits(bucket, gang):
-            self._work.throttled = True
-            return False
-        limit = self._limit(bucket, gang)
-        if limit is UNLIMITED:
-            most = self._claims.unlimited(gang.queue, bucket.need, len(bucket.entries))
-            if self._together.gather(bucket, line, turns, most):
-                self._claims.placed(gang.queue)
-                line.put_back(index)
-                return True
-        # The code below reads node capacity, so gathered gangs are placed first.
-        self._together.place()
-        fair = self._extras.lower(limit, bucket, gang)
-        if fair is None:
-            # The free capacity is for the quorums of other gangs: retried when capacity is freed.
-            gang_allocation.refuse(self._work, bucket)
-            return False
-        some = not fair_share.leaves_nothing(self._work, fair)
-        work_left = session.work_left
-        if some and gang_allocation.place_gang(self._work, gang, fair):
-            self._claims.placed(gang.queue)
-            line.put_back(index)
             return True
-        self._spent[gang.namespace] += work_left - session.work_left
-        self._refuse(bucket, gang, fair)
         return False
+
+    def _waits(self, bucket: Bucket, gang: Gang) -> bool:
+        """Whether the gang fits and only the in-flight limit delays it: then it blocks the gangs
+        behind it.
+        """
+        self._together.place()
+        fair = self._extras.lower(self._limit(bucket, gang), bucket, gang)
+        if fair is None or fair_share.leaves_nothing(self._work, fair):
+            return False
+        self._work.throttled = gang_allocation.would_fit(self._work, gang, fair)
+        return self._work.throttled
 
     def _has_spent_enough(self, bucket: Bucket) -> bool:
         """Whether each namespace of its gangs has spent more than is left for all others."""
@@ -169,17 +183,6 @@ class _Pass:
         self._requested.open_request(gang)
         self._line.put_back(index)
         return True
-
-    def _waits(self, bucket: Bucket, gang: Gang) -> bool:
-        """Whether the gang fits and only the in-flight limit delays it. A gang that does not fit
-        anyway does not block the gangs behind it.
-        """
-        self._together.place()
-        limit = self._limit(bucket, gang)
-        fair = self._extras.lower(limit, bucket, gang)
-        if fair is None or fair_share.leaves_nothing(self._work, fair):
-            return False
-        return gang_allocation.would_fit(self._work, gang, fair)
 
     def _limit(self, bucket: Bucket, gang: Gang) -> Limit:
         """The limit by fairness. Nodes that were added for a gang are not left to other queues."""

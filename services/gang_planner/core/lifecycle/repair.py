@@ -24,7 +24,7 @@ from services.gang_planner.core.lifecycle.assessment import starts
 from services.gang_planner.core.lifecycle.effects import report
 from services.gang_planner.core.placement import gang_placement
 from services.gang_planner.core.placement.attempt import PlacementRequest
-from services.gang_planner.core.placement.namespace_turns import in_turns
+from services.gang_planner.core.placement.session import in_turns
 from services.gang_planner.core.preemption.trial import Trial
 from services.gang_planner.core.queueing.need import members_max, refused_members
 from services.gang_planner.core.state.gang_history import Failure

@@ -4,6 +4,8 @@ Budgets are counted in work, never in time, so that a cycle cut short is cut at 
 replay.
 """
 
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from services.gang_planner.core.constraints.feasibility import Fits
@@ -12,6 +14,7 @@ from services.gang_planner.core.constraints.masks import Masks
 from services.gang_planner.core.framework.policy_set import PolicySet
 from services.gang_planner.core.framework.score_cache import ScoreCache
 from services.gang_planner.core.state.columns import Bools
+from services.gang_planner.core.state.gangs import Gang
 from services.gang_planner.core.state.needs import Structure
 from services.gang_planner.core.state.node_capacity import FreeOnUsable, NodeCapacity
 from services.gang_planner.core.state.pod_shapes import ShapeEntry, ShapeTable
@@ -105,3 +108,22 @@ class Session:
         """How many pods of the shape fit now, alone."""
         self.work_left -= self.fits.cost(shape)
         return self.fits.total(shape)
+
+
+def in_turns(session: Session, gangs: Iterable[Gang]) -> Iterator[Gang]:
+    """The gangs in order, except that those of a namespace that has spent more than is left for all
+    others come last. What is spent between two gangs is charged to the first one's namespace.
+
+    Gangs that do not fit cost work in every cycle in which capacity is freed, and those of one
+    tenant must not use up that of other tenants.
+    """
+    spent: Counter[str] = Counter()
+    last: list[Gang] = []
+    for gang in gangs:
+        if spent[gang.namespace] > session.work_left:
+            last.append(gang)
+            continue
+        work_left = session.work_left
+        yield gang
+        spent[gang.namespace] += work_left - session.work_left
+    yield from last
