@@ -14,7 +14,6 @@ from typing import Final, NamedTuple
 from services.gang_planner.core.cycle_context import CycleContext
 from services.gang_planner.core.framework.policy_set import PolicySet
 from services.gang_planner.core.lifecycle import promises, provisioning, uniform_members
-from services.gang_planner.core.lifecycle.effects import report
 from services.gang_planner.core.queueing.need import is_too_large, need_of
 from services.gang_planner.core.state import gang_runs, sub_gangs
 from services.gang_planner.core.state.gang_history import noted_reason
@@ -219,7 +218,7 @@ def _report_findings(work: CycleContext, gang: Gang) -> None:
         if placed and history.dormant:
             if not gang_runs.is_interrupted(gang):
                 # The log already has its start.
-                report(work, gang, GangEvent.MEMBERS_RETURNED)
+                work.report(gang, GangEvent.MEMBERS_RETURNED)
         elif placed:
             found = history.attempt == 0 and not gang.counts[ASSUMED]
             if found and not starts(gang) and was_never_complete(gang):
@@ -227,9 +226,9 @@ def _report_findings(work: CycleContext, gang: Gang) -> None:
                 history.attempt = 1
                 work.state.gangs.touch(gang)
             elif found or starts(gang):
-                report(work, gang, GangEvent.QUORUM_PLACED)
+                work.report(gang, GangEvent.QUORUM_PLACED)
     elif gang_runs.is_interrupted(gang) or not (placed or gang.counts[ASSUMED] or completed):
-        report(work, gang, GangEvent.ALL_LOST)
+        work.report(gang, GangEvent.ALL_LOST)
     finding = _finding(gang, completed=completed)
     if finding is not None:
         apply_event(history, finding, gang)

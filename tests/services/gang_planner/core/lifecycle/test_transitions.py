@@ -11,7 +11,7 @@ from typing import Final
 import pytest
 
 from services.gang_planner.core import cycle_context, transitions
-from services.gang_planner.core.lifecycle import assessment, effects
+from services.gang_planner.core.lifecycle import assessment
 from services.gang_planner.core.state.gang_history import History
 from services.gang_planner.core.state.gang_states import GangEvent, GangState
 from services.gang_planner.core.state.gangs import Gang
@@ -230,7 +230,6 @@ def applied(monkeypatch: pytest.MonkeyPatch) -> set[Pair]:
         found.add((history.state, event))
         return apply_event(history, event, gang)
 
-    monkeypatch.setattr(effects, "apply_event", record)
     monkeypatch.setattr(assessment, "apply_event", record)
     monkeypatch.setattr(cycle_context, "apply_event", record)
     monkeypatch.setattr(transitions, "apply_event", record)
