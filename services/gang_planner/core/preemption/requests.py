@@ -102,7 +102,7 @@ class _Run:
         else:
             # Deserved amounts are those of the last cycle that computed them; a replay leaves some
             # cycles out.
-            fair_share.refresh(work.state, work.session)
+            fair_share.share_out(work.state, work.session, work.state.backlog.demand)
             self._deserved = _deserved(work)
         found: list[Bucket] = []
         for one in refused:

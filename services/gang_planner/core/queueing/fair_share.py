@@ -45,11 +45,6 @@ from services.gang_planner.core.state.taints import first_untolerated
 from shared.model.gang_keys import GangKey
 
 
-def refresh(state: State, session: Session) -> None:
-    """Compute the demand and the shares of every queue from the backlog."""
-    share_out(state, session, state.backlog.demand)
-
-
 def share_out(state: State, session: Session, demand: QueuedDemand, *, alone: bool = False) -> None:
     """Compute the demand, deserved amounts and fair shares of every queue, if more than one queue
     has gangs that hold or wait for capacity, or also `alone`. Otherwise all shares are empty, which
@@ -251,7 +246,7 @@ class Claims:
 
     def _look(self) -> None:
         state = self._work.state
-        refresh(state, self._work.session)
+        share_out(state, self._work.session, state.backlog.demand)
         #: Without demand there are no claims.
         idle = not any(one.demand for one in state.queues.entries.values())
         #: (parent, row) -> child queues that claim the resource.
