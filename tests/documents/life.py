@@ -10,8 +10,8 @@ from html import escape
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from services.gang_planner.core.lifecycle.transitions import TABLE
 from services.gang_planner.core.state.gang_states import GangEvent, GangState
+from services.gang_planner.core.transitions import TABLE
 
 ROOT: Final = Path(__file__).parents[2]
 DIAGRAM: Final = ROOT / "docs" / "pictures" / "life.svg"

@@ -8,6 +8,7 @@
 * `framework`, `policies`, `configuration`: what a policy may contribute; one file per policy; the
   file that selects them;
 * `placement`: from a gang to nodes for its members, all or nothing;
+* `transitions`: the life of a gang, as one table of states and events;
 * `cycle_context`: what one cycle has decided so far;
 * `queueing`: needs, fair shares, turns;
 * `allocation`: from a gang in the backlog to its decision, in batches and with extras;

@@ -19,13 +19,11 @@ from services.gang_planner.core.lifecycle import (
     backoff,
     deadlines,
     holds,
-    late_roles,
     reissue,
     release,
     repair,
     unseen_losses,
 )
-from services.gang_planner.core.lifecycle.transitions import apply_event, follow_run
 from services.gang_planner.core.placement.session import ACTION_WORK, Session
 from services.gang_planner.core.preemption import requests, tracking
 from services.gang_planner.core.state import in_flight
@@ -34,6 +32,7 @@ from services.gang_planner.core.state.gang_states import GangState
 from services.gang_planner.core.state.gangs import Gang
 from services.gang_planner.core.state.planner_state import State
 from services.gang_planner.core.state.timers import Timers
+from services.gang_planner.core.transitions import follow_run
 from services.gang_planner.core.verdicts.book import Book
 from services.gang_planner.core.verdicts.pending_reason import Explainer
 from shared.contracts.decisions import Act, Cycle, Note
@@ -173,7 +172,7 @@ class CycleRunner:
             in_flight_max=in_flight_max,
             synced_ms=synced_ms,
         )
-        work = CycleContext(state, self._session, cycle, self._timers, apply_event)
+        work = CycleContext(state, self._session, cycle, self.now_ms, self._timers)
         self._session.begin(state.reservations.pods_in_flight, in_flight_max)
         state.queues.limit(state.nodes.changes.position, lambda: self._session.totals)
         if state.preemptions.logged:
@@ -198,7 +197,7 @@ class CycleRunner:
             history = gang.history
             if history.state is _COMPLETED:
                 follow_run(gang)
-            late_roles.watch(work, gang)
+            assessment.update_late_roles(work, gang)
             known_as = history.known_as
             if known_as is not None and known_as != gang.gang_id:
                 work.rename(gang, known_as)

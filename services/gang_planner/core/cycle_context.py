@@ -1,14 +1,20 @@
-"""One cycle's inputs, and its decisions so far."""
+"""One cycle's inputs, and its decisions so far: decisions, and the notes that follow from what
+happens to gangs.
+"""
 
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass, field
+from typing import Final, assert_never
 
 import msgspec
 
 from services.gang_planner.core.placement.session import Session
+from services.gang_planner.core.state import in_flight
+from services.gang_planner.core.state.gang_settings import start_deadline_ms
 from services.gang_planner.core.state.gang_states import GangEvent
 from services.gang_planner.core.state.gangs import Gang
 from services.gang_planner.core.state.planner_state import State
 from services.gang_planner.core.state.timers import Timers
+from services.gang_planner.core.transitions import Effect, apply_event
 from shared.contracts.decisions import (
     Act,
     Cycle,
@@ -20,12 +26,7 @@ from shared.contracts.decisions import (
     NoteKind,
     NoteOpened,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from services.gang_planner.core.state.gang_history import History
-    from shared.model.gang_keys import GangKey
+from shared.model.gang_keys import GangKey
 
 #: An attribute of an enum class is slow in Python 3.11, and every decided gang needs this one.
 _MEMBERS_DECIDED: Final = GangEvent.MEMBERS_DECIDED
@@ -33,45 +34,98 @@ _MEMBERS_DECIDED: Final = GangEvent.MEMBERS_DECIDED
 RENAMED: Final = "Renamed"
 
 
+@dataclass(eq=False, slots=True)
 class CycleContext:
     """Passed to all modules that decide in a cycle. It collects decisions and notes in the order in
     which they are appended to DECISIONS.
     """
 
-    def __init__(
-        self,
-        state: State,
-        session: Session,
-        cycle: Cycle,
-        timers: Timers,
-        apply_event: "Callable[[History, GangEvent, Gang | str], object]",
-    ) -> None:
-        """`apply_event` is the function of `lifecycle.transitions`, which imports this module."""
-        self._apply_event = apply_event
-        self.state = state
-        self.session = session
-        self.cycle = cycle
-        #: The time of this cycle, in milliseconds.
-        self.now_ms = cycle.now_ms
-        self.defaults = state.defaults
-        self.timers = timers
-        self.decisions: list[Act] = []
-        self.notes: list[Note] = []
-        #: Notes opened in this cycle: no module acts on a note before it is in the log.
-        self.fresh: dict[tuple[GangKey, NoteKind], Gang] = {}
-        #: Gangs for which this cycle decided to delete members.
-        self.released: set[GangKey] = set()
-        #: Gangs placed in this cycle on the capacity of their victims.
-        self.took_over: set[GangKey] = set()
-        #: The in-flight limit is reached: the first gang that waits for it blocks those behind it.
-        self.throttled = False
-        #: The enqueue action is not configured: every group is admitted.
-        self.admit_all = False
+    state: State
+    session: Session
+    cycle: Cycle
+    #: The time of this cycle, in milliseconds.
+    now_ms: int
+    timers: Timers
+    decisions: list[Act] = field(default_factory=list[Act])
+    notes: list[Note] = field(default_factory=list[Note])
+    #: Notes opened in this cycle: no module acts on a note before it is in the log.
+    fresh: dict[tuple[GangKey, NoteKind], Gang] = field(
+        default_factory=dict[tuple[GangKey, NoteKind], Gang]
+    )
+    #: Gangs for which this cycle decided to delete members.
+    released: set[GangKey] = field(default_factory=set[GangKey])
+    #: Gangs placed in this cycle on the capacity of their victims.
+    took_over: set[GangKey] = field(default_factory=set[GangKey])
+    #: The in-flight limit is reached: the first gang that waits for it blocks those behind it.
+    throttled: bool = False
+    #: The enqueue action is not configured: every group is admitted.
+    admit_all: bool = False
 
     def add_decision(self, gang: Gang, decision: GangDecision) -> None:
         """Add a decision to place members of the gang, and apply its event to the gang's state."""
-        self._apply_event(gang.history, _MEMBERS_DECIDED, gang)
+        apply_event(gang.history, _MEMBERS_DECIDED, gang)
         self.decisions.append(decision)
+
+    def report(
+        self,
+        gang: Gang,
+        event: GangEvent,
+        *,
+        reason: str = "",
+        message: str = "",
+        until_ms: int = 0,
+    ) -> None:
+        """Apply an event to a gang and carry out its effect.
+
+        `reason` (in CamelCase) and `message` are those of the note that the effect opens; at
+        `until_ms` the repair's deadline passes or the backoff ends.
+
+        Raises:
+            InvariantViolation: The event cannot happen in the gang's state.
+        """
+        history = gang.history
+        effect = apply_event(history, event, gang)
+        match effect:
+            case Effect.NOTHING:
+                pass
+            case Effect.RECORD_START:
+                self.close_note(gang, "repair", "Started")
+                self._begin_start(gang)
+            case Effect.OPEN_REPAIR:
+                self.open_note(gang, "repair", until_ms=until_ms, reason=reason, message=message)
+            case Effect.CLOSE_REPAIR:
+                self.close_note(gang, "repair", "NothingBound")
+            case Effect.OPEN_RELEASE:
+                self._open_release(gang, reason, message)
+            case Effect.WITHDRAW_RELEASE:
+                self.close_note(gang, "release", "Started")
+            case Effect.FINISH_RELEASE:
+                in_flight.forget_evictions(self.state, gang.gang_id)
+                self.close_note(gang, "release", "Released")
+                self._open_backoff(gang, reason, message, until_ms)
+            case Effect.OPEN_BACKOFF:
+                self._open_backoff(gang, reason, message, until_ms)
+            case Effect.CLOSE_BACKOFF:
+                self.close_note(gang, "backoff", "Gone" if gang.vacant else "Elapsed")
+            case _:
+                assert_never(effect)
+
+    def _open_release(self, gang: Gang, reason: str, message: str) -> None:
+        self.open_note(gang, "release", until_ms=0, reason=reason, message=message)
+        for kind in ("repair", "start", "degraded"):
+            self.close_note(gang, kind, "Released")
+
+    def _begin_start(self, gang: Gang) -> None:
+        gang.history.failures = 0
+        gang.history.known_as = gang.gang_id
+        self.record_start(gang)
+        lasts_ms = start_deadline_ms(gang)
+        if lasts_ms and not gang.quorum_runs:
+            self.open_note(gang, "start", until_ms=self.now_ms + lasts_ms, reason="QuorumPlaced")
+
+    def _open_backoff(self, gang: Gang, reason: str, message: str, until_ms: int) -> None:
+        gang.history.failures += 1
+        self.open_note(gang, "backoff", until_ms=until_ms, reason=reason, message=message)
 
     def open_note(
         self, gang: Gang, kind: NoteKind, *, until_ms: int, reason: str, message: str = ""

@@ -16,8 +16,6 @@ of several shapes are distributed shape by shape. Gangs whose members do depend 
 from collections.abc import Collection, Iterator, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
-import numpy as np
-
 from services.gang_planner.core.allocation.decision import decide_charged
 from services.gang_planner.core.cycle_context import CycleContext
 from services.gang_planner.core.framework.statement import Statement
@@ -26,7 +24,6 @@ from services.gang_planner.core.placement.members import MembersRequest, place_b
 from services.gang_planner.core.placement.session import Session
 from services.gang_planner.core.queueing.turns import Turns
 from services.gang_planner.core.state.backlog import Line
-from services.gang_planner.core.state.columns import Ints
 from services.gang_planner.core.state.gangs import Bucket, Gang, Member
 from services.gang_planner.core.state.members import Assignments, placing_order
 from services.gang_planner.core.state.needs import ALWAYS_FIT, Need
@@ -139,7 +136,7 @@ class BatchPlacement:
         """
         session, quorum = self._work.session, request.need.quorum
         # A gang larger than the in-flight limit is placed alone.
-        admitted = session.admitted // quorum or int(session.admits(quorum))
+        admitted = session.admitted // quorum or int(not session.in_flight)
         budget = min(-(-session.bindings_left // quorum), admitted)
         most = min(budget, len(bucket.entries), _quota(request))
         if self._series and not self._joins(bucket, request):
@@ -175,15 +172,14 @@ class BatchPlacement:
         work, space = self._work, required(space, "a batch", "was gathered for no space")
         slots_of_gangs = _spread(work, series, space)
         for request, gangs in series:
-            keys = sorted((group.role, group.shape.id) for group in request.groups)
-            parts = [(key, slots_of_gangs[key]) for key in keys]
             for gang in gangs:
                 members: list[Member] = []
                 slots: list[int] = []
-                for key, slots_of_each in parts:
-                    waiting: Collection[Member] = gang.waiting[key].values()
+                # Sorted, as the members of every decision are.
+                for role, shape_id, _ in request.need.wanted:
+                    waiting: Collection[Member] = gang.waiting[role, shape_id].values()
                     members += waiting if len(waiting) < 2 else sorted(waiting, key=placing_order)
-                    slots += next(slots_of_each)
+                    slots += next(slots_of_gangs[role, shape_id])
                 assignments = Assignments(members, slots)
                 decide_charged(work, gang, request.need, assignments, space.name)
 
@@ -347,22 +343,9 @@ def _spread(
             wanted=sum(counts),
             within=space.mask,
         )
-        slots = place_batch(session, all_members)
-        found[role, shape_id] = _shared_out(slots, counts, order)
+        found[role, shape_id] = place_batch(session, all_members, counts, order)
     statement.commit()
     return found
-
-
-def _shared_out(slots: Ints, counts: Sequence[int], order: Ints) -> Iterator[list[int]]:
-    """Each gang's slots, in the order of topology and names."""
-    if max(counts) > 1:
-        owners = np.repeat(np.arange(len(counts)), counts)
-        slots = slots[np.lexsort((order[slots], owners))]
-    listed: list[int] = slots.tolist()
-    at = 0
-    for count in counts:
-        yield listed[at : at + count]
-        at += count
 
 
 def _displaced(shape: ShapeEntry, other: ShapeEntry) -> int:

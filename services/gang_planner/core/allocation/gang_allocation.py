@@ -4,22 +4,30 @@ A gang of higher priority may take capacity that is reserved for lost members of
 reservations then move to other nodes.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Sequence
+from typing import Final
+
+import numpy as np
 
 from services.gang_planner.core.allocation import min_resources
 from services.gang_planner.core.allocation.decision import FoundPlacement, decide
 from services.gang_planner.core.cycle_context import CycleContext
-from services.gang_planner.core.placement import refusals
-from services.gang_planner.core.placement.gang_placement import GangPlacement
-from services.gang_planner.core.placement.released_reservation import ReleasedReservations
+from services.gang_planner.core.placement import gang_placement, refusals
+from services.gang_planner.core.placement.attempt import Group, PlacementRequest
+from services.gang_planner.core.placement.gang_placement import Refusal
+from services.gang_planner.core.placement.session import Session
 from services.gang_planner.core.queueing import fair_share
 from services.gang_planner.core.queueing.fair_share import UNLIMITED, Limit
 from services.gang_planner.core.queueing.need import members_max
+from services.gang_planner.core.state.columns import Ints
 from services.gang_planner.core.state.gangs import Bucket, Gang
 from services.gang_planner.core.state.holds import Hold
 from services.gang_planner.core.state.needs import Need
 from services.gang_planner.core.state.planner_state import State
+from services.gang_planner.core.state.reservations import Reservation
 from shared.model.invariants import required
+
+_ONE: Final[Ints] = np.array([1], dtype=np.int64)
 
 
 def place_gang(work: CycleContext, gang: Gang, limit: Limit = UNLIMITED) -> bool:
@@ -45,33 +53,48 @@ def find_placement(
     """
     state = work.state
     bucket = required(gang.bucket, gang.full_name, "is placed and does not wait")
-    need = bucket.need
     holds = () if is_plain(state, gang) else state.holds.of(gang)
-    for number, releasable in enumerate(_releasable(state, gang, holds)):
-        if number:
-            bucket.outranking_mark = _outranking_mark(state, gang)
-        released = ReleasedReservations(state, releasable)
-        most = members_max(state, gang, need) if need.may_exceed_message else need.members
-        if limit.members_max is not None:
-            most = min(most, limit.members_max)
-        # What was found with released reservations, or beside withheld nodes, is true only now.
-        usual = not releasable and limit is UNLIMITED
-        placement = GangPlacement(
-            work.session,
-            gang.queue,
-            need,
-            members_max=most,
-            withheld=limit.withheld,
-            failed_spaces=bucket.spaces_to_skip(state.node_capacity) if usual else None,
-        )
-        fits = placement.run()
-        bucket.budget_exceeded = placement.budget_exceeded
-        if not fits:
-            bucket.shortfall = refusals.shortfall_of(work.session, need, placement.missing)
-            released.restore()
-            continue
+    own = [hold for hold in holds if hold.reservation is not None]
+    found = _attempt(work, gang, bucket, limit, holds, own)
+    if found is None and (lower := _outranked(state, gang)):
+        bucket.outranking_mark = _outranking_mark(state, gang)
+        found = _attempt(work, gang, bucket, limit, holds, own + lower)
+    return found
+
+
+def _attempt(
+    work: CycleContext,
+    gang: Gang,
+    bucket: Bucket,
+    limit: Limit,
+    holds: Sequence[Hold],
+    releasable: list[Hold],
+) -> FoundPlacement | None:
+    """Attempt to place the gang, which has these holds, while some reservations are released."""
+    state, need = work.state, bucket.need
+    released = ReleasedReservations(state, releasable)
+    most = members_max(state, gang, need) if need.may_exceed_message else need.members
+    if limit.members_max is not None:
+        most = min(most, limit.members_max)
+    # What was found with released reservations, or beside withheld nodes, is true only now.
+    usual = not releasable and limit is UNLIMITED
+    request = PlacementRequest(
+        queue=gang.queue,
+        need=need,
+        members_max=most,
+        withheld=limit.withheld,
+        failed_spaces=bucket.spaces_to_skip(state.node_capacity) if usual else None,
+    )
+    placement = gang_placement.place(work.session, request)
+    bucket.budget_exceeded = placement.budget_exceeded
+    if isinstance(placement, Refusal):
+        bucket.shortfall = refusals.shortfall_of(work.session, need, placement.missing)
+        released.restore()
+        return None
+    filled: list[Hold] = []
+    if holds or releasable:
         # Units of `minResources` stand for all that is still to come of the gang.
-        filled = list(holds) if need.reserved else _filled(holds, placement)
+        filled = list(holds) if need.reserved else _filled(holds, placement.groups)
         units = [hold for hold in holds if hold.reserving and hold not in filled]
         if units:
             members = placement.statement.allocations
@@ -80,21 +103,21 @@ def find_placement(
             hold.dirty = True
             if hold.gang is not None:
                 state.gangs.touch(hold.gang)
-        return FoundPlacement(placement.statement, filled, placement.domain)
-    return None
+    return FoundPlacement(placement.statement, filled, placement.domain)
 
 
 def would_fit(work: CycleContext, gang: Gang, limit: Limit) -> bool:
     """Whether a gang of the backlog fits within its fair share; nothing has changed."""
     need, state = _need(gang), work.state
+    request = PlacementRequest(
+        queue=gang.queue, need=need, members_max=need.least, withheld=limit.withheld
+    )
     holds = () if is_plain(state, gang) else state.holds.of(gang)
-    for releasable in _releasable(state, gang, holds):
+    own = [hold for hold in holds if hold.reservation is not None]
+    lower = _outranked(state, gang)
+    for releasable in (own, own + lower) if lower else (own,):
         released = ReleasedReservations(state, releasable)
-        placement = GangPlacement(
-            work.session, gang.queue, need, members_max=need.least, withheld=limit.withheld
-        )
-        fits = placement.run()
-        placement.statement.discard()
+        fits = gang_placement.fits(work.session, request)
         released.restore()
         if fits:
             return True
@@ -109,19 +132,15 @@ def is_plain(state: State, gang: Gang) -> bool:
     return started and not min_resources.units_of(state, gang)
 
 
-def _releasable(state: State, gang: Gang, holds: Iterable[Hold]) -> Iterator[list[Hold]]:
-    """Reservations to release for the first attempt to place the gang, and for the second."""
-    own = [hold for hold in holds if hold.reservation is not None]
-    yield own
-    lower = [hold for hold in _held(state) if _priority(hold) < gang.priority]
-    if lower:
-        yield own + lower
+def _outranked(state: State, gang: Gang) -> list[Hold]:
+    """Holds whose reservation the gang may take, because their gangs have lower priority."""
+    return [hold for hold in _held(state) if _priority(hold) < gang.priority]
 
 
-def _filled(holds: Iterable[Hold], placement: GangPlacement) -> list[Hold]:
+def _filled(holds: Iterable[Hold], groups: Iterable[Group]) -> list[Hold]:
     """Holds for which a member of their role was placed."""
     left: dict[str, int] = {}
-    for group in placement.groups:
+    for group in groups:
         left[group.role] = left.get(group.role, 0) + group.placed
     filled: list[Hold] = []
     for hold in holds:
@@ -190,3 +209,74 @@ def refuse(
 
 def _need(gang: Gang) -> Need:
     return required(gang.bucket, gang.full_name, "does not wait").need
+
+
+class ReleasedReservations:
+    """The reservations of some holds, released for the duration of one attempt.
+
+    Their rows stay in the table, while their capacity is free and not charged. An attempt that
+    places nothing restores all of them; one that has placed its gang restores those that still fit.
+    """
+
+    def __init__(self, state: State, holds: Iterable[Hold]) -> None:
+        """Release the reservations of these holds; each has one."""
+        self._state = state
+        self._released: dict[str, Hold] = {}
+        for hold in holds:
+            slot = _reservation(hold).slot
+            self._released[hold.uid] = hold
+            state.node_capacity.give_many(_at(slot), _ONE, hold.shape)
+            if hold.gang is not None:
+                hold.gang.hold(hold.shape, -1)
+
+    def restore(self) -> None:
+        """Reserve everything again, after an attempt that placed nothing."""
+        for hold in self._released.values():
+            self._retake(hold)
+        self._released.clear()
+
+    def restore_if_fits(self, session: Session, filled: Collection[Hold]) -> list[Hold]:
+        """Settle the reservations after an attempt that placed its gang: end the rows of the holds
+        that it fills, restore the rest as far as they fit.
+
+        Returns:
+            Holds that have lost their reservation.
+        """
+        displaced: list[Hold] = []
+        for hold in list(self._released.values()):
+            if hold in filled:
+                self.give_up(hold)
+            elif self._fits(session, hold):
+                self._retake(hold)
+            else:
+                self.give_up(hold)
+                displaced.append(hold)
+        self._released.clear()
+        return displaced
+
+    def give_up(self, hold: Hold) -> None:
+        """End a released row permanently: its capacity is used, or free."""
+        if self._released.pop(hold.uid, None) is None:
+            return
+        self._state.reservations.end_apart(_reservation(hold), handed_over=True)
+        # A part of it may be left, and enough for a waiting gang.
+        self._state.node_capacity.freed += 1
+        hold.reservation, hold.node, hold.tried = None, "", ()
+
+    def _retake(self, hold: Hold) -> None:
+        self._state.node_capacity.take_many(_at(_reservation(hold).slot), _ONE, hold.shape)
+        if hold.gang is not None:
+            hold.gang.hold(hold.shape, 1)
+
+    def _fits(self, session: Session, hold: Hold) -> bool:
+        if hold.gang is not None and not hold.gang.queue.headroom(hold.shape, 1):
+            return False
+        return session.fits.takes(hold.shape, _reservation(hold).slot)
+
+
+def _reservation(hold: Hold) -> Reservation:
+    return required(hold.reservation, f"hold for {hold.uid}", "has no reservation")
+
+
+def _at(slot: int) -> Ints:
+    return np.array([slot], dtype=np.int64)

@@ -10,7 +10,8 @@ from typing import Final
 
 from services.gang_planner.core.cycle_context import CycleContext
 from services.gang_planner.core.framework.statement import Statement
-from services.gang_planner.core.placement.gang_placement import GangPlacement
+from services.gang_planner.core.placement.attempt import PlacementRequest
+from services.gang_planner.core.placement.gang_placement import place_partly
 from services.gang_planner.core.state.planner_state import State
 
 #: Gangs for which capacity is kept, the first ones in order: each costs a search.
@@ -33,9 +34,8 @@ def keep(work: CycleContext) -> list[Statement]:
     for _, _, index in islice(waiting, _GANGS_MAX):
         need = buckets[index].need
         queue = work.state.queues.entry(need.queue)
-        attempt = GangPlacement(session, queue, need, members_max=need.quorum or 1)
-        attempt.run_partly()
-        statements.append(attempt.statement)
+        request = PlacementRequest(queue=queue, need=need, members_max=need.quorum or 1)
+        statements.append(place_partly(session, request).statement)
     return statements
 
 

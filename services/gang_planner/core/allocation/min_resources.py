@@ -44,7 +44,7 @@ def open_units(
         The rows, for the decision that is about to be made of the gang.
     """
     state = work.state
-    until_ms = work.now_ms + reserve_ms(gang, work.defaults)
+    until_ms = work.now_ms + reserve_ms(gang, work.state.defaults)
     stem = f"{gang.gang_id}/{gang.history.attempt + 1}"
     number = 0
     rows: list[ReservedRoom] = []

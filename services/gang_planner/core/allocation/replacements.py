@@ -10,6 +10,7 @@ from collections.abc import Iterable
 
 from services.gang_planner.core.allocation.decision import FoundPlacement, decide
 from services.gang_planner.core.allocation.gang_allocation import (
+    ReleasedReservations,
     find_placement,
     is_plain,
     place_gang,
@@ -18,8 +19,7 @@ from services.gang_planner.core.cycle_context import CycleContext
 from services.gang_planner.core.framework.statement import Allocation, Statement
 from services.gang_planner.core.placement.domains import domain_around
 from services.gang_planner.core.placement.members import MembersRequest, place_members
-from services.gang_planner.core.placement.namespace_turns import in_turns
-from services.gang_planner.core.placement.released_reservation import ReleasedReservations
+from services.gang_planner.core.placement.session import in_turns
 from services.gang_planner.core.queueing.fair_share import Limit
 from services.gang_planner.core.queueing.need import members_max
 from services.gang_planner.core.state.columns import Bools

@@ -8,13 +8,13 @@ import msgspec
 from services.gang_planner.core.allocation import min_resources
 from services.gang_planner.core.cycle_context import RENAMED, CycleContext
 from services.gang_planner.core.lifecycle.backoff import MEMORY_MS
-from services.gang_planner.core.lifecycle.transitions import apply_event, restore_state
 from services.gang_planner.core.preemption import tracking
 from services.gang_planner.core.state import gang_runs, in_flight
 from services.gang_planner.core.state.gang_history import NOT_IN_LOG, History
 from services.gang_planner.core.state.gang_states import GangEvent, GangState
 from services.gang_planner.core.state.planner_state import State
 from services.gang_planner.core.state.preemptions import Preemption
+from services.gang_planner.core.transitions import apply_event, restore_state
 from shared.contracts.cluster import StreamOpened
 from shared.contracts.decisions import (
     Act,

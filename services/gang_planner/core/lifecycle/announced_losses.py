@@ -36,7 +36,7 @@ def announce(work: CycleContext) -> None:
             member = residents[uid]
             gang = member.gang
             if gang is not None and _is_concerned(work, member, gang, slot):
-                _open(work, member, gang, hold_ms(gang, work.defaults))
+                _open(work, member, gang, hold_ms(gang, work.state.defaults))
 
 
 def follow(work: CycleContext, hold: Hold) -> str:
@@ -51,13 +51,13 @@ def follow(work: CycleContext, hold: Hold) -> str:
         if member.slot not in state.nodes.leaving and member.slot not in state.nodes.unready:
             return "Returned"
         if hold.until_ms <= work.now_ms:
-            _date(hold, work.now_ms + hold_ms(gang, work.defaults))
+            _date(hold, work.now_ms + hold_ms(gang, work.state.defaults))
         return ""
     deleted = member is not None and member.state == LEAVING and not member.pod.disrupted
     hold.reason = DELETED if deleted else EVICTED
     name = hold.message.partition(" ")[0]
     hold.message = f"{name} was {'deleted' if deleted else 'evicted'} on {hold.lost_on}"
-    _date(hold, work.now_ms + hold_ms(gang, work.defaults))
+    _date(hold, work.now_ms + hold_ms(gang, work.state.defaults))
     return ""
 
 
@@ -67,7 +67,7 @@ def _is_concerned(work: CycleContext, member: Member, gang: Gang, slot: int) -> 
         return False
     if not gang.history.has_started or gang.history.releasing or gang.key[0] == "pod":
         return False
-    if uid in state.preemptions.victims or not hold_ms(gang, work.defaults):
+    if uid in state.preemptions.victims or not hold_ms(gang, work.state.defaults):
         return False
     # A pod that tolerates the taint stays.
     return not bool(work.session.fits.masks.mask(member.shape)[slot])

@@ -3,6 +3,9 @@
 `assess` sets the gang's phase, opens or resets its start, and puts it into the backlog or takes it
 out. A waiting gang that is not in the backlog has a `pending_reason`. A gang in the backlog has
 none: it waits for an attempt, or its bucket has been refused (`Bucket.reason`).
+
+Before, `update_late_roles` lowers the minimum of a gang by its late roles: those whose pods are
+created only after the other roles run, such as the launcher of an MPI job.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,25 +14,26 @@ from typing import Final, NamedTuple
 from services.gang_planner.core.cycle_context import CycleContext
 from services.gang_planner.core.framework.policy_set import PolicySet
 from services.gang_planner.core.lifecycle import promises, provisioning, uniform_members
-from services.gang_planner.core.lifecycle.effects import report
-from services.gang_planner.core.lifecycle.transitions import AFTER_START, BEFORE_START, apply_event
 from services.gang_planner.core.queueing.need import is_too_large, need_of
 from services.gang_planner.core.state import gang_runs, sub_gangs
 from services.gang_planner.core.state.gang_history import noted_reason
 from services.gang_planner.core.state.gang_requests import class_of
-from services.gang_planner.core.state.gang_settings import placement_deadline_ms
+from services.gang_planner.core.state.gang_settings import late_roles, placement_deadline_ms
 from services.gang_planner.core.state.gang_states import GangEvent, GangState
 from services.gang_planner.core.state.gangs import Gang
 from services.gang_planner.core.state.in_flight import BAD_PAIR_MS
 from services.gang_planner.core.state.member_states import (
     ASSUMED,
+    FAILED,
     GATED,
+    LEAVING,
     PLACED,
     RUNNING,
     UNSUPPORTED,
     WAITING,
 )
 from services.gang_planner.core.state.planner_state import State
+from services.gang_planner.core.transitions import AFTER_START, BEFORE_START, apply_event
 from shared.contracts.pending_reasons import PendingReason
 from shared.contracts.verdicts import GangPhase
 from shared.model.invariants import required
@@ -43,6 +47,10 @@ _QUORUM_HELD: Final = GangEvent.QUORUM_HELD
 _RELEASING: Final = GangState.RELEASING
 _RELEASING_STARTED: Final = GangState.RELEASING_STARTED
 
+#: Controllers create pods without dependencies within a second or two.
+_SILENCE_MS: Final = 10_000
+_MPI_JOB: Final = "MPIJob"
+_LAUNCHER: Final = "launcher"
 _BOUND: Final = frozenset({PLACED, RUNNING})
 #: Phases of a group object that its gang reaches only by a start.
 _STARTED: Final = frozenset({"Running", "Unknown", "Completed"})
@@ -210,7 +218,7 @@ def _report_findings(work: CycleContext, gang: Gang) -> None:
         if placed and history.dormant:
             if not gang_runs.is_interrupted(gang):
                 # The log already has its start.
-                report(work, gang, GangEvent.MEMBERS_RETURNED)
+                work.report(gang, GangEvent.MEMBERS_RETURNED)
         elif placed:
             found = history.attempt == 0 and not gang.counts[ASSUMED]
             if found and not starts(gang) and was_never_complete(gang):
@@ -218,9 +226,9 @@ def _report_findings(work: CycleContext, gang: Gang) -> None:
                 history.attempt = 1
                 work.state.gangs.touch(gang)
             elif found or starts(gang):
-                report(work, gang, GangEvent.QUORUM_PLACED)
+                work.report(gang, GangEvent.QUORUM_PLACED)
     elif gang_runs.is_interrupted(gang) or not (placed or gang.counts[ASSUMED] or completed):
-        report(work, gang, GangEvent.ALL_LOST)
+        work.report(gang, GangEvent.ALL_LOST)
     finding = _finding(gang, completed=completed)
     if finding is not None:
         apply_event(history, finding, gang)
@@ -426,3 +434,93 @@ def _unsupported_reason(gang: Gang) -> PendingReason:
     if fields.declarations:
         return PendingReason.UNSUPPORTED_GANG
     return PendingReason.UNSUPPORTED_DEVICE if fields.devices else PendingReason.UNSUPPORTED
+
+
+def update_late_roles(work: CycleContext, gang: Gang) -> None:
+    """Update the gang's late roles; called before each assessment.
+
+    The gang counts a late role in its minimum and waits for it, and the role's controller waits for
+    the gang. So while no pod of a late role exists, the gang starts without it. Late are the roles
+    in the group's annotation `tutti.dev/late-roles`, and the launcher of an MPIJob. No other role
+    is: a pod that a quota or a webhook refused is missing, and its gang waits for it. Tutti's own
+    Job controller leaves tasks that depend on other tasks (`dependsOn`) out of the group
+    (`shared/dialects/job_groups.py`).
+
+    The minimum is lowered by at most the number of missing members, whatever their roles are: a
+    gang never starts without a pod that exists. After the start, a late role is left out until its
+    pods are placed, one by one; from then on the declared minimum applies.
+    """
+    group = gang.group
+    if group is None:
+        _leave_out(gang, {}, 0)
+        return
+    if gang.history.started:
+        if gang.late:
+            late = {role: n for role, n in gang.late.items() if gang.have(role) < n}
+            _leave_out(gang, late, min(gang.excused, gang.declared - gang.have()))
+        return
+    named = late_roles(gang) if group.settings else {}
+    if named:
+        there = {member.pod.role for member in gang.members.values()}
+        late = {role: n for role, n in named.items() if role not in there}
+        _leave_out(gang, late, gang.declared - _existing(gang))
+        return
+    if gang.late:
+        _leave_out(gang, {}, 0)
+    if gang.members and _is_mpi_job(gang):
+        _wait_for_launcher(work, gang)
+
+
+def absent_roles(gang: Gang) -> dict[str, int]:
+    """The roles that may be late and of which no pod exists, with their number of pods: whether
+    these were created before is unknown.
+    """
+    if gang.group is None:
+        return {}
+    there = {member.pod.role for member in gang.members.values()}
+    found = late_roles(gang)
+    if _is_mpi_job(gang) and not any(_LAUNCHER in role.lower() for role in there):
+        found.setdefault(_launcher_of(gang), 1)
+    return {role: count for role, count in found.items() if role not in there}
+
+
+def _wait_for_launcher(work: CycleContext, gang: Gang) -> None:
+    """Leave the launcher out if no pod was created for a while and nothing else is missing: the MPI
+    operator creates it last if the job's `launcherCreationPolicy` is WaitForWorkersReady, a field
+    that the planner does not see.
+    """
+    missing = gang.declared - _existing(gang)
+    if missing <= 0 or any(_LAUNCHER in one.pod.role.lower() for one in gang.members.values()):
+        return
+    _leave_out(gang, {_launcher_of(gang): 1}, missing)
+    if gang.able() >= gang.min_member and all(
+        gang.able(role) >= least for role, least in gang.role_minima
+    ):
+        silent_from = max(one.pod.created_ms for one in gang.members.values()) + _SILENCE_MS
+        if work.now_ms >= silent_from:
+            return
+        work.timers.set(silent_from, gang)
+    _leave_out(gang, {}, 0)
+
+
+def _leave_out(gang: Gang, late: dict[str, int], most: int) -> None:
+    """Set the late roles, and lower the gang's minimum by their members, at most by `most`."""
+    gang.late = late
+    gang.excused = max(0, min(sum(late.values()), most)) if late else 0
+
+
+def _existing(gang: Gang) -> int:
+    """The number of members that have not failed and are not being deleted."""
+    return len(gang.members) - gang.counts[FAILED] - gang.counts[LEAVING]
+
+
+def _is_mpi_job(gang: Gang) -> bool:
+    owner = gang.owner
+    return owner is not None and owner.kind == _MPI_JOB
+
+
+def _launcher_of(gang: Gang) -> str:
+    """The group's name for the launcher role, or the default one."""
+    group = required(gang.group, gang.full_name, "has no group object")
+    roles = (role for role, _ in group.min_task_member)
+    return next((role for role in roles if _LAUNCHER in role.lower()), _LAUNCHER)

@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from typing import Final
 
 from services.gang_planner.core.cycle_context import CycleContext
-from services.gang_planner.core.lifecycle.effects import report
 from services.gang_planner.core.queueing.need import refused_members
 from services.gang_planner.core.state.gang_history import Failure
 from services.gang_planner.core.state.gang_states import GangEvent
@@ -68,8 +67,7 @@ def pause_after(work: CycleContext, gang: Gang, failures: Sequence[Failure]) -> 
     first = first_cause(failures)
     if repairing and refused is None and "repair" not in gang.history.notes:
         return
-    report(
-        work,
+    work.report(
         gang,
         GangEvent.DECISION_FAILED,
         reason=FAILED if refused is None else PendingReason.BINDING_REFUSED.value,
@@ -104,4 +102,4 @@ def close_pause(work: CycleContext, gang: Gang) -> None:
     if gang.vacant and work.now_ms < note.until_ms + MEMORY_MS <= work.now_ms + MEMORY_MS:
         work.timers.set(note.until_ms + MEMORY_MS, gang)
         return
-    report(work, gang, GangEvent.BACKOFF_ENDED)
+    work.report(gang, GangEvent.BACKOFF_ENDED)

@@ -163,7 +163,7 @@ def next_ms(state: State) -> int | None:
 def _until(work: CycleContext, gang: Gang, *, started: bool) -> int:
     """When the hold of a member lost now expires; 0: it gets none."""
     if started:
-        wanted_ms = hold_ms(gang, work.defaults)
+        wanted_ms = hold_ms(gang, work.state.defaults)
         return work.now_ms + wanted_ms if wanted_ms else 0
     repair = gang.history.notes.get("repair")
     return repair.until_ms if repair is not None else 0

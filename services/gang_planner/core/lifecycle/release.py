@@ -16,7 +16,6 @@ from typing import Final
 from services.gang_planner.core.cycle_context import CycleContext
 from services.gang_planner.core.lifecycle import backoff
 from services.gang_planner.core.lifecycle.assessment import starts
-from services.gang_planner.core.lifecycle.effects import report
 from services.gang_planner.core.lifecycle.reissue import is_old
 from services.gang_planner.core.state.decision_sizes import parts_of
 from services.gang_planner.core.state.gang_states import GangEvent
@@ -62,7 +61,7 @@ def begin(
     """
     if gang.history.releasing or not worthwhile(gang):
         return False
-    report(work, gang, cause, reason=reason.value, message=message)
+    work.report(gang, cause, reason=reason.value, message=message)
     return True
 
 
@@ -73,7 +72,7 @@ def advance(work: CycleContext, gang: Gang) -> None:
         return
     if not gang.history.started and starts(gang) and not _asked(work, gang):
         # A late binding completed the gang, and no deletion has been decided yet.
-        report(work, gang, GangEvent.RELEASE_WITHDRAWN)
+        work.report(gang, GangEvent.RELEASE_WITHDRAWN)
         return
     if gang.counts[ASSUMED]:
         return
@@ -101,8 +100,7 @@ def _asked(work: CycleContext, gang: Gang) -> bool:
 
 def _end(work: CycleContext, gang: Gang) -> None:
     note = gang.history.notes["release"]
-    report(
-        work,
+    work.report(
         gang,
         GangEvent.RELEASED,
         reason=note.reason,

@@ -21,9 +21,9 @@ from services.gang_planner.core.allocation import gang_allocation
 from services.gang_planner.core.cycle_context import CycleContext
 from services.gang_planner.core.lifecycle import backoff, release
 from services.gang_planner.core.lifecycle.assessment import starts
-from services.gang_planner.core.lifecycle.effects import report
-from services.gang_planner.core.placement.gang_placement import GangPlacement
-from services.gang_planner.core.placement.namespace_turns import in_turns
+from services.gang_planner.core.placement import gang_placement
+from services.gang_planner.core.placement.attempt import PlacementRequest
+from services.gang_planner.core.placement.session import in_turns
 from services.gang_planner.core.preemption.trial import Trial
 from services.gang_planner.core.queueing.need import members_max, refused_members
 from services.gang_planner.core.state.gang_history import Failure
@@ -89,7 +89,7 @@ def watch(work: CycleContext, gang: Gang, failures: Sequence[Failure]) -> None:
     if not partial(gang):
         if gang.history.state is GangState.REPAIRING:
             event = GangEvent.QUORUM_PLACED if starts(gang) else GangEvent.NOTHING_BOUND
-            report(work, gang, event)
+            work.report(gang, event)
         elif note is not None:
             # The log ended after the release's note, before the end of the repair.
             work.close_note(gang, "repair", "Started" if starts(gang) else "NothingBound")
@@ -161,8 +161,7 @@ def _open_when_due(work: CycleContext, gang: Gang, failures: Sequence[Failure]) 
     credit_ms = min(max(work.now_ms - bound_ms, 0), _CREDIT_MS_MAX)
     lasts_ms = max(repair_deadline_ms(gang, work.state.defaults) - credit_ms, 0)
     reason, message = _cause(gang, failures, lost)
-    report(
-        work,
+    work.report(
         gang,
         GangEvent.REPAIR_NEEDED,
         reason=reason,
@@ -257,8 +256,5 @@ def _gangs_to_release(work: CycleContext, first: Gang, others: Sequence[Gang]) -
 def _would_fit(work: CycleContext, gang: Gang) -> bool:
     need = required(gang.bucket, gang.full_name, "is under repair and does not wait").need
     most = members_max(work.state, gang, need)
-    attempt = GangPlacement(work.session, gang.queue, need, members_max=most)
-    fits = attempt.run()
-    if fits:
-        attempt.statement.discard()
-    return fits
+    request = PlacementRequest(queue=gang.queue, need=need, members_max=most)
+    return gang_placement.fits(work.session, request)

@@ -22,7 +22,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable
 from typing import Final
 
-from services.gang_planner.core.lifecycle import holds, late_roles
+from services.gang_planner.core.lifecycle import holds
+from services.gang_planner.core.lifecycle.assessment import absent_roles
 from services.gang_planner.core.state import successors
 from services.gang_planner.core.state.gang_settings import hold_ms
 from services.gang_planner.core.state.gangs import Gang, Member
@@ -97,7 +98,7 @@ def _missing(gang: Gang, covered: Counter[str]) -> list[Member | None]:
     equal; None: its shape is unknown.
     """
     members = list(gang.members.values())
-    late = late_roles.absent_roles(gang)
+    late = absent_roles(gang)
     missing = max(gang.declared, 1) - _existing(members) - gang.run.succeeded
     missing -= sum(covered.values()) + sum(late.values())
     templates: list[Member | None] = []

@@ -4,6 +4,8 @@ Budgets are counted in work, never in time, so that a cycle cut short is cut at 
 replay.
 """
 
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from services.gang_planner.core.constraints.feasibility import Fits
@@ -12,6 +14,7 @@ from services.gang_planner.core.constraints.masks import Masks
 from services.gang_planner.core.framework.policy_set import PolicySet
 from services.gang_planner.core.framework.score_cache import ScoreCache
 from services.gang_planner.core.state.columns import Bools
+from services.gang_planner.core.state.gangs import Gang
 from services.gang_planner.core.state.needs import Structure
 from services.gang_planner.core.state.node_capacity import FreeOnUsable, NodeCapacity
 from services.gang_planner.core.state.pod_shapes import ShapeEntry, ShapeTable
@@ -26,8 +29,6 @@ ACTION_WORK: Final = WORK_MAX // 4
 BINDINGS_MAX: Final = 2_000
 #: No bound on the pods in flight.
 _UNBOUNDED: Final = 1 << 40
-#: The next gang is tried when at least this part of the in-flight limit is free.
-_LOOKS: Final = 8
 
 
 class Session:
@@ -44,8 +45,10 @@ class Session:
         self.score_cache = ScoreCache(node_capacity, policies)
         self.work_left = WORK_MAX
         self.bindings_left = BINDINGS_MAX
-        self._in_flight = 0
-        self._in_flight_max = _UNBOUNDED
+        #: Pods that are decided and not answered, their limit, and how many more there may be.
+        self.in_flight = 0
+        self.in_flight_max = _UNBOUNDED
+        self.admitted = _UNBOUNDED
         self.free_on_usable = FreeOnUsable(node_capacity)
         #: What gangs can use, as worked out in this cycle (`usable_amounts`); None: it is not yet.
         self.usable: list[int] | None = None
@@ -73,8 +76,9 @@ class Session:
         self.bindings_left = BINDINGS_MAX
         self.usable = None
         self.pairs.trim()
-        self._in_flight = pods_in_flight
-        self._in_flight_max = in_flight_max or _UNBOUNDED
+        self.in_flight = pods_in_flight
+        self.in_flight_max = in_flight_max or _UNBOUNDED
+        self.admitted = max(self.in_flight_max - self.in_flight, 0)
         nodes = self.node_capacity.nodes
         if self._totals_at != nodes.changes.position:
             self._totals_at = nodes.changes.position
@@ -88,23 +92,8 @@ class Session:
     def spend(self, bindings: int) -> None:
         """Charge decided bindings to the cycle's budget and to the in-flight limit."""
         self.bindings_left -= bindings
-        self._in_flight += bindings
-
-    def admits(self, pods: int) -> bool:
-        """Whether this many more pods may be in flight; a gang above the limit goes alone."""
-        return self._in_flight + pods <= self._in_flight_max or not self._in_flight
-
-    @property
-    def admitted(self) -> int:
-        """How many more pods may be in flight."""
-        return max(self._in_flight_max - self._in_flight, 0)
-
-    @property
-    def worth_a_look(self) -> bool:
-        """Whether enough more pods may be in flight to try the next gang: each answer of a binder
-        admits a few more, and a pass costs the same for few as for many.
-        """
-        return not self._in_flight or self.admitted * _LOOKS >= self._in_flight_max
+        self.in_flight += bindings
+        self.admitted = max(self.in_flight_max - self.in_flight, 0)
 
     def allowed_nodes(self, queue: QueueEntry, structure: Structure | None) -> Bools | None:
         """Nodes that a gang of this queue and structure may use, one flag per slot; None: all."""
@@ -119,3 +108,22 @@ class Session:
         """How many pods of the shape fit now, alone."""
         self.work_left -= self.fits.cost(shape)
         return self.fits.total(shape)
+
+
+def in_turns(session: Session, gangs: Iterable[Gang]) -> Iterator[Gang]:
+    """The gangs in order, except that those of a namespace that has spent more than is left for all
+    others come last. What is spent between two gangs is charged to the first one's namespace.
+
+    Gangs that do not fit cost work in every cycle in which capacity is freed, and those of one
+    tenant must not use up that of other tenants.
+    """
+    spent: Counter[str] = Counter()
+    last: list[Gang] = []
+    for gang in gangs:
+        if spent[gang.namespace] > session.work_left:
+            last.append(gang)
+            continue
+        work_left = session.work_left
+        yield gang
+        spent[gang.namespace] += work_left - session.work_left
+    yield from last

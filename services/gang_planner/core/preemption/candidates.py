@@ -158,7 +158,7 @@ class VictimCandidates:
         """
         if _is_left_alone(gang):
             return None, 0
-        lasts_ms = minimum_run_ms(gang, self._work.defaults)
+        lasts_ms = minimum_run_ms(gang, self._work.state.defaults)
         members: list[Member] = []
         going: Counter[str] = Counter()
         protected = eligible_ms = 0
@@ -203,7 +203,7 @@ class VictimCandidates:
     def _young_ms(self, member: Member, lasts_ms: int) -> int:
         """Until when a pod is protected by its age; 0: it is not."""
         if self._rules.keeps_cooldown:
-            lasts_ms = max(lasts_ms, cooldown_ms(member.pod, self._work.defaults))
+            lasts_ms = max(lasts_ms, cooldown_ms(member.pod, self._work.state.defaults))
         if not lasts_ms:
             return 0
         until_ms = (member.pod.started_ms or self._work.now_ms) + lasts_ms

@@ -12,7 +12,7 @@ from services.gang_planner.core.allocation.decision import assign_members, bindi
 from services.gang_planner.core.cycle_context import CycleContext
 from services.gang_planner.core.framework.admission import AdmissionView
 from services.gang_planner.core.framework.eviction_rules import Kind, Preemptor
-from services.gang_planner.core.placement.namespace_turns import in_turns
+from services.gang_planner.core.placement.session import in_turns
 from services.gang_planner.core.preemption.candidates import VictimCandidates
 from services.gang_planner.core.preemption.search import VICTIMS_MAX, FoundVictims, VictimSearch
 from services.gang_planner.core.preemption.tracking import ANSWER_MS
@@ -102,7 +102,7 @@ class _Run:
         else:
             # Deserved amounts are those of the last cycle that computed them; a replay leaves some
             # cycles out.
-            fair_share.refresh(work.state, work.session)
+            fair_share.share_out(work.state, work.session, work.state.backlog.demand)
             self._deserved = _deserved(work)
         found: list[Bucket] = []
         for one in refused:

@@ -25,9 +25,10 @@ import numpy as np
 from services.gang_planner.core.cycle_context import CycleContext
 from services.gang_planner.core.framework.eviction_rules import Preemptor, VictimRules
 from services.gang_planner.core.framework.statement import Allocation
-from services.gang_planner.core.placement.gang_placement import GangPlacement
+from services.gang_planner.core.placement import gang_placement
+from services.gang_planner.core.placement.attempt import Attempt, Group, PlacementRequest
+from services.gang_planner.core.placement.gang_placement import Refusal
 from services.gang_planner.core.placement.members import MembersRequest, place_members
-from services.gang_planner.core.placement.part_placement import Group
 from services.gang_planner.core.preemption.candidates import VictimCandidates, claims_of
 from services.gang_planner.core.preemption.constraints import (
     Allowances,
@@ -187,7 +188,7 @@ class VictimSearch:
 
     def _requests_now(self) -> list[ShapeRequest]:
         """How many of each shape must fit, whichever members are placed."""
-        groups = self._attempt().groups
+        groups = Attempt(self._session, self._request).groups
         shapes = [group.shape for group in groups]
         devices = self._state.node_capacity.devices
         self._devices = DeviceAmounts(devices, self._trial.consumers, shapes)
@@ -312,7 +313,7 @@ class VictimSearch:
 
     def _grow(self, selection: GreedySelection) -> None:
         """Take units until every shape would fit, one shape after the other."""
-        tried = self._attempt()
+        tried = Attempt(self._session, self._request)
         targets = _targets(tried.groups, self._need, self._wanted)
         targets = [(group, target) for group, target in targets if target]
         for place, (group, target) in enumerate(targets, 1):
@@ -374,21 +375,20 @@ class VictimSearch:
             sum(one.pod.restarts for one in members),
         )
 
-    def _attempt(self) -> GangPlacement:
-        most = self._wanted
-        return GangPlacement(
-            self._session, self._preemptor.gang.queue, self._need, members_max=most
-        )
+    @property
+    def _request(self) -> PlacementRequest:
+        queue = self._preemptor.gang.queue
+        return PlacementRequest(queue=queue, need=self._need, members_max=self._wanted)
 
     def _proven(self) -> tuple[Allocation, ...] | None:
         """Where the gang fits on the node capacity as it is now; None: nowhere."""
         self._proofs_left -= 1
-        tried = self._attempt()
-        if not tried.run():
-            self.budget_exceeded |= tried.budget_exceeded
+        found = gang_placement.place(self._session, self._request)
+        if isinstance(found, Refusal):
+            self.budget_exceeded |= found.budget_exceeded
             return None
-        allocations = tried.statement.allocations
-        tried.statement.discard()
+        allocations = found.statement.allocations
+        found.statement.discard()
         enough = sum(one.total for one in allocations) >= self._wanted
         return allocations if enough else None
 

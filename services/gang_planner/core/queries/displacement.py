@@ -10,7 +10,6 @@ from typing import Final, NamedTuple
 
 from services.gang_planner.core.cycle_context import CycleContext
 from services.gang_planner.core.framework.eviction_rules import Kind, Preemptor
-from services.gang_planner.core.lifecycle.transitions import apply_event
 from services.gang_planner.core.placement.session import Session
 from services.gang_planner.core.preemption.candidates import VictimCandidates
 from services.gang_planner.core.preemption.requests import preempts
@@ -54,7 +53,7 @@ def displaced(
         now_ms: The time at which protections are evaluated.
     """
     cycle = Cycle(cluster_seq=0, outcomes_seq=0, now_ms=now_ms, configuration="")
-    work = CycleContext(state, session, cycle, Timers(), apply_event)
+    work = CycleContext(state, session, cycle, now_ms, Timers())
     if not preempts(work, gang):
         return None
     for action in actions:

@@ -9,7 +9,9 @@ import msgspec
 
 from services.gang_planner.core.constraints.masks import Masks
 from services.gang_planner.core.framework.policy_set import PolicySet
-from services.gang_planner.core.placement.gang_placement import GangPlacement
+from services.gang_planner.core.placement import gang_placement
+from services.gang_planner.core.placement.attempt import PlacementRequest
+from services.gang_planner.core.placement.gang_placement import Refusal
 from services.gang_planner.core.placement.session import Session
 from services.gang_planner.core.policies.resourcequota import (
     POD_COUNTS,
@@ -279,15 +281,15 @@ class _Trial:
     def holds(self, need: Need, gang: Gang) -> bool:
         """Whether the gang fits; it is placed if it does."""
         queue = self._queue(gang)
-        attempt = GangPlacement(self.session, queue, need, members_max=need.quorum)
-        placed = attempt.run()
-        if placed:
-            self._placed = attempt.statement.commit()
-            for allocation in self._placed:
-                queue.charge(allocation.shape, allocation.total)
-        else:
+        request = PlacementRequest(queue=queue, need=need, members_max=need.quorum)
+        found = gang_placement.place(self.session, request)
+        if isinstance(found, Refusal):
             self._over = queue.shortages(need.amounts(self.session.shapes), promised=False)
-        return placed
+            return False
+        self._placed = found.statement.commit()
+        for allocation in self._placed:
+            queue.charge(allocation.shape, allocation.total)
+        return True
 
     def _queue(self, gang: Gang) -> QueueEntry:
         return gang.queue.scratch(self._queues, keep_used=self._keep_used)

@@ -21,29 +21,28 @@ otherwise two gangs larger than the shares of their queues would block each othe
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 
 from services.gang_planner.core.cycle_context import CycleContext
 from services.gang_planner.core.framework.policy import Deserve
-from services.gang_planner.core.placement.gang_placement import GangPlacement
+from services.gang_planner.core.placement import gang_placement
+from services.gang_planner.core.placement.attempt import PlacementRequest
 from services.gang_planner.core.placement.session import Session
 from services.gang_planner.core.queueing import min_resources
 from services.gang_planner.core.queueing.water_filling import Party, whole_shares
+from services.gang_planner.core.state.backlog import Line
 from services.gang_planner.core.state.columns import Bools, Ints
-from services.gang_planner.core.state.gangs import Bucket
+from services.gang_planner.core.state.gangs import Bucket, Gang
 from services.gang_planner.core.state.needs import Claimant, Need, Wanted
 from services.gang_planner.core.state.planner_state import State
 from services.gang_planner.core.state.pod_shapes import ShapeEntry
 from services.gang_planner.core.state.queued_demand import QueuedDemand
 from services.gang_planner.core.state.queues import ROOT, QueueEntry, QueueTable
 from services.gang_planner.core.state.taints import first_untolerated
-
-
-def refresh(state: State, session: Session) -> None:
-    """Compute the demand and the shares of every queue from the backlog."""
-    share_out(state, session, state.backlog.demand)
+from shared.model.gang_keys import GangKey
 
 
 def share_out(state: State, session: Session, demand: QueuedDemand, *, alone: bool = False) -> None:
@@ -247,7 +246,7 @@ class Claims:
 
     def _look(self) -> None:
         state = self._work.state
-        refresh(state, self._work.session)
+        share_out(state, self._work.session, state.backlog.demand)
         #: Without demand there are no claims.
         idle = not any(one.demand for one in state.queues.entries.values())
         #: (parent, row) -> child queues that claim the resource.
@@ -395,6 +394,103 @@ class Claims:
         return slots
 
 
+@dataclass(slots=True)
+class Extras:
+    """Shares free capacity fairly among extra members within one pass over a line: all quorums come
+    before them, and the rest goes to members above quorums in equal parts.
+
+    Gangs of one queue that wait with extras of one shape share the nodes that fit it, so that all
+    of them come to have the same number of members as far as possible.
+    """
+
+    work: CycleContext
+    line: Line
+    #: Parts by queue and shape, worked out when the first gang asks.
+    parts: dict[tuple[str, int], dict[GangKey, int]] = field(
+        default_factory=dict[tuple[str, int], dict[GangKey, int]]
+    )
+
+    def lower(self, limit: Limit, bucket: Bucket, gang: Gang) -> Limit | None:
+        """A limit, lowered for extra members; None: the gang may place no members before other
+        gangs. Its bucket is no longer in line.
+        """
+        need, session = bucket.need, self.work.session
+        most = None
+        # Extras are unlimited only if no other gang waits. The backlog is read, not the line: the
+        # line depends on earlier attempts, which a replay does not know completely.
+        if len(self.work.state.backlog.buckets) != 1 or len(bucket.entries) != 1:
+            most = self._most(bucket, gang)
+        if session.admitted < need.members:
+            # Members above the minimum may be placed after binders have answered for other pods.
+            admitted = max(session.admitted, need.least)
+            most = admitted if most is None else min(most, admitted)
+        if most is None:
+            return limit
+        if most <= 0:
+            return None
+        if limit.members_max is not None:
+            most = min(most, limit.members_max)
+        return limit._replace(members_max=most)
+
+    def _most(self, bucket: Bucket, gang: Gang) -> int | None:
+        """How many members the gang may place now; None: any number.
+
+        Members that a started gang lacks of its minima are not
+        extras.
+        """
+        need = bucket.need
+        if need.structure is not None:
+            return None
+        if need.quorum:
+            return need.quorum if need.members > need.quorum else None
+        if len(need.wanted) != 1 or need.best_effort:
+            return None
+        ((_, shape_id, wanted),) = need.wanted
+        if wanted == 1:
+            return None
+        key = (need.queue, shape_id)
+        parts = self.parts.get(key)
+        if parts is None:
+            in_line = [bucket, *self.line.buckets_of(need.queue)]
+            parts = self.parts[key] = self._share(shape_id, in_line)
+        part = parts.get(gang.key)
+        return None if part is None else max(part, need.lacking)
+
+    def _share(self, shape_id: int, in_line: list[Bucket]) -> dict[GangKey, int]:
+        #: Gang, members that wait, and how many of them are not extras.
+        gangs: list[tuple[Gang, int, int]] = []
+        for one in in_line:
+            need = one.need
+            if need.quorum or need.structure is not None or len(need.wanted) != 1:
+                continue
+            ((_, wanted_shape, wanted),) = need.wanted
+            if wanted_shape == shape_id:
+                lacking = min(need.lacking, wanted)
+                gangs += [(gang, wanted, lacking) for _, _, gang in one.entries]
+        if len(gangs) < 2:
+            return {}
+        fitting = self.work.session.total(self.work.state.shapes.entries[shape_id])
+        if fitting >= sum(wanted for _, wanted, _ in gangs):
+            return {}
+        # Members whose pods are gone do not count: a part is one of pods.
+        have = [gang.have() - gang.run.succeeded for gang, _, _ in gangs]
+        parties = [
+            Party(1, count + lacking, count + wanted)
+            for count, (_, wanted, lacking) in zip(have, gangs, strict=True)
+        ]
+        total = fitting + sum(have)
+        shares = whole_shares(total, parties)
+        # Members are whole: the first gangs in line that still want one get those left over.
+        rising = [at for at, party in enumerate(parties) if shares[at] < party.most]
+        rising.sort(key=lambda at: shares[at])
+        for at in rising[: max(total - sum(shares), 0)]:
+            shares[at] += 1
+        return {
+            gang.key: share - count
+            for (gang, _, _), share, count in zip(gangs, shares, have, strict=True)
+        }
+
+
 def usable(session: Session, shape: ShapeEntry) -> Ints:
     """How many pods of the shape each node could hold if it were empty, ignoring host ports."""
     nodes = session.node_capacity.nodes
@@ -422,11 +518,8 @@ def fits_otherwise(work: CycleContext, bucket: Bucket) -> bool:
         shape = work.state.shapes.entries[shape_id]
         return work.session.total(shape) >= max(need.quorum, 1)
     queue = work.state.queues.entry(need.queue)
-    attempt = GangPlacement(work.session, queue, need, members_max=need.quorum or 1)
-    if not attempt.run():
-        return False
-    attempt.statement.discard()
-    return True
+    request = PlacementRequest(queue=queue, need=need, members_max=need.quorum or 1)
+    return gang_placement.fits(work.session, request)
 
 
 def _is_unsatisfiable(work: CycleContext, need: Need) -> bool:

@@ -3,7 +3,7 @@ in thousandths.
 
 A score is linear in the number of pods that a decision adds to a node: `score` returns the points
 of the first pod, `slope` the change per further pod. A whole gang is therefore spread or packed by
-array arithmetic (`placement.distribution`), with the result of a pod-by-pod loop.
+array arithmetic (`placement.members`), with the result of a pod-by-pod loop.
 """
 
 import importlib

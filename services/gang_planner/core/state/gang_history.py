@@ -64,7 +64,7 @@ class History(msgspec.Struct, eq=False):
     spared: dict[str, int] = {}
 
     def enter(self, state: GangState) -> None:
-        """Change the gang's lifecycle state. Only `lifecycle.transitions` does it."""
+        """Change the gang's lifecycle state. Only `core.transitions` does it."""
         self.state = state
         self.started = state.is_started
 

@@ -1,6 +1,6 @@
 """The states of a gang, and the events that may change them.
 
-Only the table `lifecycle.transitions` changes a gang's state: it maps state and event to the next
+Only the table `core.transitions` changes a gang's state: it maps state and event to the next
 state.
 """
 

@@ -169,7 +169,7 @@ class Gang(msgspec.Struct, eq=False):
     kept: Kept | None = None
     members: dict[str, Member] = {}
     counts: list[int] = msgspec.field(default_factory=lambda: [0] * STATES)
-    #: Late roles, and how many members of each are left out: see `lifecycle.late_roles`.
+    #: Late roles, and how many members of each are left out: see `lifecycle.assessment`.
     late: dict[str, int] = {}
     #: By how many members late roles lower the gang's minimum.
     excused: int = 0
@@ -300,7 +300,7 @@ class Gang(msgspec.Struct, eq=False):
 
     @property
     def min_member(self) -> int:
-        """The declared minimum, lowered by `lifecycle.late_roles`."""
+        """The declared minimum, lowered by its late roles."""
         # Read several times for every changed gang, so it calls no other property.
         group = self.group
         if group is None:

@@ -14,9 +14,10 @@ from typing import Final
 
 import numpy as np
 
+from services.gang_planner.core.placement import gang_placement
+from services.gang_planner.core.placement.attempt import Attempt, Group, PlacementRequest
 from services.gang_planner.core.placement.domains import counts_by_domain, domain_around
-from services.gang_planner.core.placement.gang_placement import GangPlacement
-from services.gang_planner.core.placement.part_placement import Group
+from services.gang_planner.core.placement.gang_placement import Refusal
 from services.gang_planner.core.placement.session import Session
 from services.gang_planner.core.queueing import min_resources
 from services.gang_planner.core.state.columns import Bools
@@ -119,7 +120,7 @@ class Forecast:
         self._unreserved: Session | None = None
 
     def outlook(
-        self, need: Need, queue: QueueEntry, attempt: GangPlacement, *, fragments: bool
+        self, need: Need, queue: QueueEntry, attempt: Attempt, *, fragments: bool
     ) -> Outlook:
         """Whether new nodes would help the gangs with a need.
 
@@ -224,10 +225,12 @@ class Forecast:
         """
         queue = queue.scratch({}, keep_used=False)
         session = self._on_empty_nodes()
-        attempt = GangPlacement(session, queue, need, members_max=need.quorum or 1)
-        holds = attempt.run()
-        attempt.statement.discard()
-        return not holds and not attempt.budget_exceeded
+        request = PlacementRequest(queue=queue, need=need, members_max=need.quorum or 1)
+        found = gang_placement.place(session, request)
+        if isinstance(found, Refusal):
+            return not found.budget_exceeded
+        found.statement.discard()
+        return False
 
     def _on_empty_nodes(self) -> Session:
         if self._empty is None:
@@ -247,16 +250,14 @@ class Forecast:
             for row in kept:
                 unreserved.give(row.slot, row.shape)
             self._unreserved = self._other(unreserved)
-        attempt = GangPlacement(self._unreserved, queue, need, members_max=need.quorum or 1)
-        fits = attempt.run()
-        attempt.statement.discard()
-        return fits
+        request = PlacementRequest(queue=queue, need=need, members_max=need.quorum or 1)
+        return gang_placement.fits(self._unreserved, request)
 
     def _in_domains(
         self,
         need: Need,
         structure: Structure,
-        attempt: GangPlacement,
+        attempt: Attempt,
         base: Bools | None,
         *,
         fragments: bool,

@@ -13,8 +13,8 @@ from typing import Final
 from services.gang_planner.core.constraints.filters.resources_fit import INSUFFICIENT, TOO_MANY_PODS
 from services.gang_planner.core.framework.admission import AdmissionView
 from services.gang_planner.core.lifecycle.promises import promised_unready
-from services.gang_planner.core.placement.gang_placement import GangPlacement
-from services.gang_planner.core.placement.part_placement import Group
+from services.gang_planner.core.placement import gang_placement
+from services.gang_planner.core.placement.attempt import Attempt, Group, PlacementRequest
 from services.gang_planner.core.placement.session import Session
 from services.gang_planner.core.queueing import min_resources
 from services.gang_planner.core.state.amounts import in_words, listed
@@ -226,8 +226,8 @@ class Explainer:
             return self._min_resources(need, plain, queue)
         whole = need
         need = need.without_reserved() if need.reserved else need
-        attempt = GangPlacement(self._session, queue, need, members_max=need.quorum or 1)
-        attempt.run_partly()
+        request = PlacementRequest(queue=queue, need=need, members_max=need.quorum or 1)
+        attempt = gang_placement.place_partly(self._session, request)
         wanted = need.quorum or need.members
         # Sub-gangs are placed whole, also those beyond the quorum.
         fitting = min(attempt.placed, wanted)
@@ -285,9 +285,7 @@ class Explainer:
             outlook=outlook,
         )
 
-    def _reaches(
-        self, whole: Need, queue: QueueEntry, attempt: GangPlacement, missing: int
-    ) -> bool:
+    def _reaches(self, whole: Need, queue: QueueEntry, attempt: Attempt, missing: int) -> bool:
         """As `Forecast.reaches_min_resources`; True if the need has no reserved units."""
         return not whole.reserved or self._forecast.reaches_min_resources(
             whole, queue, attempt.groups, missing
@@ -304,10 +302,8 @@ class Explainer:
         return bucket.exceeds_nodes
 
     def _fits(self, need: Need, queue: QueueEntry) -> bool:
-        attempt = GangPlacement(self._session, queue, need, members_max=need.quorum)
-        fits = attempt.run()
-        attempt.statement.discard()
-        return fits
+        request = PlacementRequest(queue=queue, need=need, members_max=need.quorum)
+        return gang_placement.fits(self._session, request)
 
     def _min_resources(self, need: Need, plain: Need, queue: QueueEntry) -> Explanation:
         """Explain a gang whose pods fit, but not the rest of its `minResources`."""

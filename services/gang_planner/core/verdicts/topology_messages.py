@@ -8,9 +8,8 @@ from typing import Final, NamedTuple, assert_never
 
 import numpy as np
 
+from services.gang_planner.core.placement.attempt import Attempt, Part
 from services.gang_planner.core.placement.domains import counts_by_domain
-from services.gang_planner.core.placement.gang_placement import GangPlacement
-from services.gang_planner.core.placement.part_placement import Part
 from services.gang_planner.core.placement.session import Session
 from services.gang_planner.core.state.needs import Need, Structure, Wanted
 from services.gang_planner.core.state.topology.levels import Level, MissingLevels, TopologyProblem
@@ -21,7 +20,7 @@ _DOMAINS_MAX: Final = 2
 _NAMED_MAX: Final = 3
 
 
-def in_words(session: Session, need: Need, attempt: GangPlacement) -> str:
+def in_words(session: Session, need: Need, attempt: Attempt) -> str:
     """A message why the gang's topology prevents its placement; "" if it has no topology, or if
     that is not the reason.
 

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from services.gang_planner.core.allocation import gang_allocation
+from services.gang_planner.core.allocation.gang_allocation import ReleasedReservations
 from services.gang_planner.core.lifecycle import repair
-from services.gang_planner.core.placement.released_reservation import ReleasedReservations
 from services.gang_planner.core.preemption.trial import Trial
 from services.gang_planner.core.queueing import fair_share
 from services.gang_planner.core.state.planner_state import State

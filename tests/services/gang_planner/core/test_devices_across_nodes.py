@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from services.gang_planner.core.placement import part_placement
-from services.gang_planner.core.placement.part_placement import PartPlacement
+from services.gang_planner.core.placement import attempt
+from services.gang_planner.core.placement.attempt import Attempt
 from services.gang_planner.core.state.devices.allocation_search import assign
 from services.gang_planner.core.state.devices.ledger import Devices
 from shared.contracts.decisions import GangDecision
@@ -71,7 +71,7 @@ def test_a_member_leaves_the_only_node_of_another_one(monkeypatch: pytest.Monkey
     scene.put(two_gpus("a"), gpu_and_nic("b"), make_group("g", 2))
     scene.put(*members("g", [("a",), ("b",)]))
     with monkeypatch.context() as patched:
-        patched.setattr(part_placement, "_is_searchable", lambda _: False)
+        patched.setattr(attempt, "_is_searchable", lambda _: False)
         assert not scene.settle()
         reason, sentence = condition(scene, "g")
         assert (reason, "1 of 2" in sentence) == ("NotEnoughResources", True)
@@ -99,7 +99,7 @@ def test_members_with_constraints_leave_the_only_node_of_another_one(
     scene.put(two_gpus("a", SAME_DRIVER), gpu_and_nic("b"), make_group("g", 2))
     scene.put(*members("g", [("a",), ("b",)]))
     with monkeypatch.context() as patched:
-        patched.setattr(PartPlacement, "_place_by_nodes", lambda *_: False)
+        patched.setattr(Attempt, "_place_by_nodes", lambda *_: False)
         assert not scene.settle()
     scene.put(make_node("n2"))
     assert nodes_of(scene.settle()) == {"g-0": "n1", "g-1": "n0"}

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import services.gang_planner.core as core
-from services.gang_planner.core.placement.released_reservation import ReleasedReservations
+from services.gang_planner.core.allocation.gang_allocation import ReleasedReservations
 from services.gang_planner.core.preemption.trial import Trial
 from tests.services.gang_planner.core.exact_trials import Counts
 from tests.services.gang_planner.core.losing import running
@@ -16,7 +16,7 @@ CORE = Path(core.__path__[0])
 #: Everything else that wants to know what would be, asks one of these.
 CHANGE_NODE_CAPACITY = {
     "state/accounting.py",
-    "placement/released_reservation.py",
+    "allocation/gang_allocation.py",
     "framework/statement.py",
     "preemption/trial.py",
     "state/reservations.py",

@@ -33,12 +33,12 @@ class Length(NamedTuple):
     [
         pytest.param(
             3,
-            Length(files=21, returns=35),
-            Length(files=65, returns=237),
+            Length(files=15, returns=15),
+            Length(files=59, returns=228),
             id="placed by itself, because members above its quorum wait",
         ),
         pytest.param(
-            4, Length(files=17, returns=25), Length(files=62, returns=158), id="placed in a batch"
+            4, Length(files=12, returns=15), Length(files=57, returns=154), id="placed in a batch"
         ),
     ],
 )

@@ -8,7 +8,7 @@ These rules depend on the labels and nodes of other pods. They are evaluated on 
 * `state.inter_pod.counts` counts pods per node for each matcher, and for each term that pods carry,
   and sums the counts per topology domain (`state.inter_pod.domains`, `rules.Scopes`).
 * `rules` converts the counts to node masks and reasons, `scoring.inter_pod` to points.
-* `placement.dependent_pods` places several equal pods if each affects the next.
+* `placement.members` places several equal pods if each affects the next.
 
 None of this runs for shapes without terms that no other pod's term selects.
 """

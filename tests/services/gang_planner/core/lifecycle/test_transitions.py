@@ -10,16 +10,16 @@ from typing import Final
 
 import pytest
 
-from services.gang_planner.core import cycle
-from services.gang_planner.core.lifecycle import assessment, effects, transitions
-from services.gang_planner.core.lifecycle.transitions import TABLE, Effect, apply_event
+from services.gang_planner.core import cycle_context, transitions
+from services.gang_planner.core.lifecycle import assessment
 from services.gang_planner.core.state.gang_history import History
 from services.gang_planner.core.state.gang_states import GangEvent, GangState
 from services.gang_planner.core.state.gangs import Gang
+from services.gang_planner.core.transitions import TABLE, Effect, apply_event
 from shared.model.invariants import InvariantViolation
 from tests.services.gang_planner.core.lifecycle import gang_lives
 
-CORE: Final = Path(cycle.__file__).parent
+CORE: Final = Path(cycle_context.__file__).parent
 Pair = tuple[GangState, GangEvent]
 PAIRS: Final[list[Pair]] = [
     (state, event) for event, row in TABLE.items() for state in row.transitions
@@ -230,9 +230,8 @@ def applied(monkeypatch: pytest.MonkeyPatch) -> set[Pair]:
         found.add((history.state, event))
         return apply_event(history, event, gang)
 
-    monkeypatch.setattr(effects, "apply_event", record)
     monkeypatch.setattr(assessment, "apply_event", record)
-    monkeypatch.setattr(cycle, "apply_event", record)
+    monkeypatch.setattr(cycle_context, "apply_event", record)
     monkeypatch.setattr(transitions, "apply_event", record)
     return found
 
@@ -305,8 +304,8 @@ def test_only_the_table_changes_the_state_of_a_gang() -> None:
         for node in ast.walk(ast.parse(path.read_text()))
         if isinstance(node, ast.Attribute) and (node.attr == "enter" or _writes_state(node))
     }
-    assert writers == {Path("lifecycle/transitions.py")}
-    assert transitions.__file__ == str(CORE / "lifecycle" / "transitions.py")
+    assert writers == {Path("transitions.py")}
+    assert transitions.__file__ == str(CORE / "transitions.py")
 
 
 def _writes_state(node: ast.Attribute) -> bool:

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from services.gang_planner.core.allocation import batch
 from services.gang_planner.core.cycle_context import CycleContext
 from services.gang_planner.core.placement.domains import Space
-from services.gang_planner.core.placement.gang_placement import GangPlacement
-from services.gang_planner.core.state.needs import Structure
+from services.gang_planner.core.placement.gang_placement import StructuredPlacement
 from shared.contracts.decisions import GangDecision
 from shared.model.objects import HostPort, NetworkTopology, Node, Pod, PodGroup, Queue
 from tests.services.gang_planner.core.logged_scene import LoggedScene
@@ -267,13 +266,13 @@ def test_a_rack_that_disappointed_one_gang_is_not_tried_for_its_equals(
     ]
     gangs = [make_gang(index, 2, (1000, 700), topology=_IN_ONE_RACK) for index in range(6)]
     tried: list[str | None] = []
-    real = GangPlacement._fill
+    real = StructuredPlacement._fill
 
-    def fill(attempt: GangPlacement, space: Space, structure: Structure) -> bool:
+    def fill(attempt: StructuredPlacement, space: Space) -> bool:
         tried.append(space.name)
-        return real(attempt, space, structure)
+        return real(attempt, space)
 
-    monkeypatch.setattr(GangPlacement, "_fill", fill)
+    monkeypatch.setattr(StructuredPlacement, "_fill", fill)
     scene, passes = place_all((nodes, gangs, []), at_once=True)
     assert tried == ["rack=r0", "rack=r1"]
     assert passes == [5]

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from services.gang_planner.core.placement import distribution
-from services.gang_planner.core.placement.distribution import distribute, in_turn
+from services.gang_planner.core.placement import members
+from services.gang_planner.core.placement.members import CandidateNodes, distribute, in_turn
 
 
 def one_by_one(
@@ -51,8 +51,13 @@ def loads(
     return wanted, capacity, score, slope, list(rank)
 
 
-def arrays(*lists: list[int]) -> list[np.ndarray[tuple[int], np.dtype[np.int64]]]:
-    return [np.array(one, dtype=np.int64) for one in lists]
+def nodes(
+    capacity: list[int], score: list[int], slope: list[int] | None, rank: list[int]
+) -> CandidateNodes:
+    """As many nodes as the lists are long."""
+    free, points, ranks = (np.array(one, dtype=np.int64) for one in (capacity, score, rank))
+    slopes = None if slope is None else np.array(slope, dtype=np.int64)
+    return CandidateNodes(np.arange(len(free)), free, points, slopes, ranks)
 
 
 @given(loads(slopes=st.integers(-9, -1)), st.sampled_from([0, 4096]), st.sampled_from([0, 16]))
@@ -62,9 +67,9 @@ def test_spreading_levels_like_a_pod_by_pod_loop(
 ) -> None:
     wanted, capacity, score, slope, rank = load
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(distribution, "_MATRIX_CELLS_MAX", matrix_cells)
-        patch.setattr(distribution, "_ONE_BY_ONE_MAX", few)
-        found = distribute(wanted, *arrays(capacity, score, slope, rank))
+        patch.setattr(members, "_MATRIX_CELLS_MAX", matrix_cells)
+        patch.setattr(members, "_ONE_BY_ONE_MAX", few)
+        found = distribute(wanted, nodes(capacity, score, slope, rank))
     assert found.tolist() == one_by_one(wanted, capacity, score, slope, rank)
 
 
@@ -74,9 +79,8 @@ def test_pods_are_in_the_order_in_which_a_loop_places_them(
     load: tuple[int, list[int], list[int], list[int], list[int]],
 ) -> None:
     wanted, *lists = load
-    capacity, score, slope, rank = arrays(*lists)
-    taken = distribute(wanted, capacity, score, slope, rank)
-    assert in_turn(taken, score, slope, rank).tolist() == in_order(wanted, *lists)
+    taken = distribute(wanted, nodes(*lists))
+    assert in_turn(taken, nodes(*lists)).tolist() == in_order(wanted, *lists)
 
 
 @given(loads(slopes=st.just(0)))
@@ -84,11 +88,10 @@ def test_pods_are_in_the_order_in_which_a_loop_places_them(
 def test_without_a_slope_pods_are_in_the_order_of_nodes(
     load: tuple[int, list[int], list[int], list[int], list[int]],
 ) -> None:
-    wanted, *lists = load
-    capacity, score, _, rank = arrays(*lists)
-    taken = distribute(wanted, capacity, score, None, rank)
-    found = in_turn(taken, score, None, rank).tolist()
-    assert found == in_order(wanted, lists[0], lists[1], [0] * len(lists[0]), lists[3])
+    wanted, capacity, score, slope, rank = load
+    candidates = nodes(capacity, score, None, rank)
+    found = in_turn(distribute(wanted, candidates), candidates).tolist()
+    assert found == in_order(wanted, capacity, score, slope, rank)
 
 
 @given(loads(slopes=st.just(0)), st.sampled_from([0, 16]))
@@ -97,10 +100,9 @@ def test_without_a_slope_nodes_are_filled_in_order_of_score(
     load: tuple[int, list[int], list[int], list[int], list[int]], few: int
 ) -> None:
     wanted, capacity, score, slope, rank = load
-    free, points, ranks = arrays(capacity, score, rank)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(distribution, "_ONE_BY_ONE_MAX", few)
-        found = distribute(wanted, free, points, None, ranks)
+        patch.setattr(members, "_ONE_BY_ONE_MAX", few)
+        found = distribute(wanted, nodes(capacity, score, None, rank))
     assert found.tolist() == one_by_one(wanted, capacity, score, slope, rank)
 
 
@@ -110,7 +112,7 @@ def test_packing_fills_a_node_before_it_touches_the_next(
     load: tuple[int, list[int], list[int], list[int], list[int]],
 ) -> None:
     wanted, capacity, score, slope, rank = load
-    found = distribute(wanted, *arrays(capacity, score, slope, rank))
+    found = distribute(wanted, nodes(capacity, score, slope, rank))
     assert int(found.sum()) == wanted
     partly = [node for node in range(len(capacity)) if 0 < found[node] < capacity[node]]
     assert len(partly) <= 1
@@ -122,10 +124,11 @@ def test_a_gang_of_500_on_5000_nodes_is_distributed_within_two_milliseconds() ->
     score = generator.integers(0, 200_000, 5000)
     slope = np.full(5000, -700, dtype=np.int64)
     rank = generator.permutation(5000)
+    candidates = CandidateNodes(np.arange(5000), capacity, score, slope, rank)
     took_s: list[float] = []
     for _ in range(5):
         before = time.process_time()
-        found = distribute(500, capacity, score, slope, rank)
+        found = distribute(500, candidates)
         took_s.append(time.process_time() - before)
         assert int(found.sum()) == 500
     assert min(took_s) < 0.002

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from services.gang_planner.core.configuration.configuration import parse_configuration
 from services.gang_planner.core.constraints.masks import Masks
-from services.gang_planner.core.placement import exact_search, part_placement
-from services.gang_planner.core.placement.gang_placement import GangPlacement
+from services.gang_planner.core.placement import attempt, exact_search
+from services.gang_planner.core.placement.attempt import PlacementRequest
+from services.gang_planner.core.placement.gang_placement import Placement, Refusal, place
 from services.gang_planner.core.placement.session import Session
 from services.gang_planner.core.state.needs import Need
 from services.gang_planner.core.state.planner_state import State
@@ -41,8 +42,13 @@ class Case(msgspec.Struct, frozen=True):
     minima: tuple[tuple[str, int], ...] = ()
 
 
-def attempt_of(case: Case) -> GangPlacement:
-    """An attempt on these nodes."""
+def attempt_on(case: Case) -> Placement | Refusal:
+    """Place the gang on its nodes."""
+    return place(*asked(case))
+
+
+def asked(case: Case) -> tuple[Session, PlacementRequest]:
+    """These nodes, and the gang to place on them."""
     state = State()
     policies = parse_configuration("").policies().bind(state)
     session = Session(
@@ -64,7 +70,8 @@ def attempt_of(case: Case) -> GangPlacement:
         best_effort=False,
         attached=False,
     )
-    return GangPlacement(session, state.queues.entry("default"), need, members_max=case.quorum)
+    queue = state.queues.entry("default")
+    return session, PlacementRequest(queue=queue, need=need, members_max=case.quorum)
 
 
 def possible(case: Case) -> bool:
@@ -115,14 +122,13 @@ def cases(draw: st.DrawFn) -> Case:
 @settings(max_examples=400, deadline=None)
 @given(cases())
 def test_a_gang_of_several_shapes_is_placed_exactly_when_it_fits(case: Case) -> None:
-    attempt = attempt_of(case)
-    placed = attempt.run()
-    assert not attempt.budget_exceeded
-    assert placed == possible(case)
-    if placed:
-        assert attempt.placed >= case.quorum
+    found = attempt_on(case)
+    assert not found.budget_exceeded
+    assert isinstance(found, Placement) == possible(case)
+    if isinstance(found, Placement):
+        assert sum(one.placed for one in found.groups) >= case.quorum
         assert all(
-            sum(one.placed for one in attempt.groups if one.role == role) >= least
+            sum(one.placed for one in found.groups if one.role == role) >= least
             for role, least in case.minima
         )
 
@@ -133,25 +139,25 @@ def test_what_the_greedy_search_misses_the_exact_one_finds(
     """The first member takes the only node that would hold the second one."""
     case = Case(((6, 7), (5, 4), (8, 3)), (("a", (1, 4), 1), ("b", (3, 5), 1)), 2)
     assert possible(case)
-    assert attempt_of(case).run()
-    monkeypatch.setattr(part_placement, "_is_searchable", lambda _: False)
-    assert not attempt_of(case).run()
+    assert isinstance(attempt_on(case), Placement)
+    monkeypatch.setattr(attempt, "_is_searchable", lambda _: False)
+    assert isinstance(attempt_on(case), Refusal)
 
 
 def test_a_search_that_its_budget_ends_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     case = Case(((6, 7), (5, 4), (8, 3)), (("a", (1, 4), 1), ("b", (3, 5), 1)), 2)
     monkeypatch.setattr(exact_search, "WORK_MAX", 1)
-    attempt = attempt_of(case)
-    assert not attempt.run()
-    assert attempt.budget_exceeded
+    found = attempt_on(case)
+    assert isinstance(found, Refusal)
+    assert found.budget_exceeded
 
 
 def test_a_search_leaves_the_ground_as_it_was() -> None:
     case = Case(((4, 4),), (("a", (2, 2), 2), ("b", (1, 1), 2)), 4)
-    attempt = attempt_of(case)
-    node_capacity = attempt._session.node_capacity
+    session, request = asked(case)
+    node_capacity = session.node_capacity
     before = node_capacity.free.cells.copy()
-    assert not attempt.run()
+    assert isinstance(place(session, request), Refusal)
     assert bool(np.array_equal(before, node_capacity.free.cells))
 
 

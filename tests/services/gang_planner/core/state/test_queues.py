@@ -83,10 +83,10 @@ def test_charges_equal_what_gangs_hold_while_queues_move_in_the_tree(seed: int) 
 def deserve_the_same_when_computed_again(scene: Scene) -> None:
     """Amounts that are kept while no queue changes are those that would be computed now."""
     state, session = scene.planner._state, scene.planner._session
-    fair_share.refresh(state, session)
+    fair_share.share_out(state, session, state.backlog.demand)
     kept = {name: dict(entry.deserved) for name, entry in state.queues.entries.items()}
     state.queues.shared_at = ()
-    fair_share.refresh(state, session)
+    fair_share.share_out(state, session, state.backlog.demand)
     assert {name: entry.deserved for name, entry in state.queues.entries.items()} == kept
 
 

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from services.gang_planner.core.configuration.configuration import parse_configuration
 from services.gang_planner.core.constraints.masks import Masks
-from services.gang_planner.core.placement.gang_placement import GangPlacement
+from services.gang_planner.core.placement.attempt import PlacementRequest
+from services.gang_planner.core.placement.gang_placement import Placement, Refusal, place
 from services.gang_planner.core.placement.session import Session
 from services.gang_planner.core.state.needs import Need, Structure, SubNeed
 from services.gang_planner.core.state.planner_state import State
@@ -96,7 +97,7 @@ def test_members_of_sub_gangs_above_their_size_count_towards_the_gangs_minimum(
     assert sum(len(decision.bindings) for decision in scene.settle()) == placed
 
 
-def attempt(racks: Sequence[Sequence[int]], sizes: Sequence[int]) -> GangPlacement:
+def attempt(racks: Sequence[Sequence[int]], sizes: Sequence[int]) -> Placement | Refusal:
     """Sub-gangs of these sizes, each to be in one rack; racks are the room of their nodes."""
     state = State()
     policies = parse_configuration("").policies().bind(state)
@@ -122,7 +123,8 @@ def attempt(racks: Sequence[Sequence[int]], sizes: Sequence[int]) -> GangPlaceme
         attached=False,
         structure=Structure(sub_gangs=parts),
     )
-    return GangPlacement(session, state.queues.entry("default"), need, members_max=sum(sizes))
+    queue = state.queues.entry("default")
+    return place(session, PlacementRequest(queue=queue, need=need, members_max=sum(sizes)))
 
 
 def possible(reservations: tuple[int, ...], sizes: tuple[int, ...]) -> bool:
@@ -147,11 +149,13 @@ def test_parts_are_placed_exactly_when_racks_hold_all_of_them(
     racks: list[list[int]], sizes: list[int]
 ) -> None:
     tried = attempt(racks, sizes)
-    assert tried.run() == possible(tuple(sum(rack) for rack in racks), tuple(sizes))
+    assert isinstance(tried, Placement) == possible(
+        tuple(sum(rack) for rack in racks), tuple(sizes)
+    )
     assert not tried.budget_exceeded
 
 
 def test_a_part_that_is_in_the_way_of_others_moves() -> None:
     """Best fit puts the first part of three into the rack of four: then a part of two is left."""
     assert possible((4, 6), (3, 3, 2, 2))
-    assert attempt([[4], [6]], [3, 3, 2, 2]).run()
+    assert isinstance(attempt([[4], [6]], [3, 3, 2, 2]), Placement)

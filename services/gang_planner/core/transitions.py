@@ -1,8 +1,8 @@
 """A gang's lifecycle as one table: (state, event) -> (next state, effect).
 
 `apply_event` changes a gang's state. `restore_state` sets it from the records in DECISIONS, after a
-restart and in a standby. Modules that detect an event report it through `lifecycle.effects`, which
-carries out the effect.
+restart and in a standby. Modules that detect an event report it to the cycle, which carries out the
+effect (`CycleContext.report`).
 
 A pair of a state and an event that is not in the table cannot happen, for the reason given in the
 event's row, and raises `InvariantViolation`. `docs/pictures/life.svg` is drawn from the

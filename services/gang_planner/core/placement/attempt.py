@@ -1,16 +1,17 @@
-"""Divides a gang into parts, and places one part: its quorum whole or nothing, then as many of its
-other members as fit.
+"""One attempt to place a gang: its parts, and how one part is placed, its quorum whole or nothing,
+then as many of its other members as fit.
 
-A part has a few *groups*, each a role and a shape. Its quorum is placed greedily: every group gets
-a target (its role's minimum first, the rest for the groups that fit most easily), targets are
-placed scarcest group first, and shortfalls are made up by other groups. If that fails, nodes are
-filled up one after the other, which leaves more nodes to the next shape; then an exact search with
-a budget is made (`exact_search`). One group is placed exactly whenever it fits.
+The parts of a gang are its sub-gangs, and last all other members (`parts_of`). A part has a few
+*groups*, each a role and a shape. Its quorum is placed greedily: every group gets a target (its
+role's minimum first, the rest for the groups that fit most easily), targets are placed scarcest
+group first, and shortfalls are made up by other groups. If that fails, nodes are filled up one
+after the other, which leaves more nodes to the next shape; then an exact search with a budget is
+made (`exact_search`). One group is placed exactly whenever it fits.
 """
 
 from collections.abc import Hashable, Iterable, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -27,7 +28,6 @@ from services.gang_planner.core.state.needs import (
     NO_SUB_GANG,
     NOTHING_SAID,
     Need,
-    Structure,
     Wanted,
 )
 from services.gang_planner.core.state.pod_shapes import ShapeEntry, stand_in
@@ -44,6 +44,7 @@ _FAILURES_MAX: Final = 64
 _EXCEEDED_COST: Final = 16
 #: Cells of the exact search that cost as much as a node column.
 _CELLS_PER_COLUMN: Final = 10
+_ALL_NODES: Final = Space(None)
 
 
 @dataclass(slots=True)
@@ -117,7 +118,7 @@ class Part:
     #: The set that it is in; "": its gang has no sets.
     set_name: str = ""
     #: Where its quorum was placed, and the space around, of its set or its gang.
-    space: Space = field(default_factory=lambda: Space(None))
+    space: Space = _ALL_NODES
     around: Bools | None = None
     whole: bool = False
     #: Nodes are filled up one after the other: it did not fit otherwise.
@@ -220,40 +221,65 @@ def scarcest_first(groups: Iterable[Group]) -> list[Group]:
     return sorted(groups, key=lambda one: (one.turn, *one.plenty))
 
 
-@dataclass(slots=True)
-class AttemptBudget:
-    """How many more domains an attempt may try without success."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PlacementRequest:
+    """A gang to place."""
 
-    failures_left: int = _FAILURES_MAX
-    #: A search ended by its budget: if nothing was placed, whether the gang fits is not known.
-    exceeded: bool = False
+    queue: QueueEntry
+    need: Need
+    members_max: int
+    #: Slots of nodes that are left to other queues; None: none.
+    withheld: Ints | None = None
+    #: Spaces that are known not to hold the need; those that turn out not to are added. None: every
+    #: space is tried, and nothing is remembered.
+    failed_spaces: dict[tuple[int, int], bool] | None = None
+
+
+class Attempt:
+    """The parts of one gang, and the statement that they are placed into."""
+
+    def __init__(self, session: Session, request: PlacementRequest) -> None:
+        self.session = session
+        self.request = request
+        self.need = request.need
+        avoid = session.node_capacity.nodes.slots_of(self.need.avoid)
+        if request.withheld is not None:
+            avoid = np.concatenate([avoid, request.withheld])
+        self._avoid = avoid
+        self.statement = Statement(session.node_capacity, request.queue)
+        self.parts = parts_of(session, self.need)
+        #: Nodes that its queue and its group may use; None: all.
+        self.base = session.allowed_nodes(request.queue, self.need.structure)
+        self.groups = [group for part in self.parts for group in part.groups]
+        #: How many more domains may be tried without success.
+        self.failures_left = _FAILURES_MAX
+        #: A search ended by its budget: if nothing was placed, whether the gang fits is not known.
+        self.budget_exceeded = False
+        #: How many members of the quorum do not fit even if each shape had all nodes for itself.
+        self.missing = max(self.need.quorum, 1) - sum(group.fit for group in self.groups)
+
+    @property
+    def placed(self) -> int:
+        return sum(group.placed for group in self.groups)
+
+    @property
+    def sub_gangs(self) -> list[Part]:
+        """Its sub-gangs; `whole` says which are placed."""
+        return self.parts[:-1]
 
     def count_failure(self) -> bool:
         """Count a failed domain; whether the attempt must end."""
         self.failures_left -= 1
-        self.exceeded = self.exceeded or self.failures_left <= 0
+        self.budget_exceeded = self.budget_exceeded or self.failures_left <= 0
         return self.failures_left <= 0
 
-
-class PartPlacement:
-    """Places parts of one gang into one statement."""
-
-    def __init__(
-        self,
-        session: Session,
-        queue: QueueEntry,
-        structure: Structure | None,
-        avoid: Ints,
-        statement: Statement,
-        budget: AttemptBudget,
-    ) -> None:
-        """`avoid`: slots of nodes that are not used; the other arguments are the gang's."""
-        self._session = session
-        self._queue = queue
-        self._structure = structure
-        self._avoid = avoid
-        self._statement = statement
-        self._budget = budget
+    def place_anywhere(self) -> bool:
+        """Place a gang that demands nothing of nodes beyond numbers: quorum and extras."""
+        (part,) = self.parts
+        if not self.place_quorum(part, self.base):
+            return False
+        self.place_extras(part, None)
+        return self.placed > 0
 
     def spaces(self, part: Part, base: Bools | None, *, home: str | None = None) -> Iterable[Space]:
         """Where a part may be placed inside `base`, `home` first; without a topology one space, all
@@ -262,7 +288,7 @@ class PartPlacement:
         if part.topology is None:
             return (Space(base),)
         return find_spaces(
-            self._session,
+            self.session,
             part.topology,
             [(group.role, group.shape, group.wanted) for group in part.groups],
             part.quorum,
@@ -279,11 +305,11 @@ class PartPlacement:
             return True
         if within is not None:
             for group in part.groups:
-                here = int(self._session.fits.counts(group.shape)[within].sum())
+                here = int(self.session.fits.counts(group.shape)[within].sum())
                 group.fit = min(group.wanted, here)
         if _cannot_fit(part) or self._exceeds_free(part, within):
             return False
-        mark = self._statement.checkpoint()
+        mark = self.statement.checkpoint()
         for part.packed in (False, True):
             if self._place_greedily(part, within):
                 return True
@@ -293,8 +319,9 @@ class PartPlacement:
         part.packed = False
         return self._search(part, within) or self._place_by_nodes(part, within)
 
-    def place_extras(self, part: Part, within: Bools | None, most: int) -> None:
-        """Place up to `most` members above the quorum, those of higher rank first."""
+    def place_extras(self, part: Part, within: Bools | None) -> None:
+        """Place members above the quorum as far as they fit, those of higher rank first."""
+        most = self.request.members_max - self.placed
         growing = [group for group in part.groups if group.left]
         for group in sorted(scarcest_first(growing), key=lambda one: -one.rank):
             before = group.placed
@@ -305,9 +332,9 @@ class PartPlacement:
         """Place up to `wanted` members of a group of a part."""
         if wanted > 0:
             group.placed += place_members(
-                self._session,
+                self.session,
                 MembersRequest(
-                    statement=self._statement,
+                    statement=self.statement,
                     role=group.role,
                     shape=group.next_shape,
                     wanted=wanted,
@@ -315,13 +342,13 @@ class PartPlacement:
                     packed=part.packed,
                     within=within,
                     part=part.name,
-                    structure=self._structure,
+                    structure=self.need.structure,
                 ),
             )
 
     def undo(self, mark: int, groups: Iterable[Group]) -> None:
         """Undo all placements since the mark: those of these groups."""
-        self._statement.rollback(mark)
+        self.statement.rollback(mark)
         for group in groups:
             group.placed = group.target = 0
 
@@ -331,8 +358,8 @@ class PartPlacement:
         """
         if all(group.needs is not None for group in part.groups):
             return False
-        mark = self._statement.checkpoint()
-        counts = [self._session.fits.counts(group.shape) > 0 for group in part.groups]
+        mark = self.statement.checkpoint()
+        counts = [self.session.fits.counts(group.shape) > 0 for group in part.groups]
         nodes = [int(np.count_nonzero(one if within is None else one & within)) for one in counts]
         pairs = zip(nodes, part.groups, strict=True)
         ordered = sorted(pairs, key=lambda one: (one[1].turn, one[0], *one[1].plenty))
@@ -371,7 +398,7 @@ class PartPlacement:
 
     def _search(self, part: Part, within: Bools | None) -> bool:
         """Place a part's quorum by the exact search, where the greedy one found nothing."""
-        session = self._session
+        session = self.session
         # The table has an axis for each group but the last, which may be as large as it likes.
         groups = sorted(part.groups, key=lambda group: group.wanted)
         if not _is_searchable(groups):
@@ -397,17 +424,17 @@ class PartPlacement:
         )
         session.work_left -= found.work // _CELLS_PER_COLUMN + len(limits) * len(slots)
         if found.budget_exceeded:
-            self._budget.exceeded = True
-            self._budget.failures_left -= _EXCEEDED_COST
-        mark = self._statement.checkpoint()
+            self.budget_exceeded = True
+            self.failures_left -= _EXCEEDED_COST
+        mark = self.statement.checkpoint()
         for group, (where, taken) in zip(groups, found.places, strict=False):
             total = int(taken.sum())
-            if self._queue.headroom(group.shape, total) < total:
+            if self.request.queue.headroom(group.shape, total) < total:
                 self.undo(mark, part.groups)
                 return False
             if total:
                 shape = group.first(total)
-                self._statement.allocate(Allocation(group.role, shape, where, taken, part.name))
+                self.statement.allocate(Allocation(group.role, shape, where, taken, part.name))
                 group.placed = total
                 if group.needs and not all(map(devices.is_served, shape.alike or (shape,))):
                     # Claims of pods of other schedulers may have the devices.
@@ -421,7 +448,7 @@ class PartPlacement:
         """
         if len(part.groups) < 2 or part.wanted != part.quorum:
             return False
-        session = self._session
+        session = self.session
         usable: Bools = np.zeros(session.node_capacity.nodes.size, dtype=np.bool_)
         for group in part.groups:
             usable |= session.fits.counts(group.shape) > 0
