@@ -99,6 +99,8 @@ class Registrar:
         self._on_state = on_state
         self._writing = asyncio.Lock()
         self._left = False
+        #: UID of the APIService that this process has written; "": none.
+        self._uid = ""
         #: Set once the first attempt to write the APIService has ended. Only then may a Service
         #: lead clients here: they trust the CAs in the APIService.
         self.attempted = asyncio.Event()
@@ -119,7 +121,8 @@ class Registrar:
 
     async def leave(self) -> None:
         """Remove this replica from the APIService, and both objects when no other replica is in it.
-        Safe to call at any time, also twice; `run` writes nothing afterwards.
+        Outside a cluster, an APIService that another process has written stays. Safe to call at
+        any time, also twice; `run` writes nothing afterwards.
 
         Raises:
             KubeError: The entry stays; the next start takes it over.
@@ -182,6 +185,13 @@ class Registrar:
         ours = self._address.namespace, self._address.service
         return (service.get("namespace"), service.get("name")) == ours
 
+    def _has_written(self, stored: _ApiService) -> bool:
+        """Whether this process has written the APIService: the next one outside the cluster has the
+        same identity, and replaces it, or its port, while this process still stops.
+        """
+        port = (stored.spec.get("service") or {}).get("port")
+        return stored.metadata.uid == self._uid and port == self._address.port
+
     def _members(self, stored: _ApiService | None) -> Members:
         """The replicas behind the same Service; outside a cluster there is one."""
         if stored is None or self._address.external or not self._is_at_our_address(stored):
@@ -191,10 +201,12 @@ class Registrar:
     async def _write(self, stored: _ApiService | None, wanted: dict[str, Any]) -> None:
         """Write the APIService if it is not current. Raises Conflict."""
         if stored is None:
-            await self._client.create(API_SERVICES, wanted)
+            created = await self._client.create(API_SERVICES, wanted)
+            self._uid = msgspec.json.decode(created.body, type=KubeObject).metadata.uid
             log.info("registered %s", API_SERVICE)
             return
         known, metadata = stored.metadata, wanted["metadata"]
+        self._uid = known.uid
         if (
             stored.spec.items() >= wanted["spec"].items()
             and known.labels.items() >= metadata["labels"].items()
@@ -247,6 +259,8 @@ class Registrar:
             members = {} if stored is None else read_members(stored.metadata.annotations)
             if stored is None or members.pop(self._identity, None) is None:
                 break
+            if self._address.external and not self._has_written(stored):
+                return
             with contextlib.suppress(Conflict, NotFound):
                 if members:
                     owner = next(iter(stored.metadata.owner_references), None)

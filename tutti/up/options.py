@@ -64,7 +64,7 @@ class UpOptions(msgspec.Struct, frozen=True, kw_only=True):
     admission_conf: str = ""
     webhook: bool = True
     webhook_port: int = 0  # 0: any free port
-    api: bool = False
+    api: bool = True
     api_port: int = 0  # 0: any free port
     install_crds: bool = False
     kube_batch_crds: bool = False
@@ -134,13 +134,18 @@ def check_combination(options: UpOptions) -> None:
     needed = {
         "--kube-batch-crds": (options.kube_batch_crds, "--install-crds", options.install_crds),
         "--report": (options.report is not None, "--observe", options.observe),
-        "--api-port": (bool(options.api_port), "--api", options.api),
-        "--jaeger": (bool(options.jaeger_url), "--api", options.api),
-        "--replicas api": (bool(options.replicas.get("api")), "--api", options.api),
     }
     for flag, (given, other, has_other) in needed.items():
         if given and not has_other:
             raise OptionError(f"{flag}: only with {other}")
+    of_api = {
+        "--api-port": bool(options.api_port),
+        "--jaeger": bool(options.jaeger_url),
+        "--replicas api": bool(options.replicas.get("api")),
+    }
+    for flag, given in of_api.items():
+        if given and not options.api:
+            raise OptionError(f"{flag}: not with --no-api")
     if options.observe:
         _check_observing(options)
 
@@ -152,7 +157,8 @@ def _check_observing(options: UpOptions) -> None:
         "--take-over": options.take_over,
         "--admission-conf": bool(options.admission_conf),
         "--webhook-port": bool(options.webhook_port),
-        "--api": options.api,
+        "--api-port": bool(options.api_port),
+        "--jaeger": bool(options.jaeger_url),
         **{f"--replicas {name}": name not in OBSERVING for name in options.replicas},
     }
     for flag, given in refused.items():

@@ -6,10 +6,10 @@ The chart does the same (`templates/planner-lease.yaml`). `tutti up` deletes all
 after a kill the Lease stays, and shows since when no planner has been active.
 
 While an APIService exists that no process serves, Kubernetes finishes deleting no namespace. The
-API service deletes its registration when it stops; after a kill, the next `tutti up` does, with
-`--api` or without (ADR 0092). Only objects with the label of `tutti up` are deleted, and only one
-`tutti up` runs on a cluster, unless it was started with `--take-over`: then the other API service
-registers again within seconds.
+API service deletes its registration when it stops, also because `tutti up` was killed; if both are
+killed, the next `tutti up` does, with or without an API service (ADR 0092). Only objects with the
+label of `tutti up` are deleted, and only one `tutti up` runs on a cluster, unless it was started
+with `--take-over`: then the other API service registers again within seconds.
 """
 
 import asyncio
