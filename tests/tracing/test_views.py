@@ -47,7 +47,7 @@ async def test_what_operators_type_shows_a_suite_and_its_bundle_replays(
     client: RawClient, kubeconfig: Path, tmp_path: Path
 ) -> None:
     data = tmp_path / "up" / "data"
-    async with suite(kubeconfig, tmp_path / "up", "--no-webhook") as running:
+    async with suite(kubeconfig, tmp_path / "up", "--no-webhook", "--api") as running:
         await running.wait_ready()
         # The standby's recording begins with a snapshot; the records to be replayed come after it.
         await eventually(lambda: any(data.glob("recordings/*/*.tutti-recording")), timeout_s=40.0)
@@ -78,7 +78,7 @@ async def test_what_operators_type_shows_a_suite_and_its_bundle_replays(
         assert first["ready"]
         assert second["gangs"]
         assert second["decisionsPerSecond"] >= 0
-        status, out, errors = await tutti("top", "queues", f"--data-dir={data}")
+        status, out, errors = await tutti("top", "queues", f"--kubeconfig={kubeconfig}")
         assert status == 0, errors
         assert "default" in out
         status, out, errors = await tutti("top", "nodes", f"--kubeconfig={kubeconfig}")
