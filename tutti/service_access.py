@@ -7,7 +7,7 @@ import contextlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Final
 
 import click
 import msgspec
@@ -18,16 +18,11 @@ from shared.bus.permissions import PEOPLES_API, READER
 from shared.bus.questions import ask_ledger
 from shared.contracts import subjects
 from shared.contracts.questions import LedgerAnswer
-from shared.contracts.visibility_resources import ServedResource
-from shared.kube.client import KubeClient
 from shared.kube.credentials import load
-from shared.kube.errors import CredentialsError, Forbidden, KubeError, TransportError, Unauthorized
 from shared.model.invariants import required
-from tutti.api.access import Access, open_client
-from tutti.api.failures import Refusal, explained
+from tutti.api.access import Access
+from tutti.api.failures import Refusal
 from tutti.api.flags import gathered, remember_verbosity
-from tutti.client.asynchronous import AsyncClient, check_served
-from tutti.client.gangs import ApiNotServed
 from tutti.up.options import default_data_dir
 from tutti.up.readiness import STATE_FILE, RunningFile
 
@@ -55,11 +50,6 @@ class ServiceBus(msgspec.Struct, frozen=True, kw_only=True):
     context: str = ""
     #: From 4 on, every request to the API server is reported.
     verbosity: int = 0
-
-    @property
-    def names_nats(self) -> bool:
-        """Whether a flag chooses NATS."""
-        return bool(self.nats or self.nats_credentials or self.nats_ca or self.data_dir)
 
     @property
     def access(self) -> Access:
@@ -163,61 +153,3 @@ service_options = gathered(
         help="At level 4 and above, log every request to the API server.",
     ),
 )
-
-
-Reached: TypeAlias = AsyncClient | Bus
-
-#: An API server that does not answer a small question in this time is left aside for NATS.
-_PROBE_S: Final = 5.0
-#: Verbosity from which the way is reported.
-_REPORT: Final = 1
-
-
-@asynccontextmanager
-async def reached(
-    services: ServiceBus, name: str, resource: ServedResource
-) -> AsyncIterator[Reached]:
-    """A client of Tutti's API, or a connection to its NATS, open until the block ends.
-
-    Args:
-        services: The flags.
-        name: The command, for NATS's list of connections.
-        resource: What the command reads; the API is used if the user may read it.
-
-    Raises:
-        KubeError: The API is served, and fails.
-        BusError: NATS fails.
-        Refusal: There is neither.
-    """
-    if services.names_nats:
-        _report(services, "NATS, as a flag chooses it")
-        async with services.connected(name) as bus:
-            yield bus
-        return
-    async with open_client(services.access) as kube:
-        reason = await _reason_against(kube, resource)
-        if reason is None:
-            _report(services, f"the API, from {kube.credentials.server}")
-            yield AsyncClient(kube=kube)
-            return
-    _report(services, f"NATS, since {reason}")
-    try:
-        found = await services.find()
-    except Refusal as error:
-        raise Refusal(f"{explained(reason)}; {error}") from None
-    async with services.connected(name, found) as bus:
-        yield bus
-
-
-async def _reason_against(kube: KubeClient, resource: ServedResource) -> KubeError | None:
-    """Why the API cannot be used; None: it can. Raises KubeError when it is served and fails."""
-    try:
-        await check_served(kube, resource, timeout_s=_PROBE_S)
-    except (ApiNotServed, Unauthorized, Forbidden, TransportError, CredentialsError) as error:
-        return error
-    return None
-
-
-def _report(services: ServiceBus, way: str) -> None:
-    if services.verbosity >= _REPORT:
-        click.echo(f"tutti: asks {way}", err=True)

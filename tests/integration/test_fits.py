@@ -67,8 +67,13 @@ async def test_a_job_in_a_closed_queue_does_not_fit(stage: Stage, tmp_path: Path
     queue = {**kind, "metadata": {"name": "fits-closed"}, "spec": {"weight": 1}}
     await stage.api.create(_QUEUES, queue)
     try:
-        status, said = await fits(stage, tmp_path, job(queue="fits-closed"))
-        assert status == 0, said
+
+        async def accepted() -> bool:
+            status, said = await fits(stage, tmp_path, job(queue="fits-closed"))
+            assert status == 0, said
+            return True
+
+        await eventually(accepted, timeout_s=SEEN_S, because="the API has the new queue")
         await commands_are_reviewed(stage.api)
         _, _, errors = await tutti(
             "queue", "operate", "--name=fits-closed", "--action=close", _kubeconfig(stage)

@@ -210,6 +210,8 @@ async def test_a_cluster_without_the_api_is_named_in_a_sentence_with_both_remedi
     for words, status in (
         (("queues",), 1),
         (("top", "queues"), 1),
+        (("timeline",), 1),
+        (("trace", "x"), 1),
         (("console", "--no-browser"), 1),
         (("fits", "-f", str(path)), 2),
     ):
