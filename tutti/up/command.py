@@ -77,10 +77,9 @@ from tutti.up.options import (
 )
 @click.option(
     "--api/--no-api",
-    default=True,
-    show_default=True,
+    default=None,
     help="Run the API service and register it with the API server: users' commands, the console "
-    "and kubectl get gangs ask it. Never with --observe.",
+    "and kubectl get gangs ask it. Default: if the API server is on this machine.",
 )
 @click.option("--install-crds", is_flag=True, help="Create or update Tutti's CRDs first.")
 @click.option(

@@ -64,7 +64,7 @@ class UpOptions(msgspec.Struct, frozen=True, kw_only=True):
     admission_conf: str = ""
     webhook: bool = True
     webhook_port: int = 0  # 0: any free port
-    api: bool = True
+    api: bool | None = None  # None: if the API server is on this machine
     api_port: int = 0  # 0: any free port
     install_crds: bool = False
     kube_batch_crds: bool = False
@@ -84,7 +84,7 @@ class UpOptions(msgspec.Struct, frozen=True, kw_only=True):
         return OBSERVING if self.observe else SERVICES
 
     def count(self, service: str) -> int:
-        switched_off = {"admission-webhook": not self.webhook, "api": not self.api}
+        switched_off = {"admission-webhook": not self.webhook, "api": self.api is False}
         if service not in self.services or switched_off.get(service, False):
             return 0
         if service == "observer":
@@ -144,7 +144,7 @@ def check_combination(options: UpOptions) -> None:
         "--replicas api": bool(options.replicas.get("api")),
     }
     for flag, given in of_api.items():
-        if given and not options.api:
+        if given and options.api is False:
             raise OptionError(f"{flag}: not with --no-api")
     if options.observe:
         _check_observing(options)
@@ -152,6 +152,7 @@ def check_combination(options: UpOptions) -> None:
 
 def _check_observing(options: UpOptions) -> None:
     refused = {
+        "--api": bool(options.api),
         "--nats": bool(options.nats_url),
         "--install-crds": options.install_crds,
         "--take-over": options.take_over,

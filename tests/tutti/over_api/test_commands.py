@@ -219,7 +219,7 @@ async def test_a_cluster_without_the_api_is_named_in_a_sentence_with_both_remedi
         assert (found.exit_code, found.stdout) == (status, ""), found.output
         (line,) = found.stderr.splitlines()
         assert line.startswith("tutti: the cluster does not serve visibility.tutti.dev")
-        assert "run `tutti up` without --no-api, or set api.enabled in the chart" in line
+        assert "run `tutti up --api` on the API server's machine, or set api.enabled" in line
 
 
 async def test_an_api_that_fails_is_the_reason(typed: Typed, serving: Serving) -> None:

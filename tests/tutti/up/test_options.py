@@ -106,6 +106,7 @@ def test_what_observes_runs_nothing_that_could_write() -> None:
         (UpOptions(observe=True, nats_url="nats://h:1"), "--nats"),
         (UpOptions(observe=True, install_crds=True), "--install-crds"),
         (UpOptions(observe=True, take_over=True), "--take-over"),
+        (UpOptions(observe=True, api=True), "--api"),
         (UpOptions(observe=True, api_port=8444), "--api-port"),
         (UpOptions(observe=True, jaeger_url="http://jaeger"), "--jaeger"),
         (UpOptions(observe=True, replicas={"binder": 1}), "--replicas binder"),
