@@ -72,6 +72,8 @@ class Tutti(msgspec.Struct, frozen=True, kw_only=True):
             f"--kubeconfig={kubeconfig}",
             f"--data-dir={folder / 'data'}",
             f"--ready-file={folder / 'ready.json'}",
+            # The contenders have no such service either.
+            "--no-api",
             *self.extra_flags,
         ]
 

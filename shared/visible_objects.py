@@ -1,6 +1,4 @@
-"""Objects of the API `visibility.tutti.dev` from answers of the planner: the API service sends
-them, and commands that ask the planner over NATS print them.
-"""
+"""Objects of the API `visibility.tutti.dev` from answers of the planner, and back."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime

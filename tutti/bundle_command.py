@@ -4,6 +4,7 @@ every file with its size and digest, and every missing one with the reason.
 """
 
 import asyncio
+import contextlib
 import hashlib
 import io
 import platform
@@ -19,9 +20,10 @@ import msgspec
 from shared.bus.connection import Bus
 from shared.bus.errors import BusError
 from shared.bus.questions import ask_all
-from shared.contracts.codec import decode_status
+from shared.contracts.codec import decode_status, decode_verdict
 from shared.contracts.questions import ServiceStatus, StatusRequest
 from shared.contracts.subjects import ASK_STATUS, CLUSTER, DECISIONS, OUTCOMES, VERDICTS
+from shared.contracts.verdicts import Verdict
 from shared.kube.client import KubeClient
 from shared.kube.decoding import Undecodable
 from shared.kube.errors import CredentialsError, KubeError
@@ -33,7 +35,6 @@ from shared.runtime.program_version import program_version
 from tutti.api.access import open_client
 from tutti.api.failures import Refusal, run
 from tutti.service_access import ServiceBus, service_options
-from tutti.timeline.log_reader import read_verdicts
 
 MANIFEST: Final = "manifest.json"
 
@@ -108,6 +109,9 @@ class Archive:
 
 
 _STREAMS: Final = (CLUSTER, DECISIONS, OUTCOMES, VERDICTS)
+#: Verdicts that are read, and how many at once.
+_VERDICTS_MAX: Final = 20_000
+_AT_ONCE: Final = 128
 _ANSWERS_S: Final = 1.0
 _SCRAPE_S: Final = 3.0
 #: Size of the part of each log that is collected: its end.
@@ -166,12 +170,28 @@ async def collect_streams(archive: Archive, bus: Bus) -> None:
         states.append(msgspec.convert(info, _Stream, from_attributes=True))
     archive.add_json("streams.json", "the streams in NATS", states)
     try:
-        verdicts = await read_verdicts(bus)
+        verdicts = await _read_verdicts(bus)
     except BusError as error:
         archive.miss("verdicts", str(error))
         return
     lines = b"".join(msgspec.json.encode(one) + b"\n" for one in verdicts)
     archive.add("verdicts.jsonl", "the latest verdict of each gang, one per line", lines)
+
+
+async def _read_verdicts(bus: Bus) -> list[Verdict]:
+    """The newest verdicts, one of each gang, without foreign messages. Raises BusError."""
+    info = await bus.stream_info(VERDICTS)
+    found: dict[str, Verdict] = {}
+    start = max(info.first_seq, 1, info.last_seq - _VERDICTS_MAX + 1)
+    for first in range(start, info.last_seq + 1, _AT_ONCE):
+        seqs = range(first, min(first + _AT_ONCE, info.last_seq + 1))
+        for one in await asyncio.gather(*(bus.get_message(VERDICTS, seq) for seq in seqs)):
+            if one is not None:
+                with contextlib.suppress(msgspec.MsgspecError):
+                    # A second subject has those that request a new PodGroup.
+                    verdict = decode_verdict(one.payload)
+                    found[verdict.gang_id] = verdict
+    return list(found.values())
 
 
 async def collect_metrics(archive: Archive, found: list[ServiceStatus]) -> None:

@@ -188,8 +188,8 @@ async def _require_api(client: KubeClient) -> None:
         await client.request("GET", API_PATH)
     except NotFound:
         raise Refusal(
-            "the cluster does not serve visibility.tutti.dev: install the chart with api.enabled, "
-            "or run `tutti up --api`"
+            "the cluster does not serve visibility.tutti.dev: run `tutti up --api` on the API "
+            "server's machine, or set api.enabled in the chart"
         ) from None
 
 

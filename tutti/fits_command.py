@@ -9,39 +9,29 @@ import click
 from rich.console import Console
 from rich.text import Text
 
-from shared.admission.judgement import Refused, known_queues, questions
 from shared.admission.parts import text_at
-from shared.bus.connection import Bus
-from shared.bus.errors import MessageTooLarge
-from shared.contracts import codec, subjects
-from shared.contracts.questions import FitRequest, impossible_words
+from shared.contracts.questions import impossible_words
 from shared.contracts.visibility import (
     API_VERSION,
     Displacement,
     Fit,
     FitStatus,
-    GangFit,
     ManifestsSpec,
     ObjectMeta,
 )
-from shared.contracts.visibility_resources import QUEUES
 from shared.dialects.discovery import kinds
 from shared.dialects.manifests import InvalidManifest, flattened
-from shared.kube.credentials import load
-from shared.kube.errors import ApiError, CredentialsError
-from shared.visible_objects import build_gang_fit
+from shared.kube.errors import ApiError
+from tutti.api.access import Access, open_client
 from tutti.api.failures import Refusal, run
-from tutti.api.flags import files_flag, namespace_flag, report_flag, scheduler_names_flag
+from tutti.api.flags import access_flags, files_flag, namespace_flag, report_flag
 from tutti.api.manifests import read_opened, title_of
 from tutti.api.output import print_report
 from tutti.client.asynchronous import AsyncClient
-from tutti.service_access import ServiceBus, ask_standby, reached, read_ledger, service_options
 from tutti.terminal import count, report_console
 
 Json: TypeAlias = dict[str, Any]
 
-#: A standby answers between two reads of its streams; a large gang takes it a while.
-_ANSWER_S: Final = 10.0
 #: Exit status when there is no answer.
 _NO_ANSWER: Final = 2
 #: Status of the API for manifests that would be refused.
@@ -59,17 +49,9 @@ class Rejected(Refusal):
 @click.command()
 @files_flag("Manifest file; - for standard input; repeatable.")
 @namespace_flag()
-@scheduler_names_flag("Scheduler names that Tutti serves in this cluster; repeatable.")
-@service_options
+@access_flags
 @report_flag
-def fits(
-    *,
-    files: Sequence[IO[bytes]],
-    namespace: str,
-    services: ServiceBus,
-    scheduler_names: tuple[str, ...],
-    output: str,
-) -> None:
+def fits(*, files: Sequence[IO[bytes]], namespace: str, access: Access, output: str) -> None:
     """Report whether gangs would fit now, and on which nodes; otherwise what they lack, and which
     pods would be evicted for them. Nothing is created.
 
@@ -79,7 +61,7 @@ def fits(
     Exits with status 0 when all gangs would fit, 1 when one would have to wait, 2 when the
     manifests would be refused, with the list of errors, or when there is no answer.
     """
-    found = run(_fits(services, files, namespace, scheduler_names), status=_NO_ANSWER)
+    found = run(_fits(access, files, namespace), status=_NO_ANSWER)
     print_report(found, output, lambda: show(found, report_console()))
     sys.exit(0 if found.status is not None and found.status.fits else 1)
 
@@ -114,12 +96,7 @@ def _displaced(found: Displacement) -> str:
     return f"once created, {pods} would be {verb} for it, of {', '.join(named)}"
 
 
-async def _fits(
-    services: ServiceBus,
-    files: Sequence[IO[bytes]],
-    namespace: str,
-    scheduler_names: Sequence[str],
-) -> Fit:
+async def _fits(access: Access, files: Sequence[IO[bytes]], namespace: str) -> Fit:
     """Ask whether the gangs of the manifests would fit."""
     documents = [one for file in files for one in read_opened(file, title_of(file))]
     try:
@@ -128,12 +105,9 @@ async def _fits(
         raise Rejected([str(error)]) from None
     if not objects:
         raise Rejected(["there must be an object in the files"])
-    namespace = _namespace_of(objects, namespace or await _namespace_of_context(services))
-    async with reached(services, "tutti-fits", QUEUES) as way:
-        if isinstance(way, AsyncClient):
-            status = await _by_api(way, objects, namespace)
-        else:
-            status = await _by_nats(way, objects, namespace, scheduler_names)
+    async with open_client(access) as kube:
+        namespace = _namespace_of(objects, namespace or kube.credentials.namespace)
+        status = await _ask(AsyncClient(kube=kube), objects, namespace)
     return Fit(
         api_version=API_VERSION,
         kind="Fit",
@@ -141,14 +115,6 @@ async def _fits(
         spec=ManifestsSpec(manifests=tuple(objects)),
         status=status,
     )
-
-
-async def _namespace_of_context(services: ServiceBus) -> str:
-    """The namespace in which kubectl would create the objects."""
-    try:
-        return (await load(services.kubeconfig, services.context)).namespace
-    except CredentialsError:
-        return "default"
 
 
 def _namespace_of(objects: Sequence[Json], default: str) -> str:
@@ -169,7 +135,7 @@ def _kinds_of_cluster() -> frozenset[str]:
     return frozenset(one.resource.kind for one in kinds() if not one.resource.namespaced)
 
 
-async def _by_api(client: AsyncClient, objects: Sequence[Json], namespace: str) -> FitStatus:
+async def _ask(client: AsyncClient, objects: Sequence[Json], namespace: str) -> FitStatus:
     try:
         return await client.fits(objects, namespace=namespace)
     except ApiError as error:
@@ -177,42 +143,3 @@ async def _by_api(client: AsyncClient, objects: Sequence[Json], namespace: str) 
             raise
         errors = [cause.message for cause in error.details.causes] or [error.message]
         raise Rejected(errors) from None
-
-
-async def _by_nats(
-    bus: Bus, objects: Sequence[Json], namespace: str, scheduler_names: Sequence[str]
-) -> FitStatus:
-    """The same answer from the planner itself, with a question per gang."""
-    try:
-        asked = questions(
-            objects,
-            namespace=namespace,
-            scheduler_names=scheduler_names,
-            queues=known_queues(await read_ledger(bus)),
-        )
-    except Refused as error:
-        raise Rejected(error.errors) from None
-    gangs = [await _answer(bus, one, namespace) for one in asked.gangs]
-    refused = [
-        f"{one.namespace or namespace}/{one.name}: {one.message}" for one in gangs if one.refused
-    ]
-    if refused:
-        raise Rejected(refused)
-    fits = all(one.fits for one in gangs)
-    return FitStatus(fits=fits, gangs=tuple(gangs), warnings=tuple(asked.warnings))
-
-
-async def _answer(bus: Bus, question: FitRequest, namespace: str) -> GangFit:
-    """Raises Refusal: the planner cannot answer it."""
-    group = question.group
-    gang = f"{group.namespace}/{group.name}"
-    try:
-        answer = await ask_standby(
-            bus, subjects.ASK_FIT, question, codec.decode_fit_answer, timeout_s=_ANSWER_S
-        )
-    except MessageTooLarge as error:
-        raise Refusal(f"{gang}: its pods are too large: {error}") from None
-    if answer.failure is not None:
-        raise Refusal(f"{gang}: {answer.sentence}")
-    other = group.namespace if group.namespace != namespace else ""
-    return build_gang_fit(group.name, len(question.pods), answer, None, namespace=other)

@@ -10,13 +10,17 @@ from rich.table import Table
 from rich.text import Text
 
 from shared.contracts.questions import LedgerAmount, LedgerAnswer, LedgerQueue, LedgerTotal
+from shared.contracts.visibility import Queue
 from shared.contracts.visibility_resources import QUEUES
-from shared.kube.quantities import format_quantity
+from shared.kube.errors import MalformedAnswer
+from shared.kube.quantities import QuantityError, format_quantity
 from shared.kube.resources import QUEUES_VOLCANO
+from shared.visible_objects import ledger_of
+from tutti.api.access import Access, open_client
 from tutti.api.failures import Refusal, run
-from tutti.api.flags import completion, objects_flag
+from tutti.api.flags import access_flags, completion, objects_flag
 from tutti.api.output import print_objects
-from tutti.service_access import QueueReport, ServiceBus, reached, read_queues, service_options
+from tutti.client.asynchronous import AsyncClient
 from tutti.terminal import plain_table, report_console
 
 _PODS = "pods"
@@ -30,21 +34,44 @@ _COLUMNS = ("USED", "WAITING", "PROMISED", "OWED", "DESERVED", "GUARANTEE", "LIM
     metavar="[QUEUE]...",
     shell_complete=completion(QUEUES_VOLCANO),
 )
-@service_options
+@access_flags
 @objects_flag
-def queues(*, names: tuple[str, ...], services: ServiceBus, output: str) -> None:
+def queues(*, names: tuple[str, ...], access: Access, output: str) -> None:
     """Show what each queue uses, deserves and has reserved, and why.
 
-    Tutti's API answers, or the standby planner over NATS. Exits with status 1 when neither does, or
-    a queue is unknown.
+    Tutti's API answers. Exits with status 1 when it does not, or a queue is unknown.
     """
-    found = run(_read(services, names))
+    found = run(_read(access, names))
     print_objects(QUEUES, found.queues, output, lambda: show(found.ledger, report_console()))
 
 
-async def _read(services: ServiceBus, names: tuple[str, ...]) -> QueueReport:
-    async with reached(services, "tutti-queues", QUEUES) as way:
-        found = await read_queues(way)
+class QueueReport(msgspec.Struct, frozen=True, kw_only=True):
+    """All queues, as the API has them, and as the planner answers."""
+
+    queues: tuple[Queue, ...]
+    ledger: LedgerAnswer
+
+
+async def read_queues(client: AsyncClient) -> QueueReport:
+    """All queues. Raises KubeError."""
+    queues = await client.queues()
+    try:
+        return QueueReport(queues=tuple(queues), ledger=ledger_of(queues))
+    except QuantityError as error:
+        raise MalformedAnswer(f"queues: {error}") from None
+
+
+def share_of(one: LedgerAmount) -> tuple[float, int]:
+    """The part that a queue uses of its share of a resource, and the share: what it deserves,
+    otherwise its limit. 0: it has none.
+    """
+    whole = (one.deserved if one.deserved is not None else one.ceiling) or 0
+    return (one.used / whole if whole else 0.0), whole
+
+
+async def _read(access: Access, names: tuple[str, ...]) -> QueueReport:
+    async with open_client(access) as kube:
+        found = await read_queues(AsyncClient(kube=kube))
     unknown = sorted(set(names) - {one.name for one in found.ledger.queues})
     if unknown:
         raise Refusal(f"no queue {', '.join(unknown)}")

@@ -1,15 +1,13 @@
-"""Reaches a running Tutti for a command: by its API where the user may read it, otherwise by NATS.
+"""Reaches the NATS of a running Tutti for operators' commands, which work while its API does not.
 
-The API needs a kubeconfig only. NATS is for operators: flags choose it, and it is used for a `tutti
-up` on this machine that serves no API. The flags name it, or the file that `tutti up` keeps in its
-data folder.
+The flags name it, or the file that `tutti up` keeps in its data folder.
 """
 
 import contextlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Final, TypeAlias, TypeVar
+from typing import Final
 
 import click
 import msgspec
@@ -17,30 +15,14 @@ import msgspec
 from shared.bus.connection import Bus
 from shared.bus.errors import NoAnswer
 from shared.bus.permissions import PEOPLES_API, READER
-from shared.bus.questions import ask, ask_ledger
+from shared.bus.questions import ask_ledger
 from shared.contracts import subjects
-from shared.contracts.questions import LedgerAmount, LedgerAnswer
-from shared.contracts.visibility import Queue
-from shared.contracts.visibility_resources import ServedResource
-from shared.kube.client import KubeClient
+from shared.contracts.questions import LedgerAnswer
 from shared.kube.credentials import load
-from shared.kube.errors import (
-    ApiError,
-    CredentialsError,
-    Forbidden,
-    KubeError,
-    MalformedAnswer,
-    TransportError,
-    Unauthorized,
-)
-from shared.kube.quantities import QuantityError
 from shared.model.invariants import required
-from shared.visible_objects import build_queues, ledger_of
-from tutti.api.access import Access, open_client
-from tutti.api.failures import Refusal, explained
+from tutti.api.access import Access
+from tutti.api.failures import Refusal
 from tutti.api.flags import gathered, remember_verbosity
-from tutti.client.asynchronous import AsyncClient, check_served
-from tutti.client.gangs import ApiNotServed
 from tutti.up.options import default_data_dir
 from tutti.up.readiness import STATE_FILE, RunningFile
 
@@ -48,10 +30,6 @@ _CONNECT_S: Final = 3.0
 #: Timeout of a request. NATS answers at once if no service listens, but never answers a user
 #: without the right to send the request.
 _API_S: Final = 1.0
-#: A standby answers between two reads of its streams.
-LEDGER_S: Final = 3.0
-
-T = TypeVar("T")
 
 
 class NoStandby(Refusal):
@@ -70,13 +48,8 @@ class ServiceBus(msgspec.Struct, frozen=True, kw_only=True):
     data_dir: Path | None = None
     kubeconfig: str = ""
     context: str = ""
-    #: From 1 on, it is reported whether Tutti's API or NATS answered; from 4 on, every request.
+    #: From 4 on, every request to the API server is reported.
     verbosity: int = 0
-
-    @property
-    def names_nats(self) -> bool:
-        """Whether a flag chooses NATS."""
-        return bool(self.nats or self.nats_credentials or self.nats_ca or self.data_dir)
 
     @property
     def access(self) -> Access:
@@ -135,26 +108,9 @@ async def _find_api(bus: Bus) -> None:
         bus.api_prefix = PEOPLES_API
 
 
-async def ask_standby(
-    bus: Bus,
-    subject: str,
-    question: msgspec.Struct,
-    decode: Callable[[bytes], T],
-    *,
-    timeout_s: float,
-) -> T:
-    """Ask the standby planner one question. Raises BusError, and NoStandby when none answers in
-    time.
-    """
-    try:
-        return await ask(bus, subject, question, decode, timeout_s=timeout_s)
-    except NoAnswer:
-        raise NoStandby from None
-
-
-async def read_ledger(bus: Bus, *, timeout_s: float = LEDGER_S) -> LedgerAnswer:
+async def read_ledger(bus: Bus, *, timeout_s: float) -> LedgerAnswer:
     """The used, deserved and reserved resources of all queues; the timeout is for each page. Raises
-    as `ask_standby` does.
+    BusError, and NoStandby when none answers in time.
     """
     try:
         return await ask_ledger(bus, timeout_s=timeout_s)
@@ -170,7 +126,7 @@ service_options = gathered(
         "--nats",
         default="",
         metavar="URL",
-        help="Ask Tutti's NATS here, not its API: for operators.",
+        help="Ask Tutti's NATS here.",
     ),
     click.option(
         "--nats-credentials",
@@ -194,96 +150,6 @@ service_options = gathered(
         default=0,
         callback=remember_verbosity,
         metavar="LEVEL",
-        help="From 1 on, report whether Tutti's API or NATS answered; from 4 on, every request.",
+        help="At level 4 and above, log every request to the API server.",
     ),
 )
-
-
-Reached: TypeAlias = AsyncClient | Bus
-
-#: An API server that does not answer a small question in this time is left aside for NATS.
-_PROBE_S: Final = 5.0
-#: Verbosity from which the way is reported.
-_REPORT: Final = 1
-
-
-class QueueReport(msgspec.Struct, frozen=True, kw_only=True):
-    """All queues, as the API has them, and as the planner answers."""
-
-    queues: tuple[Queue, ...]
-    ledger: LedgerAnswer
-
-
-@asynccontextmanager
-async def reached(
-    services: ServiceBus, name: str, resource: ServedResource
-) -> AsyncIterator[Reached]:
-    """A client of Tutti's API, or a connection to its NATS, open until the block ends.
-
-    Args:
-        services: The flags.
-        name: The command, for NATS's list of connections.
-        resource: What the command reads; the API is used if the user may read it.
-
-    Raises:
-        KubeError: The API is served, and fails.
-        BusError: NATS fails.
-        Refusal: There is neither.
-    """
-    if services.names_nats:
-        _report(services, "NATS, as a flag chooses it")
-        async with services.connected(name) as bus:
-            yield bus
-        return
-    async with open_client(services.access) as kube:
-        reason = await _reason_against(kube, resource)
-        if reason is None:
-            _report(services, f"the API, from {kube.credentials.server}")
-            yield AsyncClient(kube=kube)
-            return
-    _report(services, f"NATS, since {reason}")
-    try:
-        found = await services.find()
-    except Refusal as error:
-        raise Refusal(f"{explained(reason)}; {error}") from None
-    async with services.connected(name, found) as bus:
-        yield bus
-
-
-async def _reason_against(kube: KubeClient, resource: ServedResource) -> KubeError | None:
-    """Why the API cannot be used; None: it can. Raises KubeError when it is served and fails."""
-    try:
-        await check_served(kube, resource, timeout_s=_PROBE_S)
-    except (ApiNotServed, Unauthorized, Forbidden, TransportError, CredentialsError) as error:
-        return error
-    return None
-
-
-def _report(services: ServiceBus, way: str) -> None:
-    if services.verbosity >= _REPORT:
-        click.echo(f"tutti: asks {way}", err=True)
-
-
-def share_of(one: LedgerAmount) -> tuple[float, int]:
-    """The part that a queue uses of its share of a resource, and the share: what it deserves,
-    otherwise its limit. 0: it has none.
-    """
-    whole = (one.deserved if one.deserved is not None else one.ceiling) or 0
-    return (one.used / whole if whole else 0.0), whole
-
-
-async def read_queues(way: Reached, *, timeout_s: float = LEDGER_S) -> QueueReport:
-    """All queues. Raises KubeError; BusError and NoStandby over NATS, after `timeout_s`."""
-    if isinstance(way, AsyncClient):
-        queues = await way.queues()
-        try:
-            return QueueReport(queues=tuple(queues), ledger=ledger_of(queues))
-        except QuantityError as error:
-            raise MalformedAnswer(f"queues: {error}") from None
-    ledger = await read_ledger(way, timeout_s=timeout_s)
-    return QueueReport(queues=tuple(build_queues(ledger, None)), ledger=ledger)
-
-
-def is_passing(error: Exception) -> bool:
-    """Whether the next round of a command that repeats itself may succeed: no planner answers."""
-    return isinstance(error, NoStandby) or (isinstance(error, ApiError) and error.status == 503)

@@ -36,16 +36,7 @@ from tutti.api.flags import access_flags, objects_flag, report_flag
 from tutti.api.output import print_objects, print_report
 from tutti.client.asynchronous import AsyncClient
 from tutti.client.gangs import ApiNotServed
-from tutti.service_access import (
-    NoStandby,
-    QueueReport,
-    ServiceBus,
-    is_passing,
-    reached,
-    read_queues,
-    service_options,
-    share_of,
-)
+from tutti.queues_command import QueueReport, read_queues, share_of
 from tutti.terminal import bar, cut, drawing_width, redraw, report_console, shortened
 
 _ENDED: Final = frozenset({"Succeeded", "Failed"})
@@ -57,6 +48,7 @@ _NAME_MAX: Final = 40
 #: Console width in which no table is wrapped.
 _RULER: Final = 10_000
 _GANGS_MAX: Final = 2
+_UNAVAILABLE: Final = 503
 _NONE: Final[Mapping[tuple[str, str], str]] = {}
 #: Resources that the table of nodes leaves out.
 _QUIET: Final = frozenset({"pods", "ephemeral-storage"})
@@ -296,16 +288,16 @@ def top() -> None:
 
 
 @top.command()
-@service_options
+@access_flags
 @_watch
 @_interval
 @objects_flag
 @running(interrupted=0)
-async def queues(*, services: ServiceBus, watch: bool, interval_s: float, output: str) -> None:
+async def queues(*, access: Access, watch: bool, interval_s: float, output: str) -> None:
     """Show queues, those that use the largest part of their share first.
 
     The share is what a queue deserves while other queues want theirs, otherwise its limit. Tutti's
-    API answers, or the standby planner over NATS.
+    API answers.
     """
 
     def print_data(found: QueueReport) -> None:
@@ -314,9 +306,10 @@ async def queues(*, services: ServiceBus, watch: bool, interval_s: float, output
     def draw(found: QueueReport, width: int) -> RenderableType:
         return of_queues(found.ledger, width)
 
-    async with reached(services, "tutti-top", QUEUES) as way:
+    async with open_client(access) as kube:
+        read = partial(read_queues, AsyncClient(kube=kube))
         data = print_data if output != "text" else None
-        await _show(partial(read_queues, way), draw, data, interval_s if watch else None)
+        await _show(read, draw, data, interval_s if watch else None)
 
 
 @top.command()
@@ -372,8 +365,9 @@ async def _frames(
     while True:
         try:
             yield draw(await read(), width)
-        except (NoStandby, ApiError) as error:
-            if interval_s is None or not is_passing(error):
+        except ApiError as error:
+            # The next round may succeed: no planner answers.
+            if interval_s is None or error.status != _UNAVAILABLE:
                 raise
             yield Text(explained(error), "yellow")
         if interval_s is None:

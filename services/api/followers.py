@@ -135,31 +135,44 @@ class VerdictFollower:
         self._note_complete(deliveries[-1].seq)
 
 
-class DecisionFollower:
-    """Follows the decisions in DECISIONS, beginning with the newest `DECISIONS_MAX` records."""
+class HistoryFollower:
+    """Follows the decisions or the notes in DECISIONS, or OUTCOMES, beginning with the newest
+    `DECISIONS_MAX` records.
+    """
 
-    def __init__(self, bus: Bus, ordinal: int, state: ApiState, on_foreign: OnForeign) -> None:
+    def __init__(
+        self,
+        bus: Bus,
+        stream: str,
+        consumer: str,
+        state: ApiState,
+        on_lost: Callable[[], None],
+        on_foreign: OnForeign,
+    ) -> None:
+        """`on_lost` is called when the stream is another one, or records are missing."""
         self._bus = bus
-        self._consumer = subjects.api_consumer(subjects.DECISIONS, ordinal)
+        self._stream = stream
+        self._on_lost = on_lost
+        self.consumer = consumer
         self._state = state
         self._on_foreign = on_foreign
 
     async def run(self) -> None:
         """Follow until cancelled."""
         while True:
-            info = await wait_for_stream(self._bus, subjects.DECISIONS)
+            info = await wait_for_stream(self._bus, self._stream)
             first = max(info.first_seq, info.last_seq - DECISIONS_MAX, 1)
-            reader = LogReader(self._bus, subjects.DECISIONS, self._consumer, filtered=True)
+            reader = LogReader(self._bus, self._stream, self.consumer, filtered=True)
             try:
                 await reader.run(first, self._take)
             except (LogGap, StreamReplaced):
-                self._state.forget_decisions()
+                self._on_lost()
 
     async def _take(self, deliveries: list[Delivery]) -> None:
-        for delivery in deliveries:
-            if is_foreign(subjects.DECISIONS, delivery.payload):
-                self._on_foreign(
-                    subjects.DECISIONS, delivery.seq, delivery.subject, delivery.payload
-                )
-                continue
-            self._state.take_decision(delivery.seq, codec.decode_act(delivery.payload))
+        for one in deliveries:
+            if is_foreign(self._stream, one.payload):
+                self._on_foreign(self._stream, one.seq, one.subject, one.payload)
+            elif self._stream == subjects.OUTCOMES:
+                self._state.take_record(one.seq, codec.decode_outcome(one.payload))
+            else:
+                self._state.take_record(one.seq, codec.decode_act_or_note(one.payload))

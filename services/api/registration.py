@@ -40,6 +40,10 @@ CHECK_S: Final = 10.0
 #: Pauses after a failure; each attempt outside a cluster may keep namespaces for `AVAILABLE_S`.
 _RETRY_S: Final = 5.0
 _RETRY_S_MAX: Final = 600.0
+_UNREACHED: Final = "the API server does not reach this process"
+#: Attempts outside a cluster if the API server has never reached this process: it may run in a
+#: container, from which 127.0.0.1 does not lead here.
+_UNREACHED_MAX: Final = 3
 _CONFLICTS_MAX: Final = 5
 
 
@@ -99,18 +103,27 @@ class Registrar:
         self._on_state = on_state
         self._writing = asyncio.Lock()
         self._left = False
+        #: UID of the APIService that this process has written; "": none.
+        self._uid = ""
         #: Set once the first attempt to write the APIService has ended. Only then may a Service
         #: lead clients here: they trust the CAs in the APIService.
         self.attempted = asyncio.Event()
 
     async def run(self) -> None:
         """Register, and register again whenever our entry is gone, until cancelled. Errors are
-        reported by `on_state` and followed by another attempt.
+        reported by `on_state` and followed by another attempt; outside a cluster not without end,
+        because each keeps namespaces from being deleted while it waits for the API server.
         """
         backoff = Backoff(base_s=_RETRY_S, max_s=_RETRY_S_MAX)
+        reached, unreached = False, 0
         while True:
             why = await self._attempt()
             if self._left:
+                return
+            reached = reached or not why
+            unreached += why.startswith(_UNREACHED)
+            if self._address.external and not reached and unreached == _UNREACHED_MAX:
+                self._on_state(f"{why}; it is not tried again")
                 return
             self._on_state(why)
             if not why:
@@ -119,7 +132,8 @@ class Registrar:
 
     async def leave(self) -> None:
         """Remove this replica from the APIService, and both objects when no other replica is in it.
-        Safe to call at any time, also twice; `run` writes nothing afterwards.
+        Outside a cluster, an APIService that another process has written stays. Safe to call at
+        any time, also twice; `run` writes nothing afterwards.
 
         Raises:
             KubeError: The entry stays; the next start takes it over.
@@ -182,6 +196,13 @@ class Registrar:
         ours = self._address.namespace, self._address.service
         return (service.get("namespace"), service.get("name")) == ours
 
+    def _has_written(self, stored: _ApiService) -> bool:
+        """Whether this process has written the APIService: the next one outside the cluster has the
+        same identity, and replaces it, or its port, while this process still stops.
+        """
+        port = (stored.spec.get("service") or {}).get("port")
+        return stored.metadata.uid == self._uid and port == self._address.port
+
     def _members(self, stored: _ApiService | None) -> Members:
         """The replicas behind the same Service; outside a cluster there is one."""
         if stored is None or self._address.external or not self._is_at_our_address(stored):
@@ -191,10 +212,12 @@ class Registrar:
     async def _write(self, stored: _ApiService | None, wanted: dict[str, Any]) -> None:
         """Write the APIService if it is not current. Raises Conflict."""
         if stored is None:
-            await self._client.create(API_SERVICES, wanted)
+            created = await self._client.create(API_SERVICES, wanted)
+            self._uid = msgspec.json.decode(created.body, type=KubeObject).metadata.uid
             log.info("registered %s", API_SERVICE)
             return
         known, metadata = stored.metadata, wanted["metadata"]
+        self._uid = known.uid
         if (
             stored.spec.items() >= wanted["spec"].items()
             and known.labels.items() >= metadata["labels"].items()
@@ -239,7 +262,7 @@ class Registrar:
         if self._address.external:
             async with self._writing:
                 await self._leave()
-        return f"the API server does not reach this process: {message}"
+        return f"{_UNREACHED}: {message}"
 
     async def _leave(self) -> None:
         for _ in range(_CONFLICTS_MAX):
@@ -247,6 +270,8 @@ class Registrar:
             members = {} if stored is None else read_members(stored.metadata.annotations)
             if stored is None or members.pop(self._identity, None) is None:
                 break
+            if self._address.external and not self._has_written(stored):
+                return
             with contextlib.suppress(Conflict, NotFound):
                 if members:
                     owner = next(iter(stored.metadata.owner_references), None)

@@ -15,7 +15,7 @@ from services.api.config import ApiSettings
 from services.api.core.gang_book import Place
 from services.api.core.registration_objects import ServerAddress
 from services.api.errors import RequestFailed
-from services.api.followers import ClusterFollower, DecisionFollower, VerdictFollower
+from services.api.followers import ClusterFollower, HistoryFollower, VerdictFollower
 from services.api.gangs import GangResource
 from services.api.manifest_readers import ManifestReaders
 from services.api.planner_questions import InstanceQuestions, PlannerQuestions
@@ -32,6 +32,7 @@ from services.api.resources import ExplanationResource, FitResource
 from services.api.state import ApiState
 from services.api.user_limits import UserLimits
 from services.api.watches import Watching
+from shared.contracts import subjects
 from shared.contracts.visibility_resources import (
     DECISIONS,
     EXPLANATIONS,
@@ -112,9 +113,21 @@ class ApiService:
             self._on_replaced,
             ctx.foreign_messages.met,
         )
-        self._decisions = DecisionFollower(
-            ctx.bus, ctx.ordinal, self._state, ctx.foreign_messages.met
-        )
+        notes, outcomes = subjects.api_notes_consumer(ctx.ordinal), subjects.OUTCOMES
+        self._histories = [
+            HistoryFollower(
+                ctx.bus, stream, consumer, self._state, on_lost, ctx.foreign_messages.met
+            )
+            for stream, consumer, on_lost in (
+                (
+                    subjects.DECISIONS,
+                    subjects.api_consumer(subjects.DECISIONS, ctx.ordinal),
+                    self._state.forget_decisions,
+                ),
+                (subjects.DECISIONS, notes, _nothing),
+                (outcomes, subjects.api_consumer(outcomes, ctx.ordinal), _nothing),
+            )
+        ]
         self._readers = ManifestReaders()
         self._disconnected_s: float | None = None
         #: Why this process is not registered; "" when it is.
@@ -171,7 +184,8 @@ class ApiService:
             tasks.create_task(certificate.watch(lambda: None), name="certificate")
             tasks.create_task(self._clusters.run(), name="follow-cluster")
             tasks.create_task(self._verdicts.run(), name="follow-verdicts")
-            tasks.create_task(self._decisions.run(), name="follow-decisions")
+            for follower in self._histories:
+                tasks.create_task(follower.run(), name=f"follow-{follower.consumer}")
             tasks.create_task(self._announce_verdicts(), name="verdicts-complete")
             if not settings.tls_cert_file:
                 tasks.create_task(renew_own(folder, _TITLE, _names(settings)), name="renewal")
@@ -294,6 +308,10 @@ class ApiService:
             log.warning("the API is not registered: %s", why)
         self._unregistered = why
         self._ctx.ready.note("registration", why or "registered")
+
+
+def _nothing() -> None:
+    """Without later records, notes and outcomes only lack in their decisions."""
 
 
 async def _leave(registrar: Registrar) -> None:

@@ -10,7 +10,8 @@ from services.api.core.decision_history import DecisionHistory
 from services.api.core.gang_book import GangBook, Place
 from services.api.core.gang_objects import TraceUrl, no_trace_url
 from shared.contracts.cluster import ClusterRecord, PodChanges, SnapshotPage
-from shared.contracts.decisions import Act
+from shared.contracts.decisions import Act, EvictionDecision, GangDecision, Note
+from shared.contracts.outcomes import DecisionClaimed, Outcome, OutcomeRecord
 from shared.contracts.verdicts import Verdict
 
 
@@ -39,6 +40,18 @@ class ApiState:
         namespace = decision.gang.partition("/")[0]
         owner = self.cluster.owner(decision.gang_id, decision.gang_id, namespace)
         self.decisions.take(seq, decision, owner)
+
+    def take_record(self, seq: int, record: Act | Note | OutcomeRecord) -> None:
+        """Take the next decision, note or outcome."""
+        match record:
+            case GangDecision() | EvictionDecision():
+                self.take_decision(seq, record)
+            case Outcome():
+                self.decisions.take_outcome(record)
+            case DecisionClaimed():
+                pass
+            case _:
+                self.decisions.take_note(record)
 
     def take_verdict(self, seq: int, verdict: Verdict) -> set[Place]:
         """Take the next record of VERDICTS."""

@@ -174,13 +174,15 @@ def _webhook(replicas: int) -> User:
 
 
 def _api(replicas: int) -> User:
-    read = (subjects.CLUSTER, subjects.DECISIONS, subjects.VERDICTS)
-    following = (
-        subject
+    consumers = (
+        (stream, consumer)
         for ordinal in range(replicas)
-        for stream in read
-        for subject in _following(stream, subjects.api_consumer(stream, ordinal))
+        for stream, consumer in (
+            *((stream, subjects.api_consumer(stream, ordinal)) for stream in subjects.STREAMS),
+            (subjects.DECISIONS, subjects.api_notes_consumer(ordinal)),
+        )
     )
+    following = (subject for consumer in consumers for subject in _following(*consumer))
     return _user(
         "api",
         publish=(
@@ -190,7 +192,7 @@ def _api(replicas: int) -> User:
             subjects.ASK_FRAGMENTATION,
             subjects.ASK_STATUS,
             _get(subjects.VERDICTS),
-            *(_info(stream) for stream in read),
+            *(_info(stream) for stream in subjects.STREAMS),
             *following,
         ),
     )

@@ -221,12 +221,20 @@ def consumer_configs(planners: int, webhooks: int, apis: int) -> list[tuple[str,
     of_apis = (
         (subjects.CLUSTER,),
         (subjects.DECISIONS, subjects.DECISIONS_ACT),
+        (subjects.OUTCOMES,),
         (subjects.VERDICTS, subjects.VERDICTS_SUBJECTS),
     )
     configs += [
         (stream, _reader(subjects.api_consumer(stream, ordinal), *filters))
         for ordinal in range(apis)
         for stream, *filters in of_apis
+    ]
+    configs += [
+        (
+            subjects.DECISIONS,
+            _reader(subjects.api_notes_consumer(ordinal), subjects.DECISIONS_NOTE),
+        )
+        for ordinal in range(apis)
     ]
     name, acts = subjects.BINDER_CONSUMER, subjects.DECISIONS_ACT
     binder = worker(name, "all", acts, BINDER_ACK_WAIT_S, BINDER_IN_FLIGHT_MAX)

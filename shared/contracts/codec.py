@@ -11,7 +11,7 @@ from typing import Final, TypeVar
 import msgspec
 
 from shared.contracts.cluster import ClusterRecord, SnapshotAnswer, SnapshotRequest
-from shared.contracts.decisions import Act, DecisionRecord
+from shared.contracts.decisions import Act, DecisionRecord, Note
 from shared.contracts.observing import Observation, ObservationRequest
 from shared.contracts.outcomes import OutcomeRecord
 from shared.contracts.questions import (
@@ -60,6 +60,7 @@ def _reader(decode: Callable[[bytes], T]) -> Callable[[bytes], T]:
 
 decode_cluster: Final = _reader(msgspec.msgpack.Decoder(ClusterRecord).decode)
 decode_act: Final = _reader(msgspec.msgpack.Decoder(Act).decode)
+decode_act_or_note: Final = _reader(msgspec.msgpack.Decoder(Act | Note).decode)
 decode_decision_record: Final = _reader(msgspec.msgpack.Decoder(DecisionRecord).decode)
 decode_outcome: Final = _reader(msgspec.msgpack.Decoder(OutcomeRecord).decode)
 decode_verdict: Final = _reader(msgspec.msgpack.Decoder(Verdict).decode)

@@ -28,6 +28,7 @@ CLUSTER_NAMESPACES: Final = "cluster.namespace"
 CLUSTER_PRIORITY_CLASSES: Final = "cluster.priorityclass"
 DECISIONS_SUBJECTS: Final = "decisions.>"
 DECISIONS_ACT: Final = "decisions.act.>"
+DECISIONS_NOTE: Final = "decisions.note.>"
 DECISIONS_CHECKPOINT: Final = "decisions.checkpoint"
 DECISIONS_EPOCH: Final = "decisions.epoch"
 DECISIONS_OPENED: Final = "decisions.opened"
@@ -146,3 +147,10 @@ def observer_consumer(stream: str) -> str:
 def api_consumer(stream: str, ordinal: int) -> str:
     """Durable consumer of API replica `ordinal` on a log stream."""
     return f"api-{ordinal}-{stream.lower()}"
+
+
+def api_notes_consumer(ordinal: int) -> str:
+    """Durable consumer of API replica `ordinal` on the notes in DECISIONS. An API service of an
+    older version reads decisions only, by its other consumer.
+    """
+    return f"api-{ordinal}-notes"

@@ -378,10 +378,37 @@ class DecidedPod(_Api, frozen=True, kw_only=True):
     name: str
     uid: str
     node: str = ""
+    #: It could not be bound.
+    unbound: bool = False
     #: When a bound pod ended or was deleted, and its phase or Deleted. Left out: it has not, or
     #: that was before the answering service started.
     ended: datetime | None = None
     end: str = ""
+
+
+class DecisionFailure(_Api, frozen=True, kw_only=True):
+    """A pod that could not be bound or evicted, and why."""
+
+    namespace: str
+    name: str
+    message: str
+
+
+class DecisionEvent(_Api, frozen=True, kw_only=True):
+    """What followed a decision."""
+
+    time: datetime
+    #: Proved, ProofFailed (by a dry run), Bound, NotBound, Removed; of the gang, until its next
+    #: decision: Started, and RepairBegun, RepairEnded and likewise for Release, Hold, Backoff,
+    #: Start, Degraded and Preemption.
+    type: str
+    message: str = ""
+    #: At most three of the pods that failed, and the number of all.
+    failures: tuple[DecisionFailure, ...] = ()
+    failures_count: int = 0
+    #: Milliseconds that it took.
+    took_ms: int = 0
+    failed: bool = False
 
 
 class DecisionStatus(_Api, frozen=True, kw_only=True):
@@ -394,6 +421,8 @@ class DecisionStatus(_Api, frozen=True, kw_only=True):
     #: The gang's name for users, as in its own status.
     title: str = ""
     time: datetime
+    #: When the planner first saw the gang.
+    first_seen: datetime | None = None
     attempt: int
     reason: str = ""
     message: str = ""
@@ -402,6 +431,8 @@ class DecisionStatus(_Api, frozen=True, kw_only=True):
     pods: tuple[DecidedPod, ...] = ()
     domain: str = ""
     trace_id: str = ""
+    #: The newest 50, without texts if a pod of the decision is hidden from the reader.
+    events: tuple[DecisionEvent, ...] = ()
 
 
 class Decision(_Read[Literal["Decision"], DecisionStatus], frozen=True, kw_only=True):

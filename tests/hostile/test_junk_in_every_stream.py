@@ -15,8 +15,6 @@ from tests.hostile.stolen import API, Stolen, stolen
 from tests.services.gang_planner.running import Hall
 from tests.support.waiting import eventually
 from tutti.bundle_command import Archive, collect_streams
-from tutti.timeline.log_reader import read_logs
-from tutti.trace.records import read_gang, read_reference
 
 # Processes start three times, and twice a planner's first 20 s are waited for.
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(240)]
@@ -114,13 +112,13 @@ async def test_junk_stops_neither_an_active_planner_nor_a_standby_nor_a_restarte
         assert len(await hall.epochs()) == 3
 
 
-async def test_what_people_ask_steps_over_junk(tmp_path: Path) -> None:
+async def test_a_bundle_steps_over_junk(tmp_path: Path) -> None:
     async with stolen(tmp_path) as world:
         hall = world.hall
         await world.start(0)
         await hall.wait_active()
         await hall.watcher.submit("first", 3)
-        decided = await hall.wait_decided("first")
+        await hall.wait_decided("first")
         await read_verdict(hall, "first")
         await strew(world, (CLUSTER, OUTCOMES))
         await world.ask(
@@ -128,11 +126,6 @@ async def test_what_people_ask_steps_over_junk(tmp_path: Path) -> None:
         )
         question = f"{API}.STREAM.INFO.{DECISIONS}"
         await world.ask("binder", question, (subjects.act("uid-first"),), stream=DECISIONS)
-        history = await read_gang(hall.bus, read_reference("default/first", "default"))
-        assert [one for _, one in history.records if one == decided] == [decided]
-        logs = await read_logs(hall.bus, 0)
-        assert decided in [one for _, one in logs.decisions]
-        assert [one.gang_id for one in logs.verdicts] == ["uid-first"]
         archive = Archive()
         await collect_streams(archive, hall.bus)
         assert (

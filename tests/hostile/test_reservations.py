@@ -108,7 +108,7 @@ async def queues_say(suite: RunningSuite, words: str) -> None:
     """Wait until `tutti queues` prints these words: the standby that answers reads in batches."""
 
     async def said() -> bool:
-        status, text, errors = await tutti("queues", f"--data-dir={suite.data_dir}")
+        status, text, errors = await tutti("queues", f"--kubeconfig={suite.kubeconfig}")
         assert status == 0, errors
         assert words in text, text
         return True
@@ -120,7 +120,7 @@ async def test_a_small_quota_reserves_little_and_operators_see_the_owner_and_the
     control_plane: ControlPlane, api: RawClient, tenants: tuple[str, str], tmp_path: Path
 ) -> None:
     evil, prod = tenants
-    with running_suite(control_plane.admin_kubeconfig, tmp_path, "--no-webhook") as suite:
+    with running_suite(control_plane.admin_kubeconfig, tmp_path, "--no-webhook", "--api") as suite:
         await create_nodes(api, 10, NodeShape(cpu_milli=4_000))
         await submit(api, evil, "grab", 1, "10m", notes=_ENDLESS, minResources={"cpu": "31500m"})
         await bound(api, evil, 1)

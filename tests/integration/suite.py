@@ -142,6 +142,8 @@ def running_suite(kubeconfig: Path, folder: Path, *flags: str) -> Iterator[Runni
         f"--kubeconfig={kubeconfig}",
         f"--data-dir={folder / 'data'}",
         f"--ready-file={ready_file}",
+        # A process less, where a test does not ask for it.
+        "--no-api",
         *flags,
     ]
     with (folder / "up.out").open("wb") as out, (folder / "up.err").open("wb") as err:

@@ -14,6 +14,8 @@ from tests.integration.stage import SEEN_S, Stage
 from tests.support.waiting import eventually
 from tests.tutti.up.running import tutti
 
+SUITE_FLAGS: Final = ("--no-webhook", "--api")
+
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(120)]
 
 
@@ -165,7 +167,7 @@ async def test_a_deleted_gang_leaves_no_gang_behind(stage: Stage) -> None:
     await stage.bound("train", 2)
     await stage.delete(stage.group_path("train"))
     await stage.delete_pods(["train-0", "train-1"])
-    trace = ("trace", f"{stage.namespace}/train", f"--data-dir={stage.suite.data_dir}")
+    trace = ("trace", f"{stage.namespace}/train", f"--kubeconfig={stage.suite.kubeconfig}")
 
     async def only_the_ended_one() -> bool:
         status, text, errors = await tutti(*trace)

@@ -1,4 +1,4 @@
-"""`tutti fits` asks the API server, the webhook and the planner of a whole suite, in this order."""
+"""`tutti fits` asks the API of a whole suite, which asks its planner."""
 
 import json
 from pathlib import Path
@@ -12,6 +12,7 @@ from tests.support.queue_commands import commands_are_reviewed
 from tests.support.waiting import eventually
 from tests.tutti.up.running import tutti
 
+SUITE_FLAGS = ("--api",)
 _QUEUES = "/apis/scheduling.volcano.sh/v1beta1/queues"
 
 
@@ -27,9 +28,14 @@ async def fits(stage: Stage, folder: Path, manifest: Object) -> tuple[int, str]:
     """Status, and all that was said."""
     path = folder / "manifest.json"
     path.write_text(json.dumps(manifest))
-    where = (f"--namespace={stage.namespace}", f"--data-dir={stage.suite.data_dir}")
-    status, said, errors = await tutti("fits", "-f", str(path), *where, _kubeconfig(stage))
-    return status, said + errors
+    where = f"--namespace={stage.namespace}"
+
+    async def answered() -> tuple[int, str]:
+        status, said, errors = await tutti("fits", "-f", str(path), where, _kubeconfig(stage))
+        assert "does not serve" not in errors
+        return status, said + errors
+
+    return await eventually(answered, timeout_s=SEEN_S, because="the API server asks the service")
 
 
 def _kubeconfig(stage: Stage) -> str:
@@ -61,8 +67,13 @@ async def test_a_job_in_a_closed_queue_does_not_fit(stage: Stage, tmp_path: Path
     queue = {**kind, "metadata": {"name": "fits-closed"}, "spec": {"weight": 1}}
     await stage.api.create(_QUEUES, queue)
     try:
-        status, said = await fits(stage, tmp_path, job(queue="fits-closed"))
-        assert status == 0, said
+
+        async def accepted() -> bool:
+            status, said = await fits(stage, tmp_path, job(queue="fits-closed"))
+            assert status == 0, said
+            return True
+
+        await eventually(accepted, timeout_s=SEEN_S, because="the API has the new queue")
         await commands_are_reviewed(stage.api)
         _, _, errors = await tutti(
             "queue", "operate", "--name=fits-closed", "--action=close", _kubeconfig(stage)

@@ -287,10 +287,9 @@ async def test_every_interface_gives_the_same_answer_to_the_same_manifests(
 ) -> None:
     row = TABLE[title]
     kubeconfig = f"--kubeconfig={stage.suite.kubeconfig}"
-    found, by_command, over_nats, by_console, (status, out, err) = await asyncio.gather(
+    found, by_command, by_console, (status, out, err) = await asyncio.gather(
         interfaces.by_client(row.manifests),
         interfaces.by_command(row.manifests, kubeconfig),
-        interfaces.by_command(row.manifests, f"--data-dir={stage.suite.data_dir}"),
         interfaces.by_console(row.manifests),
         interfaces.by_kubectl(row.manifests),
     )
@@ -299,7 +298,7 @@ async def test_every_interface_gives_the_same_answer_to_the_same_manifests(
     assert tuple(fits for _, fits, *_ in found.gangs) == row.fits, found
     assert len(found.warnings) == bool(row.warned)
     assert row.warned in "".join(found.warnings)
-    assert by_command == over_nats == by_console == found
+    assert by_command == by_console == found
     assert bool(status) == bool(found.refused), err
     if found.refused:
         assert all(error in err for error in found.refused), err

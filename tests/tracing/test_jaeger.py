@@ -43,7 +43,7 @@ async def test_jaeger_shows_each_jobs_gang_as_one_trace(
     async with (
         running_jaeger(jaeger_program, tmp_path / "jaeger") as jaeger,
         RawClient(real_kubeconfig) as api,
-        suite(real_kubeconfig, tmp_path / "up", f"--otlp={jaeger.otlp}") as running,
+        suite(real_kubeconfig, tmp_path / "up", "--api", f"--otlp={jaeger.otlp}") as running,
     ):
         await make_nodes(api, JOBS)
         await running.wait_ready()
@@ -64,7 +64,7 @@ async def test_jaeger_shows_each_jobs_gang_as_one_trace(
         assert await jaeger.services() >= SERVICES
         found_traces = await jaeger.traces("tutti-gang-planner")
         address = f"--jaeger={jaeger.api}"
-        shown = await tutti("trace", "train-0", f"--data-dir={tmp_path / 'up' / 'data'}", address)
+        shown = await tutti("trace", "train-0", f"--kubeconfig={real_kubeconfig}", address)
     for name, trace in traces.items():
         trace.check_jobs_gang(f"default/{name}", PODS)
         assert trace.services == SERVICES

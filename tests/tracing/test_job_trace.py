@@ -22,7 +22,7 @@ async def test_jobs_gangs_are_traces_from_admission_to_the_last_pod_bound_refusa
     client: RawClient, kubeconfig: Path, sink: OtlpSink, tmp_path: Path
 ) -> None:
     await refuse_once(client, "hapless-worker-1")
-    async with suite(kubeconfig, tmp_path / "up", f"--otlp={sink.endpoint}") as running:
+    async with suite(kubeconfig, tmp_path / "up", "--api", f"--otlp={sink.endpoint}") as running:
         await running.wait_ready()
         train = await submit(client, "train", 3)
         hapless = await submit(client, "hapless", 3)
@@ -41,9 +41,8 @@ async def test_jobs_gangs_are_traces_from_admission_to_the_last_pod_bound_refusa
             return traces[train].is_whole and ends and bool(refusals(sink))
 
         await eventually(is_reported, timeout_s=20.0)
-        data = f"--data-dir={running.folder / 'data'}"
-        shown = await tutti("trace", "hapless", data)
-        unknown = await tutti("trace", "team/unknown", data)
+        shown = await tutti("trace", "hapless", f"--kubeconfig={kubeconfig}")
+        unknown = await tutti("trace", "team/unknown", f"--kubeconfig={kubeconfig}")
     traces = traces_of(sink)
     traces[train].check_jobs_gang("default/train", 3)
     check_retry(traces[hapless], traces[again])

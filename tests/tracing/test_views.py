@@ -46,8 +46,8 @@ async def two_reports(data: Path) -> list[dict[str, Any]]:
 async def test_what_operators_type_shows_a_suite_and_its_bundle_replays(
     client: RawClient, kubeconfig: Path, tmp_path: Path
 ) -> None:
-    data = tmp_path / "up" / "data"
-    async with suite(kubeconfig, tmp_path / "up", "--no-webhook") as running:
+    data, where = tmp_path / "up" / "data", f"--kubeconfig={kubeconfig}"
+    async with suite(kubeconfig, tmp_path / "up", "--no-webhook", "--api") as running:
         await running.wait_ready()
         # The standby's recording begins with a snapshot; the records to be replayed come after it.
         await eventually(lambda: any(data.glob("recordings/*/*.tutti-recording")), timeout_s=40.0)
@@ -58,7 +58,7 @@ async def test_what_operators_type_shows_a_suite_and_its_bundle_replays(
             await client.delete(f"/api/v1/namespaces/default/pods/train-{index}")
 
         async def read_history() -> dict[str, Any]:
-            status, out, errors = await tutti("timeline", "-o", "json", f"--data-dir={data}")
+            status, out, errors = await tutti("timeline", "-o", "json", where)
             assert status == 0, errors
             found: dict[str, Any] = msgspec.json.decode(out)
             assert {one["gang"]: one["end"] for one in found["stays"]} == {"default/train": "gone"}
@@ -70,7 +70,7 @@ async def test_what_operators_type_shows_a_suite_and_its_bundle_replays(
         assert sum(one["pods"] for one in found["stays"]) == 3
         assert all(one["began"] <= one["ended"] for one in found["stays"])
         snapshot = tmp_path / "timeline.svg"
-        status, _, errors = await tutti("timeline", f"--svg={snapshot}", f"--data-dir={data}")
+        status, _, errors = await tutti("timeline", f"--svg={snapshot}", where)
         assert status == 0, errors
         assert ET.parse(snapshot).getroot().tag.endswith("svg")
 
@@ -78,10 +78,10 @@ async def test_what_operators_type_shows_a_suite_and_its_bundle_replays(
         assert first["ready"]
         assert second["gangs"]
         assert second["decisionsPerSecond"] >= 0
-        status, out, errors = await tutti("top", "queues", f"--data-dir={data}")
+        status, out, errors = await tutti("top", "queues", where)
         assert status == 0, errors
         assert "default" in out
-        status, out, errors = await tutti("top", "nodes", f"--kubeconfig={kubeconfig}")
+        status, out, errors = await tutti("top", "nodes", where)
         assert status == 0, errors
         assert "node-1" in out
 
@@ -89,7 +89,7 @@ async def test_what_operators_type_shows_a_suite_and_its_bundle_replays(
             lambda: recorded(data), timeout_s=40.0, because="the recording is on the disk"
         )
         bundle = tmp_path / "report.tar.gz"
-        flags = (f"--data-dir={data}", f"--kubeconfig={kubeconfig}")
+        flags = (f"--data-dir={data}", where)
         status, out, errors = await tutti("bundle", str(bundle), *flags)
         assert status == 0, errors
     check_bundle(bundle, tmp_path)

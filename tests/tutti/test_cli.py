@@ -59,7 +59,7 @@ def test_an_unknown_subcommand_is_refused() -> None:
         pytest.param(["--replicas", "bindr=1"], "no service 'bindr'", id="service"),
         pytest.param(["--webhook-port", "70000"], "70000 is not in the range", id="port"),
         pytest.param(["--scheduler-conf", "/none"], "does not exist", id="missing file"),
-        pytest.param(["--jaeger", "jaeger:16686", "--api"], "must be http://", id="Jaeger"),
+        pytest.param(["--jaeger", "jaeger:16686"], "must be http://", id="Jaeger"),
         pytest.param(["--otlp", "collector:4317"], "must be http://", id="OTLP"),
         pytest.param(["--port", "1"], "No such option", id="unknown flag"),
     ],

@@ -12,14 +12,11 @@ from shared.bus.connection import Bus
 from shared.bus.permissions import PROVISION, READER, users
 from shared.bus.setup import ensure_streams
 from shared.contracts import subjects
-from shared.contracts.visibility_resources import QUEUES
-from shared.kube.errors import api_error
-from tests.controlplane.kubeconfig import write_kubeconfig
 from tests.support.nats_server import running_nats_server
 from tutti.api.failures import Refusal
 from tutti.nats_server import NatsServer
 from tutti.provision.stores import provision_folder
-from tutti.service_access import ServiceBus, reached, service_options
+from tutti.service_access import ServiceBus, service_options
 from tutti.up.readiness import STATE_FILE
 
 
@@ -96,19 +93,3 @@ def test_a_command_gets_all_that_was_typed_as_one_argument() -> None:
         "context": "",
         "verbosity": 0,
     }
-
-
-async def test_expired_credentials_are_the_reason_when_the_api_cannot_be_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def refuse(*_: object, **__: object) -> None:
-        raise api_error(401, b"")
-
-    monkeypatch.setattr("tutti.service_access.check_served", refuse)
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
-    path = write_kubeconfig(
-        tmp_path / "config", server="https://127.0.0.1:1", ca_pem=b"", credentials="a-token"
-    )
-    with pytest.raises(Refusal, match=r"does not know you: are the credentials .* valid"):
-        async with reached(ServiceBus(kubeconfig=str(path)), "tutti-test", QUEUES):
-            pass

@@ -330,18 +330,6 @@ class AsyncClient:
         return _typed(msgspec.json.decode(reply.body), kind)
 
 
-async def check_served(kube: KubeClient, resource: ServedResource, *, timeout_s: float) -> None:
-    """Read one object of a resource of Tutti's API.
-
-    Raises:
-        ApiNotServed: The cluster does not serve the API.
-        KubeError: As `KubeClient.request`: the user may not read it (Forbidden), for example.
-    """
-    path = _resource(resource).path()
-    with _served():
-        await kube.request("GET", path, params={"limit": "1"}, timeout_s=timeout_s)
-
-
 def _resource(one: ServedResource) -> Resource:
     return Resource(GROUP, VERSION, one.plural, one.kind, namespaced=one.namespaced)
 

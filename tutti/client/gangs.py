@@ -15,8 +15,8 @@ class ApiNotServed(KubeError):
 
     def __init__(self, answer: str) -> None:
         super().__init__(
-            f"the cluster does not serve {GROUP} ({answer}): an administrator installs it with the "
-            "chart (api.enabled), or runs `tutti up --api`"
+            f"the cluster does not serve {GROUP} ({answer}): run `tutti up --api` on the API "
+            "server's machine, or set api.enabled in the chart"
         )
 
 

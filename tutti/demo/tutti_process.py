@@ -78,7 +78,6 @@ async def tutti_up(
         f"--kubeconfig={kubeconfig}",
         f"--data-dir={folder / 'data'}",
         f"--ready-file={ready_file}",
-        "--api",
         stdin=DEVNULL,
         stdout=PIPE,
         stderr=PIPE,

@@ -19,25 +19,14 @@ from rich.text import Text
 from shared.bus.connection import Bus
 from shared.contracts.questions import LedgerAnswer, LedgerQueue, ServiceStatus
 from shared.contracts.subjects import CLUSTER, DECISIONS, OUTCOMES, VERDICTS
-from shared.contracts.visibility_resources import INSTANCES
-from shared.kube.errors import ApiError
 from shared.model.invariants import InvariantViolation
 from tutti.api.failures import run
 from tutti.api.flags import report_flag
 from tutti.api.output import as_yaml, print_report, report_data
-from tutti.client.asynchronous import AsyncClient
 from tutti.nats_server import NoHealth, store_problem
-from tutti.service_access import (
-    NoStandby,
-    Reached,
-    ServiceBus,
-    is_passing,
-    reached,
-    read_queues,
-    service_options,
-    share_of,
-)
-from tutti.status.report import Report, ServiceLine, StreamLine, report, report_of_api
+from tutti.queues_command import share_of
+from tutti.service_access import NoStandby, ServiceBus, read_ledger, service_options
+from tutti.status.report import Report, ServiceLine, StreamLine, report
 from tutti.terminal import (
     bar,
     counted,
@@ -84,8 +73,7 @@ class StatusScreen:
             (self._decisions, found.decisions_per_s),
             (self._bound, found.pods_bound_per_s),
         ):
-            if rate is not None:
-                kept.append(rate)
+            kept.append(rate)
         for line in found.streams:
             before, _ = self._streams.get(line.stream, (line.last_seq, 0.0))
             gained = max(0, line.last_seq - before)
@@ -229,8 +217,8 @@ round."""
 def status(*, services: ServiceBus, interval_s: float, output: str, watch: bool) -> None:
     """Show services, gangs by phase and decisions per second.
 
-    Tutti's API answers, with the gangs that the user may see; or all services over NATS, with
-    rates, streams and remarks for operators, too. Exits with status 1 when a required service is
+    For operators: all services answer over NATS, also while Tutti's API does not. Users list
+    `kubectl get instances.visibility.tutti.dev`. Exits with status 1 when a required service is
     missing or not ready.
     """
     if watch:
@@ -241,30 +229,20 @@ def status(*, services: ServiceBus, interval_s: float, output: str, watch: bool)
 
 
 async def _collect(services: ServiceBus, interval_s: float) -> Report:
-    async with reached(services, "tutti-status", INSTANCES) as way:
-        if isinstance(way, AsyncClient):
-            return await _read_api(way)
+    async with services.connected("tutti-status") as bus:
         started_s = time.monotonic()
-        first = await ask_services(way, _ANSWERS_S)
+        first = await ask_services(bus, _ANSWERS_S)
         await asyncio.sleep(max(0.0, interval_s - (time.monotonic() - started_s)))
         seconds = time.monotonic() - started_s
-        second = await ask_services(way, _ANSWERS_S)
-        streams = [await _stream(way, name) for name in _STREAMS]
+        second = await ask_services(bus, _ANSWERS_S)
+        streams = [await _stream(bus, name) for name in _STREAMS]
     return report(first, second, seconds, streams, await _store_problem(services))
-
-
-async def _read_api(client: AsyncClient) -> Report:
-    instances, gangs = await asyncio.gather(client.instances(), client.gangs(all_namespaces=True))
-    return report_of_api(instances, gangs)
 
 
 async def _watch(services: ServiceBus, interval_s: float, output: str) -> NoReturn:
     """Show a report per interval until interrupted."""
-    async with reached(services, "tutti-status", INSTANCES) as way:
-        if isinstance(way, AsyncClient):
-            rounds = _api_rounds(way, interval_s)
-        else:
-            rounds = _rounds(way, services, interval_s)
+    async with services.connected("tutti-status") as bus:
+        rounds = _rounds(bus, services, interval_s)
         if output == "text":
             await redraw(_screens(rounds), screen_console())
         else:
@@ -289,15 +267,6 @@ async def _screens(rounds: AsyncIterator[Round]) -> AsyncIterator[RenderableType
         yield screen.draw(datetime.now(UTC))
 
 
-async def _api_rounds(client: AsyncClient, interval_s: float) -> AsyncIterator[Round]:
-    """As `_rounds`, from Tutti's API."""
-    while True:
-        began_s = time.monotonic()
-        found = await _read_api(client)
-        yield found, await _ledger(client), interval_s
-        await asyncio.sleep(max(0.0, interval_s - (time.monotonic() - began_s)))
-
-
 async def _rounds(bus: Bus, services: ServiceBus, interval_s: float) -> AsyncIterator[Round]:
     """Rounds without end."""
     before: Sequence[ServiceStatus] = ()
@@ -314,12 +283,10 @@ async def _rounds(bus: Bus, services: ServiceBus, interval_s: float) -> AsyncIte
         await asyncio.sleep(max(0.0, interval_s - (time.monotonic() - began_s)))
 
 
-async def _ledger(way: Reached) -> LedgerAnswer | None:
+async def _ledger(bus: Bus) -> LedgerAnswer | None:
     try:
-        return (await read_queues(way, timeout_s=_ANSWERS_S)).ledger
-    except (NoStandby, ApiError) as error:
-        if not is_passing(error):
-            raise
+        return await read_ledger(bus, timeout_s=_ANSWERS_S)
+    except NoStandby:
         return None
 
 
@@ -348,13 +315,12 @@ def show(found: Report, console: Console, now: datetime) -> None:
         console.print(
             Text(f"holds: capacity for {found.holds} lost members is reserved or missing")
         )
-    if found.decisions_per_s is not None and found.pods_bound_per_s is not None:
-        console.print(
-            Text(
-                f"decisions: {found.decisions_per_s:g} per second; "
-                f"pods bound: {found.pods_bound_per_s:g} per second"
-            )
+    console.print(
+        Text(
+            f"decisions: {found.decisions_per_s:g} per second; "
+            f"pods bound: {found.pods_bound_per_s:g} per second"
         )
+    )
     if found.webhook_registered is not None:
         console.print(Text(f"webhook: {'' if found.webhook_registered else 'not '}registered"))
     for service in found.services:
@@ -368,11 +334,7 @@ def show(found: Report, console: Console, now: datetime) -> None:
 
 
 def _services(found: Report, now: datetime) -> Table:
-    # What only NATS has is left out where it is not known.
-    known = any(line.pid is not None for line in found.services)
-    table = plain_table(
-        "SERVICE", "INSTANCE", "ROLE", "READY", "SINCE", *(("PID", "HTTP") if known else ())
-    )
+    table = plain_table("SERVICE", "INSTANCE", "ROLE", "READY", "SINCE", "PID", "HTTP")
     for line in found.services:
         since = datetime.fromtimestamp(line.started_ms / 1000, UTC)
         table.add_row(
@@ -381,6 +343,7 @@ def _services(found: Report, now: datetime) -> Table:
             "active" if line.active else "standby",
             Text("yes", "green") if line.ready else Text(", ".join(line.not_ready) or "no", "red"),
             f"{int((now - since).total_seconds())} s",
-            *((str(line.pid), str(line.http_port)) if known else ()),
+            str(line.pid),
+            str(line.http_port),
         )
     return table

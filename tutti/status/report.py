@@ -4,14 +4,12 @@ Rates are differences of the counters of two rounds, over the processes that ans
 """
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 import msgspec
 
 from shared.contracts.questions import ServiceStatus
-from shared.contracts.visibility import Gang, Instance
 
 #: Services without which no gang is bound.
 NEEDED: Final = ("watcher", "gang-planner", "binder")
@@ -27,9 +25,8 @@ class ServiceLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     active: bool
     version: str
     started_ms: int
-    #: None over Tutti's API, which users ask, too.
-    pid: int | None = None
-    http_port: int | None = None
+    pid: int
+    http_port: int
     not_ready: tuple[str, ...] = ()
     notes: dict[str, str] = {}
 
@@ -49,11 +46,10 @@ class Report(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     services: tuple[ServiceLine, ...]
     #: Gangs by phase; those that are repaired or released count as Repairing and Releasing.
     gangs: dict[str, int]
-    #: Lost members with a replacement reservation, or waiting for one. This and all below are not
-    #: known over Tutti's API.
-    holds: int | None = None
-    decisions_per_s: float | None = None
-    pods_bound_per_s: float | None = None
+    #: Lost members with a replacement reservation, or waiting for one.
+    holds: int
+    decisions_per_s: float
+    pods_bound_per_s: float
     #: None if no webhook answered.
     webhook_registered: bool | None = None
     streams: tuple[StreamLine, ...] = ()
@@ -79,7 +75,7 @@ def report(
         services=tuple(
             sorted(
                 msgspec.convert(second, list[ServiceLine], from_attributes=True),
-                key=lambda line: (line.service, line.instance, line.pid or 0),
+                key=lambda line: (line.service, line.instance, line.pid),
             )
         ),
         gangs=_gangs(second),
@@ -95,34 +91,7 @@ def report(
     )
 
 
-def report_of_api(instances: Iterable[Instance], gangs: Iterable[Gang]) -> Report:
-    """The report of what Tutti's API has: its processes, and the gangs that the user may see."""
-    lines = sorted(map(_line, instances), key=lambda line: (line.service, line.instance))
-    problems = _problems(lines)
-    phases = Counter(one.status.phase for one in gangs)
-    return Report(
-        ready=not problems,
-        problems=tuple(problems),
-        services=tuple(lines),
-        gangs=dict(sorted(phases.items())),
-    )
-
-
-def _line(instance: Instance) -> ServiceLine:
-    status = instance.status
-    started = status.started
-    return ServiceLine(
-        service=status.service,
-        instance=instance.metadata.name,
-        ready=status.ready,
-        active=status.active,
-        version=status.version,
-        started_ms=0 if started is None else int(started.timestamp() * 1000),
-        not_ready=status.not_ready,
-    )
-
-
-def _problems(answers: Sequence[ServiceStatus | ServiceLine]) -> list[str]:
+def _problems(answers: Sequence[ServiceStatus]) -> list[str]:
     problems: list[str] = []
     for service in NEEDED:
         of_service = [each for each in answers if each.service == service]

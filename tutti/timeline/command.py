@@ -10,16 +10,14 @@ import click
 from rich.text import Text
 from typing_extensions import override
 
-from shared.contracts.visibility_resources import DECISIONS
 from shared.kinds.durations import duration_ms
+from tutti.api.access import Access, open_client
 from tutti.api.failures import run
-from tutti.api.flags import report_flag
+from tutti.api.flags import access_flags, report_flag
 from tutti.api.output import print_report
 from tutti.client.asynchronous import AsyncClient
-from tutti.service_access import ServiceBus, reached, service_options
 from tutti.terminal import drawing_width, report_console
-from tutti.timeline.history import History, api_history, build_history, trimmed
-from tutti.timeline.log_reader import read_logs
+from tutti.timeline.history import History, build_history, trimmed
 from tutti.timeline.strips import by_gang, by_node
 from tutti.timeline.svg import draw_svg
 
@@ -44,7 +42,7 @@ class _Duration(click.ParamType[int]):
 
 
 @click.command()
-@service_options
+@access_flags
 @click.option(
     "--since",
     "since_ms",
@@ -66,15 +64,14 @@ class _Duration(click.ParamType[int]):
 )
 @report_flag
 def timeline(
-    *, services: ServiceBus, since_ms: int, by: str, namespace: str, svg: Path | None, output: str
+    *, access: Access, since_ms: int, by: str, namespace: str, svg: Path | None, output: str
 ) -> None:
     """Draw when gangs waited, and on which nodes they ran.
 
-    Tutti's API has the newest decisions, and the ends of pods since its service started. The logs
-    in NATS, for operators, have decisions, their outcomes and the ends of pods of about an hour.
-    Anything that began earlier is left out.
+    Tutti's API has the newest decisions, and the ends of pods since its service started. Anything
+    else is left out.
     """
-    found = run(_collect(services, since_ms, namespace))
+    found = run(_collect(access, since_ms, namespace))
     for remark in found.remarks:
         click.echo(f"tutti: {remark}", err=True)
     history = found.history
@@ -93,27 +90,16 @@ class _Collected(NamedTuple):
     remarks: Sequence[str] = ()
 
 
-async def _collect(services: ServiceBus, since_ms: int, namespace: str) -> _Collected:
+async def _collect(access: Access, since_ms: int, namespace: str) -> _Collected:
     to_ms = time.time_ns() // 1_000_000
-    from_ms = to_ms - since_ms
-    async with reached(services, "tutti-timeline", DECISIONS) as way:
-        if isinstance(way, AsyncClient):
-            return await _from_api(way, namespace, from_ms, to_ms)
-        logs = await read_logs(way, from_ms)
-    history = build_history(logs, from_ms=from_ms, to_ms=to_ms, namespace=namespace)
-    return _Collected(
-        trimmed(history),
-        [f"{stream} has more records than are read; try --since 2m" for stream in logs.cut],
-    )
-
-
-async def _from_api(client: AsyncClient, namespace: str, from_ms: int, to_ms: int) -> _Collected:
     everywhere = not namespace
-    decisions, gangs = await asyncio.gather(
-        client.decisions(namespace=namespace, all_namespaces=everywhere),
-        client.gangs(namespace=namespace, all_namespaces=everywhere),
-    )
-    found = api_history(decisions, gangs, from_ms=from_ms, to_ms=to_ms)
+    async with open_client(access) as kube:
+        client = AsyncClient(kube=kube)
+        decisions, gangs = await asyncio.gather(
+            client.decisions(namespace=namespace, all_namespaces=everywhere),
+            client.gangs(namespace=namespace, all_namespaces=everywhere),
+        )
+    found = build_history(decisions, gangs, from_ms=to_ms - since_ms, to_ms=to_ms)
     remarks = []
     if found.left_out:
         remarks.append(f"{found.left_out} stays on nodes are left out: their end is not known")

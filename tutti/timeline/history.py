@@ -1,12 +1,8 @@
-"""Derives the history of gangs: waits, and stays on nodes. Pure.
+"""Derives the history of gangs from Tutti's API: waits, and stays on nodes. Pure.
 
-From the logs in NATS: a stay begins when the last member of its decision was bound, and ends when
-CLUSTER shows that the last of its pods has ended or was deleted. A decision without an outcome has
-no stay yet.
-
-From Tutti's API (decisions, and the gangs that exist): a stay begins when its decision was made,
-and ends when its last pod has ended. The API does not have the ends of pods before its service
-started; a stay of which nothing else is known is left out.
+A stay begins when the last member of its decision was bound, and ends when the last of its pods has
+ended or was deleted. The API does not have the ends of pods before its service started; a stay of
+which nothing else is known is left out.
 """
 
 import re
@@ -16,16 +12,11 @@ from typing import Final, Literal, NamedTuple
 
 import msgspec
 
-from shared.contracts.cluster import ClusterRecord, PodChanges
-from shared.contracts.decisions import DecisionRecord, EvictionDecision, GangDecision
-from shared.contracts.outcomes import Outcome, OutcomeRecord
-from shared.contracts.verdicts import Verdict
 from shared.contracts.visibility import DecidedPod, Decision, DecisionStatus, Gang
-from shared.model.gang_keys import title_of_place
 
 End = Literal["there", "done", "failed", "evicted", "gone"]
 
-_ENDS: Final[dict[str, End]] = {"Succeeded": "done", "Failed": "failed"}
+_ENDS: Final[dict[str, End]] = {"Succeeded": "done", "Failed": "failed", "Deleted": "gone"}
 _WAITING: Final = frozenset({"Pending", "Inqueue"})
 #: The end of a stay whose pods ended differently: the first of these.
 WORST_FIRST: Final[tuple[End, ...]] = ("there", "evicted", "failed", "gone", "done")
@@ -75,37 +66,7 @@ class History(msgspec.Struct, frozen=True, kw_only=True):
         return sorted({stay.node for stay in self.stays}, key=_natural)
 
 
-class Logs(msgspec.Struct, frozen=True, kw_only=True):
-    """Records of the streams, each in its order."""
-
-    decisions: tuple[tuple[int, DecisionRecord], ...] = ()
-    outcomes: tuple[OutcomeRecord, ...] = ()
-    cluster: tuple[ClusterRecord, ...] = ()
-    verdicts: tuple[Verdict, ...] = ()
-    #: The streams of which older records were left out.
-    cut: tuple[str, ...] = ()
-
-
-def build_history(logs: Logs, *, from_ms: int, to_ms: int, namespace: str = "") -> History:
-    """The history in the logs between two instants, of one namespace or, for "", of all."""
-    decided = {
-        seq: record
-        for seq, record in logs.decisions
-        if isinstance(record, GangDecision)
-        and not record.again
-        and (not namespace or record.gang.startswith(f"{namespace}/"))
-    }
-    stays = _stays(decided, logs)
-    waits = [
-        Wait(gang=title_of_place(one.gang), began_ms=one.first_seen_ms, ended_ms=one.cycle.now_ms)
-        for one in decided.values()
-        if one.attempt == 1 and one.quorum
-    ]
-    waits += _waiting(logs.verdicts, stays, namespace)
-    return history_of(waits, stays, from_ms=from_ms, to_ms=to_ms)
-
-
-def history_of(
+def _history_of(
     waits: Iterable[Wait], stays: Iterable[Stay], *, from_ms: int, to_ms: int
 ) -> History:
     """What was between two instants, ordered by its start."""
@@ -121,25 +82,6 @@ def history_of(
         waits=tuple(filter(is_within, by_start)),
         stays=tuple(filter(is_within, by_node)),
     )
-
-
-def _waiting(verdicts: Iterable[Verdict], stays: Sequence[Stay], namespace: str) -> Iterator[Wait]:
-    """Waits of gangs that wait now: since their creation, or since their last stay ended."""
-    left_ms = _left_ms(stays)
-    there = {stay.gang for stay in stays if not stay.ended_ms}
-    for one in verdicts:
-        gang = title_of_place(f"{one.namespace}/{one.name}")
-        if (
-            one.phase in _WAITING
-            and one.first_seen_ms
-            and gang not in there
-            and (not namespace or one.namespace == namespace)
-        ):
-            yield Wait(
-                gang=gang,
-                began_ms=max(one.first_seen_ms, left_ms.get(gang, 0)),
-                why=one.why.reason if one.why is not None else "",
-            )
 
 
 def trimmed(history: History) -> History:
@@ -176,49 +118,6 @@ def _stay(gang: str, node: str, began_ms: int, pods: int, ended: Sequence[tuple[
     )
 
 
-def _stays(decided: dict[int, GangDecision], logs: Logs) -> list[Stay]:
-    ends = _ends(logs)
-    found: list[Stay] = []
-    for outcome in logs.outcomes:
-        if not isinstance(outcome, Outcome) or not outcome.last_bound_ms:
-            continue
-        decision = decided.get(outcome.decision_seq)
-        if decision is None or decision.gang_id != outcome.gang_id:
-            continue
-        unbound = {member.uid for member in outcome.members if member.result != "bound"}
-        by_node: dict[str, list[str]] = {}
-        for binding in decision.bindings:
-            if binding.uid not in unbound:
-                by_node.setdefault(binding.node, []).append(binding.uid)
-        gang, began_ms = title_of_place(decision.gang), outcome.last_bound_ms
-        for node, uids in by_node.items():
-            ended = [ends[uid] for uid in uids if uid in ends]
-            found.append(_stay(gang, node, began_ms, len(uids), ended))
-    return found
-
-
-def _ends(logs: Logs) -> dict[str, tuple[int, End]]:
-    """When and how pods ended, by UID."""
-    evicted = {
-        victim.uid
-        for _, record in logs.decisions
-        if isinstance(record, EvictionDecision)
-        for victim in record.victims
-    }
-    ends: dict[str, tuple[int, End]] = {}
-    for record in logs.cluster:
-        if not isinstance(record, PodChanges):
-            continue
-        for pod in record.changed:
-            end = _ENDS.get(pod.phase)
-            if end is not None:
-                ends.setdefault(pod.uid, (record.at_ms, end))
-        for gone in record.removed:
-            end = "evicted" if gone.uid in evicted else "gone"
-            ends.setdefault(gone.uid, (record.at_ms, end))
-    return ends
-
-
 def _natural(name: str) -> tuple[tuple[int, str], ...]:
     """A sort key by which `node-2` comes before `node-10`."""
     parts = re.findall(r"[0-9]+|[^0-9]", f"{name} ")
@@ -239,19 +138,16 @@ def lanes(stays: Iterable[Stay]) -> list[list[Stay]]:
     return found or [[]]
 
 
-_API_ENDS: Final[dict[str, End]] = {"Succeeded": "done", "Failed": "failed", "Deleted": "gone"}
-
-
-class ApiHistory(NamedTuple):
+class BuiltHistory(NamedTuple):
     """A history, and the number of stays whose end is not known, which it does not have."""
 
     history: History
     left_out: int
 
 
-def api_history(
+def build_history(
     decisions: Sequence[Decision], gangs: Iterable[Gang], *, from_ms: int, to_ms: int
-) -> ApiHistory:
+) -> BuiltHistory:
     """The history between two instants, of all gangs that the decisions and gangs are of."""
     existing = {_place(one): one for one in gangs}
     evicted = {
@@ -264,17 +160,18 @@ def api_history(
     stays: list[Stay] = []
     left_out = 0
     for one in binds:
-        pods = [newest.pop(pod.uid) for pod in one.status.pods if pod.uid in newest]
-        for stay in _api_stays(one.status, pods, gang_of(one, existing), evicted):
+        bound = [pod for pod in one.status.pods if not pod.unbound]
+        pods = [newest.pop(pod.uid) for pod in bound if pod.uid in newest]
+        for stay in _stays(one.status, pods, gang_of(one, existing), evicted):
             if stay is None:
                 left_out += 1
             else:
                 stays.append(stay)
     waits = [*_waited(decisions, existing), *_waits(existing, stays)]
-    return ApiHistory(history_of(waits, stays, from_ms=from_ms, to_ms=to_ms), left_out)
+    return BuiltHistory(_history_of(waits, stays, from_ms=from_ms, to_ms=to_ms), left_out)
 
 
-def _api_stays(
+def _stays(
     decision: DecisionStatus, bound: Iterable[DecidedPod], gang: Gang | None, evicted: set[str]
 ) -> Iterator[Stay | None]:
     """A stay for each node; None: its end is not known."""
@@ -289,26 +186,35 @@ def _api_stays(
         if len(ended) < len(pods) and node not in present:
             yield None
         else:
-            yield _stay(_title(decision, gang), node, instant_ms(decision.time), len(pods), ended)
+            yield _stay(_title(decision, gang), node, _bound_ms(decision), len(pods), ended)
+
+
+def _bound_ms(decision: DecisionStatus) -> int:
+    """When its last member was bound; when it was made, while that is not known."""
+    bound = [one.time for one in decision.events if one.type == "Bound"]
+    return instant_ms(max(bound, default=decision.time))
 
 
 def _end(pod: DecidedPod, evicted: set[str]) -> End:
     if pod.uid in evicted and pod.end == "Deleted":
         return "evicted"
-    return _API_ENDS.get(pod.end, "gone")
+    return _ENDS.get(pod.end, "gone")
 
 
 def _waited(decisions: Iterable[Decision], existing: dict[str, Gang]) -> Iterator[Wait]:
-    """Waits before the first decision for gangs that still exist; of others it is not known when
-    they began.
-    """
+    """Waits before the first decision for each gang."""
+    known: set[str] = set()
     for one in decisions:
+        status = one.status
+        if status.action != "Bind" or status.attempt != 1 or status.gang_id in known:
+            continue
+        known.add(status.gang_id)
         gang = gang_of(one, existing)
         created = gang.metadata.creation_timestamp if gang is not None else None
-        if one.status.action == "Bind" and one.status.attempt == 1 and created is not None:
-            began_ms, ended_ms = instant_ms(created), instant_ms(one.status.time)
-            if began_ms <= ended_ms:
-                yield Wait(gang=_title(one.status, gang), began_ms=began_ms, ended_ms=ended_ms)
+        began = status.first_seen or created
+        if began is not None and began <= status.time:
+            began_ms, ended_ms = instant_ms(began), instant_ms(status.time)
+            yield Wait(gang=_title(status, gang), began_ms=began_ms, ended_ms=ended_ms)
 
 
 def _waits(existing: dict[str, Gang], stays: Iterable[Stay]) -> Iterator[Wait]:
@@ -353,4 +259,4 @@ def _place(gang: Gang) -> str:
 
 
 def instant_ms(at: datetime) -> int:
-    return int(at.timestamp() * 1000)
+    return round(at.timestamp() * 1000)

@@ -15,18 +15,15 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from shared.contracts.visibility_resources import DECISIONS
 from shared.kube.errors import Forbidden
 from shared.telemetry.tracing import jaeger_trace_url
+from tutti.api.access import Access, open_client
 from tutti.api.failures import run
-from tutti.api.flags import report_flag
+from tutti.api.flags import access_flags, report_flag
 from tutti.api.output import print_report
 from tutti.client.asynchronous import AsyncClient
-from tutti.service_access import ServiceBus, reached, service_options
 from tutti.terminal import report_console
-from tutti.trace.api_timeline import api_timeline
-from tutti.trace.records import Wanted, read_gang, read_reference
-from tutti.trace.timeline import Line, Timeline, timeline, with_lines
+from tutti.trace.timeline import Line, Timeline, Wanted, read_reference, timeline, with_lines
 from tutti.why.kinds import complete_reference
 
 _TIMEOUT_S: Final = 5.0
@@ -120,7 +117,7 @@ def _lines(trace: _Trace) -> Iterator[Line]:
 @click.command()
 @click.argument("gang", metavar="GANG", shell_complete=complete_reference)
 @click.option("--namespace", "-n", default="default", show_default=True, help="Namespace.")
-@service_options
+@access_flags
 @click.option(
     "--jaeger",
     "address",
@@ -130,40 +127,39 @@ def _lines(trace: _Trace) -> Iterator[Line]:
     help="Also query this Jaeger, and print links to it.  [env: TUTTI_JAEGER]",
 )
 @report_flag
-def trace(*, gang: str, namespace: str, services: ServiceBus, address: str, output: str) -> None:
+def trace(*, gang: str, namespace: str, access: Access, address: str, output: str) -> None:
     """Show what happened to a gang, and when.
 
     GANG is the name of a PodGroup or of a Volcano Job, NAMESPACE/NAME, KIND/NAME as lists of gangs
-    have it, or a gang's id: the UID of a PodGroup. Tutti's API has decisions and conditions; the
-    records in NATS, for operators, also have what binders did, and when. Exits with status 1 when
+    have it, or a gang's id: the UID of a PodGroup. Tutti's API has the newest decisions, what
+    binders did and how the gang went on, also of gangs that are deleted. Exits with status 1 when
     no such gang is known.
     """
-    found = run(_read(services, read_reference(gang, namespace), address))
+    found = run(_read(access, read_reference(gang, namespace), address))
     print_report(found, output, lambda: show(found, report_console(), address))
 
 
-async def _read(services: ServiceBus, wanted: Wanted, address: str) -> Timeline:
-    async with reached(services, "tutti-trace", DECISIONS) as way:
-        if isinstance(way, AsyncClient):
-            wanted = await _by_title(way, wanted)
-            namespace = wanted.namespace
-            gangs = await way.gangs(namespace=namespace)
-            found = api_timeline(wanted, gangs, await way.decisions(namespace=namespace))
-        else:
-            found = timeline(await read_gang(way, wanted))
+async def _read(access: Access, wanted: Wanted, address: str) -> Timeline:
+    async with open_client(access) as kube:
+        client = AsyncClient(kube=kube)
+        wanted = await _by_title(client, wanted)
+        where, everywhere = wanted.namespace, bool(wanted.gang_id and not wanted.title)
+        gangs = await client.gangs(namespace=where, all_namespaces=everywhere)
+        decisions = await client.decisions(namespace=where, all_namespaces=everywhere)
+    found = timeline(wanted, gangs, decisions)
     exported = await _from_jaeger(address, found.traces)
     return with_lines(found, exported)
 
 
-async def _by_title(way: AsyncClient, wanted: Wanted) -> Wanted:
+async def _by_title(client: AsyncClient, wanted: Wanted) -> Wanted:
     """The gang that has the reference as its title, also one that is gone, if there is one; else
     the reference itself.
     """
     if not wanted.title:
         return wanted
     try:
-        gangs = await way.gangs(namespace=wanted.place)
-        decisions = await way.decisions(namespace=wanted.place)
+        gangs = await client.gangs(namespace=wanted.place)
+        decisions = await client.decisions(namespace=wanted.place)
     except Forbidden:
         return wanted
     titled = [one.metadata for one in gangs if one.status.title == wanted.title]

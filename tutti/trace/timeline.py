@@ -1,33 +1,23 @@
-"""A gang's records as lines of a timeline. Pure."""
+"""A gang's timeline from Tutti's API: its decisions and what followed each, its conditions, and why
+it waits. Pure.
+"""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Final, NamedTuple, assert_never
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+from typing import Final, NamedTuple
 
 import msgspec
 
-from shared.contracts.decisions import (
-    DecisionRecord,
-    EvictionDecision,
-    GangDecision,
-    GangStarted,
-    NoteClosed,
-    NoteOpened,
-)
-from shared.contracts.outcomes import Outcome
-from shared.contracts.verdicts import Verdict
-from shared.model.gang_keys import gang_title
+from shared.contracts.visibility import Decision, DecisionEvent, DecisionStatus, Gang, GangStatus
+from tutti.api.failures import Refusal
+from tutti.client.gangs import is_named, is_uuid
 from tutti.terminal import count
+from tutti.timeline.history import gang_of, instant_ms
 
-#: Members that a line names; further ones are counted.
-_MEMBERS_NAMED: Final = 3
-
-
-class GangRecords(NamedTuple):
-    verdict: Verdict
-    #: Records of DECISIONS with their sequences, in order.
-    records: Sequence[tuple[int, DecisionRecord]]
-    #: Outcomes by the sequence of their decision.
-    outcomes: Mapping[int, Outcome]
+#: Reasons of evictions for another gang; all others release the gang itself.
+_FOR_OTHERS: Final = frozenset({"Preempted", "Reclaimed"})
+_WORDS: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
 class Line(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,22 +40,28 @@ class Timeline(msgspec.Struct, frozen=True, kw_only=True):
     traces: tuple[str, ...]
 
 
-def timeline(records: GangRecords) -> Timeline:
-    """The gang's timeline; `with_lines` orders it by time."""
-    verdict = records.verdict
-    lines = [*_first(records), *_last(verdict)]
-    for seq, record in records.records:
-        lines += _of_record(record)
-        outcome = records.outcomes.get(seq)
-        if isinstance(record, GangDecision | EvictionDecision) and outcome is not None:
-            lines += _of_outcome(record, outcome)
-    return Timeline(
-        gang=f"{verdict.namespace}/{gang_title(verdict.name)}",
-        gang_id=verdict.gang_id,
-        phase=verdict.phase,
-        lines=tuple(lines),
-        traces=traces(records),
-    )
+class Wanted(NamedTuple):
+    """A reference to a gang: an id, or a namespace and a name."""
+
+    gang_id: str
+    namespace: str
+    name: str
+    #: The same reference as a gang's title, "job/train", in the namespace `place`; "": it is none.
+    title: str = ""
+    place: str = ""
+
+    def is_named(self, gang: str) -> bool:
+        """Whether a gang of this name, in its namespace, is meant."""
+        return is_named(gang, self.name)
+
+
+def read_reference(reference: str, namespace: str) -> Wanted:
+    """`NAMESPACE/NAME`, `NAME` or `KIND/NAME` in the namespace given, or a gang's id."""
+    if "/" in reference:
+        first, _, name = reference.partition("/")
+        return Wanted("", first, name, title=reference, place=namespace)
+    gang_id = reference if is_uuid(reference) else ""
+    return Wanted(gang_id, namespace, reference)
 
 
 def with_lines(found: Timeline, exported: Iterable[Line]) -> Timeline:
@@ -74,127 +70,131 @@ def with_lines(found: Timeline, exported: Iterable[Line]) -> Timeline:
     return msgspec.structs.replace(found, lines=tuple(lines))
 
 
-def traces(records: GangRecords) -> tuple[str, ...]:
-    """Ids of the gang's traces, oldest first."""
-    decided = [
-        record.trace_id
-        for _, record in records.records
-        if isinstance(record, GangDecision | EvictionDecision)
+def timeline(wanted: Wanted, gangs: Iterable[Gang], decisions: Iterable[Decision]) -> Timeline:
+    """The timeline of the gang that a user wants, also of one that is deleted, if decisions are
+    left of it; `with_lines` orders it by time. `decisions` are in their order, the oldest first.
+
+    Raises:
+        Refusal: There is no such gang, and no decision for one.
+    """
+    gang = _find(wanted, gangs)
+    if gang is not None:
+        namespace, name = gang.metadata.namespace, gang.metadata.name
+        existing = {f"{namespace}/{name}": gang}
+        own = [one.status for one in decisions if gang_of(one, existing) is gang]
+        return Timeline(
+            gang=f"{namespace}/{gang.status.title or name}",
+            gang_id=own[-1].gang_id if own else gang.metadata.uid,
+            phase=gang.status.phase,
+            lines=(*_of_gang(gang, own), *_of_decisions(own)),
+            traces=_traces(own) or _traces([gang.status]),
+        )
+    named = [one.status for one in decisions if _is_of(one.status, wanted)]
+    if not named:
+        raise Refusal(
+            f"no gang {wanted.namespace}/{wanted.name} is known: no PodGroup of that name, and no "
+            "Job of that name"
+        )
+    # Several gangs may have had the name one after the other.
+    last = named[-1]
+    own = [one for one in named if one.gang_id == last.gang_id]
+    namespace, _, name = last.gang.partition("/")
+    return Timeline(
+        gang=f"{namespace}/{last.title or name}",
+        gang_id=last.gang_id,
+        phase="Gone",
+        lines=(*_of_gone(own), *_of_decisions(own)),
+        traces=_traces(own),
+    )
+
+
+def _traces(found: Iterable[DecisionStatus | GangStatus]) -> tuple[str, ...]:
+    return tuple(filter(None, dict.fromkeys(one.trace_id for one in found)))
+
+
+def _is_of(decision: DecisionStatus, wanted: Wanted) -> bool:
+    namespace, _, name = decision.gang.partition("/")
+    is_named = namespace == wanted.namespace and wanted.is_named(name)
+    return decision.gang_id == wanted.gang_id or is_named
+
+
+def _find(wanted: Wanted, gangs: Iterable[Gang]) -> Gang | None:
+    """The gang with the id or the exact name, otherwise the newest one of a Job of that name."""
+    found = [
+        one
+        for one in gangs
+        if one.metadata.uid == wanted.gang_id
+        or (one.metadata.namespace == wanted.namespace and wanted.is_named(one.metadata.name))
     ]
-    ids = dict.fromkeys(decided or [records.verdict.trace_id])
-    return tuple(trace_id for trace_id in ids if trace_id)
+
+    def key(one: Gang) -> tuple[bool, float]:
+        created = one.metadata.creation_timestamp
+        return one.metadata.name == wanted.name, created.timestamp() if created else 0.0
+
+    return max(found, key=key, default=None)
 
 
-def _first(records: GangRecords) -> Iterator[Line]:
-    decided = (record for _, record in records.records if isinstance(record, GangDecision))
-    seen_ms = records.verdict.first_seen_ms or min(
-        (each.first_seen_ms for each in decided if each.first_seen_ms), default=0
-    )
-    if seen_ms:
-        yield Line(at_ms=seen_ms, what="queued", detail="first seen by the planner")
+def _queued(seen: Iterable[datetime | None]) -> Iterator[Line]:
+    known = min(filter(None, seen), default=None)
+    if known is not None:
+        yield Line(at_ms=instant_ms(known), what="queued", detail="first seen by the planner")
 
 
-def _last(verdict: Verdict) -> Iterator[Line]:
-    why = verdict.why
-    if verdict.phase == "Gone":
-        yield Line(at_ms=verdict.at_ms, what="gone", detail="group and pods are deleted")
-    elif why is not None:
-        yield Line(at_ms=verdict.at_ms, what="waits", detail=f"{why.reason}: {why.sentence}")
+def _of_gang(gang: Gang, own: Sequence[DecisionStatus]) -> Iterator[Line]:
+    status = gang.status
+    created = gang.metadata.creation_timestamp
+    # Decisions have milliseconds.
+    yield from _queued([one.first_seen for one in own if one.first_seen] or [created])
+    for one in status.conditions:
+        if one.status == "True" and one.last_transition_time is not None:
+            detail = ": ".join(filter(None, (one.reason, one.message)))
+            yield Line(at_ms=instant_ms(one.last_transition_time), what=one.type, detail=detail)
+    if status.pending is not None:
+        since = status.pending.since or created
+        if since is not None:
+            detail = f"{status.pending.reason}: {status.pending.message}"
+            yield Line(at_ms=instant_ms(since), what="waits", detail=detail)
 
 
-def _of_record(record: DecisionRecord) -> Iterator[Line]:
-    match record:
-        case GangDecision():
-            words = [f"attempt {record.attempt}: {count(len(record.bindings), 'binding')}"]
-            words += [record.why] if record.why else []
-            words += [f"in {record.domain}"] if record.domain else []
-            yield Line(at_ms=record.cycle.now_ms, what="decided", detail=", ".join(words))
-        case EvictionDecision():
-            what = "evicting" if record.via == "eviction" else "releasing"
-            yield Line(
-                at_ms=record.cycle.now_ms,
-                what=what,
-                detail=_detail(count(len(record.victims), "pod"), record.reason, record.why),
-                failed=record.via == "delete",
-            )
-        case GangStarted():
-            yield Line(at_ms=record.at_ms, what="started", detail="its quorum is placed")
-        case NoteOpened():
-            on = f"on {record.node}" if record.node else ""
-            yield Line(
-                at_ms=record.at_ms,
-                what=f"{record.kind} begun",
-                detail=_detail(on, record.reason, record.message),
-                failed=record.kind in {"repair", "release", "degraded"},
-            )
-        case NoteClosed():
-            yield Line(
-                at_ms=record.at_ms,
-                what=f"{record.kind} ended",
-                detail=_detail("", record.reason, record.message),
-            )
-        case _:
-            # Not a record of a single gang.
-            pass
+def _of_gone(own: Sequence[DecisionStatus]) -> Iterator[Line]:
+    yield from _queued(one.first_seen for one in own)
+    ended = [instant_ms(pod.ended) for one in own for pod in one.pods if pod.ended is not None]
+    if ended:
+        yield Line(at_ms=max(ended), what="gone", detail="the last of its pods has ended")
 
 
-def _of_outcome(record: GangDecision | EvictionDecision, outcome: Outcome) -> Iterator[Line]:
-    match record:
-        case GangDecision():
-            names = {one.uid: one.name for one in record.bindings}
-            if outcome.preflight_ms:
-                proved = outcome.reason != "PreflightFailed"
-                yield Line(
-                    at_ms=outcome.preflight_ms,
-                    what="proved" if proved else "proof failed",
-                    detail="all bindings, by a dry run" if proved else _members(outcome, names),
-                    took_ms=outcome.preflight_ms - outcome.received_ms,
-                    failed=not proved,
-                )
-                if not proved:
-                    return
-            yield _wave(len(record.bindings), outcome, names)
-        case EvictionDecision():
-            names = {one.uid: one.name for one in record.victims}
-            yield Line(
-                at_ms=outcome.last_bound_ms or outcome.received_ms,
-                what="removed",
-                detail=_detail(
-                    f"{outcome.evicted} of {count(len(names), 'pod')} by {outcome.binder}",
-                    outcome.reason,
-                    _members(outcome, names),
-                ),
-                failed=bool(outcome.reason or outcome.members),
-            )
-        case _:
-            assert_never(record)
+def _of_decisions(own: Iterable[DecisionStatus]) -> Iterator[Line]:
+    for one in own:
+        yield _of_decision(one)
+        yield from map(_of_event, one.events)
 
 
-def _wave(bindings: int, outcome: Outcome, names: Mapping[str, str]) -> Line:
-    begun_ms = outcome.preflight_ms or outcome.received_ms
-    end_ms = outcome.last_bound_ms or begun_ms
-    done = f"{outcome.bound} of {count(bindings, 'pod')} by {outcome.binder}"
+def _of_decision(status: DecisionStatus) -> Line:
+    at_ms = instant_ms(status.time)
+    if status.action == "Bind":
+        words = [f"attempt {status.attempt}: {count(status.count, 'binding')}"]
+        words += [status.message] if status.message else []
+        words += [f"in {status.domain}"] if status.domain else []
+        return Line(at_ms=at_ms, what="decided", detail=", ".join(words))
+    releases = status.reason not in _FOR_OTHERS
+    reason = ": ".join(filter(None, (status.reason, status.message)))
     return Line(
-        at_ms=end_ms,
-        what="bound" if outcome.bound else "not bound",
-        detail=_detail(done, outcome.reason, _members(outcome, names)),
-        took_ms=end_ms - begun_ms,
-        failed=bool(outcome.reason or outcome.members),
+        at_ms=at_ms,
+        what="releasing" if releases else "evicting",
+        detail=", ".join(filter(None, (count(status.count, "pod"), reason))),
+        failed=releases,
     )
 
 
-def _members(outcome: Outcome, names: Mapping[str, str]) -> str:
-    """The failed members with their errors, the first ones by name."""
-    failed = [one for one in outcome.members if one.result != "skipped"]
-    named = []
-    for one in failed[:_MEMBERS_NAMED]:
-        error = f"{one.result} {one.code or ''} {one.message or one.reason}"
-        named.append(f"{names.get(one.uid, one.uid)}: {' '.join(error.split())}")
-    if len(failed) > _MEMBERS_NAMED:
-        named.append(f"and {len(failed) - _MEMBERS_NAMED} more")
-    return "; ".join(named)
-
-
-def _detail(first: str, reason: str, words: str) -> str:
-    """`first, reason: words`, without the empty parts."""
-    return ", ".join(part for part in (first, ": ".join(x for x in (reason, words) if x)) if part)
+def _of_event(event: DecisionEvent) -> Line:
+    failures = [f"{one.name}: {one.message}" for one in event.failures]
+    more = event.failures_count - len(failures)
+    if failures and more > 0:
+        failures.append(f"and {more} more")
+    return Line(
+        at_ms=instant_ms(event.time),
+        what=_WORDS.sub(" ", event.type).lower(),
+        detail=", ".join(filter(None, (event.message, "; ".join(failures)))),
+        took_ms=event.took_ms,
+        failed=event.failed,
+    )

@@ -20,6 +20,8 @@ from contextlib import (
 from pathlib import Path
 from typing import Final
 
+import msgspec
+
 from shared.bus.connection import Bus
 from shared.bus.permissions import PROVISION, READER, User, local_users
 from shared.bus.setup import SURVIVORS_WAIT_S, ensure_streams
@@ -48,6 +50,7 @@ from tutti.up.readiness import (
 from tutti.up.supervisor import Keeper, Supervisor
 from tutti.up.user_rights import (
     install_planner_lease,
+    is_on_this_machine,
     prepare_api,
     remove_api,
     remove_planner_lease,
@@ -126,6 +129,10 @@ class AllServices:
     async def _run(self) -> None:
         options = self._options
         credentials = await load(options.kubeconfig, options.context)
+        if options.api is None and not await is_on_this_machine(credentials.server):
+            self._options = options = msgspec.structs.replace(options, api=False)
+            if not options.observe:
+                self._say("no API: the API server is on another machine, and cannot reach it here")
         data_dir = options.data_dir or default_data_dir(credentials.server)
         if options.observe:
             data_dir /= OBSERVED_DIR

@@ -73,14 +73,13 @@ from tutti.up.options import (
     "--api-port",
     default=0,
     type=click.IntRange(0, 65535),
-    help="With --api: port of the API service; 0: any free port.",
+    help="Port of the API service; 0: any free port.",
 )
 @click.option(
     "--api/--no-api",
-    default=False,
-    help="Run the API service and register it with the API server, for kubectl get gangs and the "
-    "like. Off by default: if this process is killed, the registration stays, and Kubernetes "
-    "finishes deleting no namespace until the next start removes it.",
+    default=None,
+    help="Run the API service and register it with the API server: users' commands, the console "
+    "and kubectl get gangs ask it. Default: if the API server is on this machine.",
 )
 @click.option("--install-crds", is_flag=True, help="Create or update Tutti's CRDs first.")
 @click.option(
@@ -109,7 +108,7 @@ from tutti.up.options import (
     "jaeger_url",
     default="",
     metavar="URL",
-    help="With --api: Jaeger's user interface, to which gangs in the API and the console link.",
+    help="Jaeger's user interface, to which gangs in the API and the console link.",
 )
 @click.option("--take-over", is_flag=True, help="Start although another scheduler is active.")
 @click.option(

@@ -52,6 +52,8 @@ class Start(msgspec.Struct, frozen=True, kw_only=True, tag="start"):
     module: str
     flags: tuple[str, ...]
     log: str
+    #: Signal for the process when the fork server dies.
+    orphan_signal: int
 
 
 class Started(msgspec.Struct, frozen=True, kw_only=True, tag="started"):
@@ -128,7 +130,7 @@ def become(start: Start) -> None:
 
 def _forked(start: Start, channel: socket.socket) -> bool:
     """Fork; True in the child."""
-    tie = dying_with_parent(signal.SIGKILL)
+    tie = dying_with_parent(signal.Signals(start.orphan_signal))
     try:
         pid = os.fork()
     except OSError as error:

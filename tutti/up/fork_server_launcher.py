@@ -110,6 +110,7 @@ class ForkServerLauncher:
             module=spec.module,
             flags=spec.flags,
             log="" if spec.log is None else str(spec.log),
+            orphan_signal=spec.orphan_signal,
         )
         try:
             fork_server.channel.send(_encode(start))

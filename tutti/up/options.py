@@ -64,7 +64,7 @@ class UpOptions(msgspec.Struct, frozen=True, kw_only=True):
     admission_conf: str = ""
     webhook: bool = True
     webhook_port: int = 0  # 0: any free port
-    api: bool = False
+    api: bool | None = None  # None: if the API server is on this machine
     api_port: int = 0  # 0: any free port
     install_crds: bool = False
     kube_batch_crds: bool = False
@@ -84,7 +84,7 @@ class UpOptions(msgspec.Struct, frozen=True, kw_only=True):
         return OBSERVING if self.observe else SERVICES
 
     def count(self, service: str) -> int:
-        switched_off = {"admission-webhook": not self.webhook, "api": not self.api}
+        switched_off = {"admission-webhook": not self.webhook, "api": self.api is False}
         if service not in self.services or switched_off.get(service, False):
             return 0
         if service == "observer":
@@ -134,25 +134,32 @@ def check_combination(options: UpOptions) -> None:
     needed = {
         "--kube-batch-crds": (options.kube_batch_crds, "--install-crds", options.install_crds),
         "--report": (options.report is not None, "--observe", options.observe),
-        "--api-port": (bool(options.api_port), "--api", options.api),
-        "--jaeger": (bool(options.jaeger_url), "--api", options.api),
-        "--replicas api": (bool(options.replicas.get("api")), "--api", options.api),
     }
     for flag, (given, other, has_other) in needed.items():
         if given and not has_other:
             raise OptionError(f"{flag}: only with {other}")
+    of_api = {
+        "--api-port": bool(options.api_port),
+        "--jaeger": bool(options.jaeger_url),
+        "--replicas api": bool(options.replicas.get("api")),
+    }
+    for flag, given in of_api.items():
+        if given and options.api is False:
+            raise OptionError(f"{flag}: not with --no-api")
     if options.observe:
         _check_observing(options)
 
 
 def _check_observing(options: UpOptions) -> None:
     refused = {
+        "--api": bool(options.api),
         "--nats": bool(options.nats_url),
         "--install-crds": options.install_crds,
         "--take-over": options.take_over,
         "--admission-conf": bool(options.admission_conf),
         "--webhook-port": bool(options.webhook_port),
-        "--api": options.api,
+        "--api-port": bool(options.api_port),
+        "--jaeger": bool(options.jaeger_url),
         **{f"--replicas {name}": name not in OBSERVING for name in options.replicas},
     }
     for flag, given in refused.items():

@@ -1,5 +1,6 @@
 """The processes of `tutti up` and their flags: a pure function of the options."""
 
+import signal
 from pathlib import Path
 from typing import Final
 
@@ -34,6 +35,14 @@ class ProcessSpec(msgspec.Struct, frozen=True, kw_only=True):
     def module(self) -> str:
         """Its module, for `python -m`."""
         return f"services.{self.service.replace('-', '_')}"
+
+    @property
+    def orphan_signal(self) -> signal.Signals:
+        """What the kernel sends it when `tutti up` was killed. Services may be killed at any
+        instant by design, and a hung one would not handle SIGTERM. Only the API service stops in
+        order: its registration must not stay (ADR 0092).
+        """
+        return signal.SIGTERM if self.service == "api" else signal.SIGKILL
 
 
 def plan(

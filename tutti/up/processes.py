@@ -65,9 +65,7 @@ class ExecLauncher:
                 stdout=log,
                 stderr=log,
                 env=child_environ(self._environ),
-                # Services may be killed at any instant by design; a hung one would not handle
-                # SIGTERM.
-                preexec_fn=dying_with_parent(signal.SIGKILL),
+                preexec_fn=dying_with_parent(spec.orphan_signal),
                 # Ctrl-C must reach the supervisor only, which stops everything in order.
                 start_new_session=True,
             )

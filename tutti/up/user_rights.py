@@ -6,16 +6,18 @@ The chart does the same (`templates/planner-lease.yaml`). `tutti up` deletes all
 after a kill the Lease stays, and shows since when no planner has been active.
 
 While an APIService exists that no process serves, Kubernetes finishes deleting no namespace. The
-API service deletes its registration when it stops; after a kill, the next `tutti up` does, with
-`--api` or without (ADR 0092). Only objects with the label of `tutti up` are deleted, and only one
-`tutti up` runs on a cluster, unless it was started with `--take-over`: then the other API service
-registers again within seconds.
+API service deletes its registration when it stops, also because `tutti up` was killed; if both are
+killed, the next `tutti up` does, with or without an API service (ADR 0092). Only objects with the
+label of `tutti up` are deleted, and only one `tutti up` runs on a cluster, unless it was started
+with `--take-over`: then the other API service registers again within seconds.
 """
 
 import asyncio
 import contextlib
+import socket
 from collections.abc import Callable, Iterable
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from shared.contracts.visibility_resources import API_SERVICE, MANAGED_BY, TUTTI_UP, UP_SERVICE
 from shared.kube.client import KubeClient
@@ -56,6 +58,21 @@ async def remove_planner_lease(client: KubeClient) -> None:
         async with asyncio.timeout(_REMOVE_TIMEOUT_S):
             await client.delete(LEASES, PLANNER_LEASE, namespace=namespace)
             await withdraw(client, _LEASE_READERS)
+
+
+async def is_on_this_machine(server: str) -> bool:
+    """Whether an address of an API server's URL is one of this machine: only then the API server
+    reaches a service that listens on 127.0.0.1. While it does not, a registration would keep the
+    cluster's namespaces from being deleted.
+    """
+    loop = asyncio.get_running_loop()
+    with contextlib.suppress(OSError):
+        for family, *_, address in await loop.getaddrinfo(urlsplit(server).hostname, None):
+            with socket.socket(family, socket.SOCK_DGRAM) as probe, contextlib.suppress(OSError):
+                # Only an own address can be bound.
+                probe.bind(address)
+                return True
+    return False
 
 
 _API_READERS: Final = "tutti-up-api-users"

@@ -1,19 +1,22 @@
 """The newest decisions, bounded, as objects; and what a user may see of each."""
 
 from collections import deque
-from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
+from collections.abc import Iterator
+from datetime import datetime
 from typing import Final
 
 import msgspec
 
+from services.api.core.decision_events import instant, note_event, outcome_events
 from services.api.core.tables import Column, age, columns
 from shared.contracts.cluster import PodChanges
-from shared.contracts.decisions import Act, GangDecision
+from shared.contracts.decisions import Act, GangDecision, Note
+from shared.contracts.outcomes import Outcome
 from shared.contracts.visibility import (
     API_VERSION,
     DecidedPod,
     Decision,
+    DecisionEvent,
     DecisionStatus,
     ObjectMeta,
 )
@@ -24,6 +27,10 @@ DECISIONS_MAX: Final = 10_000
 #: Pods in all of them, about 50 MiB, and in one.
 PODS_MAX: Final = 200_000
 _PODS_MAX: Final = 1_000
+#: Events of one decision.
+EVENTS_MAX: Final = 50
+#: Outcomes and notes that were read before their decisions: the consumers are independent.
+_EARLY_MAX: Final = 1_000
 #: Phases in which a pod has ended.
 _ENDS: Final = frozenset({"Succeeded", "Failed"})
 
@@ -40,10 +47,15 @@ DECISION_COLUMNS: tuple[Column, ...] = columns(
 
 
 class _Kept(msgspec.Struct, eq=False, kw_only=True):
-    """A decision, and ends of its pods that it does not have yet: when and how, by UID."""
+    """A decision, and what it does not have yet: ends of its pods (when and how, by UID), pods that
+    could not be bound, and events.
+    """
 
     decision: Decision
     ends: dict[str, tuple[datetime, str]] = {}
+    unbound: set[str] = set()
+    events: list[DecisionEvent] = []
+    has_outcome: bool = False
 
 
 class DecisionHistory:
@@ -59,6 +71,11 @@ class DecisionHistory:
         self._pods = 0
         #: The decision that bound each pod that has not ended, by UID.
         self._bound: dict[str, _Kept] = {}
+        #: By sequence, and the last one of each gang, by its id.
+        self._by_seq: dict[int, _Kept] = {}
+        self._last: dict[str, _Kept] = {}
+        self._early_outcomes: dict[int, Outcome] = {}
+        self._early_notes: dict[str, list[DecisionEvent]] = {}
 
     def __len__(self) -> int:
         return len(self._kept)
@@ -68,10 +85,15 @@ class DecisionHistory:
         self.seq = seq
         made = _Kept(decision=build_decision(seq, decision, owner))
         self._kept.append(made)
+        self._by_seq[seq] = self._last[decision.gang_id] = made
         status = made.decision.status
         self._pods += len(status.pods)
         if status.action == "Bind":
             self._bound.update((pod.uid, made) for pod in status.pods)
+        made.events += self._early_notes.pop(decision.gang_id, ())
+        outcome = self._early_outcomes.pop(seq, None)
+        if outcome is not None:
+            self.take_outcome(outcome)
         while len(self._kept) > self._decisions_max or self._pods > PODS_MAX:
             self._forget(self._kept.popleft())
 
@@ -83,40 +105,89 @@ class DecisionHistory:
         for gone in record.removed:
             self._note_end(gone.uid, record.at_ms, "Deleted")
 
+    def take_outcome(self, outcome: Outcome) -> None:
+        """The outcome of a decision; the first one counts."""
+        kept = self._by_seq.get(outcome.decision_seq)
+        if kept is None:
+            if outcome.decision_seq > self.seq:
+                self._early_outcomes[outcome.decision_seq] = outcome
+                _bound_early(self._early_outcomes)
+            return
+        status = kept.decision.status
+        if kept.has_outcome or status.gang_id != outcome.gang_id:
+            return
+        kept.has_outcome = True
+        kept.events += outcome_events(status, outcome)
+        for one in outcome.members if status.action == "Bind" else ():
+            # A request without an answer may still bind the pod.
+            if one.result not in {"bound", "unknown"} and self._bound.get(one.uid) is kept:
+                del self._bound[one.uid]
+                kept.unbound.add(one.uid)
+
+    def take_note(self, note: Note) -> None:
+        """A note about a gang."""
+        kept, event = self._last.get(note.gang_id), note_event(note)
+        if event.type == "PreemptionEnded" and (
+            kept is None or kept.decision.status.action == "Bind"
+        ):
+            # Its words are about pods of other gangs: their decision has their namespaces.
+            event = msgspec.structs.replace(event, message="")
+        if kept is None:
+            self._early_notes.setdefault(note.gang_id, []).append(event)
+            del self._early_notes[note.gang_id][:-EVENTS_MAX]
+            _bound_early(self._early_notes)
+        else:
+            kept.events.append(event)
+            del kept.events[:-EVENTS_MAX]
+
     def oldest_first(self) -> Iterator[Decision]:
         """All that are kept."""
         for one in self._kept:
-            if one.ends:
-                one.decision = _with_ends(one.decision, one.ends)
-                one.ends = {}
+            if one.ends or one.events:
+                one.decision = _completed(one)
+                one.ends, one.unbound, one.events = {}, set(), []
             yield one.decision
 
     def _note_end(self, uid: str, at_ms: int, end: str) -> None:
         # The first end counts: a pod that has succeeded is deleted later.
         bound_by = self._bound.pop(uid, None)
         if bound_by is not None:
-            bound_by.ends[uid] = datetime.fromtimestamp(at_ms / 1000, UTC), end
+            bound_by.ends[uid] = instant(at_ms), end
 
     def _forget(self, one: _Kept) -> None:
-        pods = one.decision.status.pods
+        status = one.decision.status
+        pods = status.pods
         self._pods -= len(pods)
+        self._by_seq.pop(int(one.decision.metadata.name), None)
+        if self._last.get(status.gang_id) is one:
+            del self._last[status.gang_id]
         for pod in pods:
             if self._bound.get(pod.uid) is one:
                 del self._bound[pod.uid]
 
 
-def _with_ends(decision: Decision, ends: Mapping[str, tuple[datetime, str]]) -> Decision:
-    def ended(pod: DecidedPod) -> DecidedPod:
-        found = ends.get(pod.uid)
-        if found is None:
-            return pod
-        at, end = found
-        return msgspec.structs.replace(pod, ended=at, end=end)
+def _bound_early(early: dict[int, Outcome] | dict[str, list[DecisionEvent]]) -> None:
+    """Forget the oldest if there are too many."""
+    if len(early) > _EARLY_MAX:
+        del early[next(iter(early))]  # type: ignore[arg-type]  # a key of its own
 
-    pods = tuple(map(ended, decision.status.pods))
-    return msgspec.structs.replace(
-        decision, status=msgspec.structs.replace(decision.status, pods=pods)
+
+def _completed(kept: _Kept) -> Decision:
+    """The decision with all that is known of it."""
+
+    def known(pod: DecidedPod) -> DecidedPod:
+        at, end = kept.ends.get(pod.uid, (pod.ended, pod.end))
+        unbound = pod.unbound or pod.uid in kept.unbound
+        if at == pod.ended and unbound == pod.unbound:
+            return pod
+        return msgspec.structs.replace(pod, ended=at, end=end, unbound=unbound)
+
+    status = kept.decision.status
+    events = sorted([*status.events, *kept.events], key=lambda event: event.time)
+    status = msgspec.structs.replace(
+        status, pods=tuple(map(known, status.pods)), events=tuple(events[-EVENTS_MAX:])
     )
+    return msgspec.structs.replace(kept.decision, status=status)
 
 
 def build_decision(seq: int, decision: Act, owner: str = "") -> Decision:
@@ -134,7 +205,7 @@ def build_decision(seq: int, decision: Act, owner: str = "") -> Decision:
             for one in decision.victims[:_PODS_MAX]
         )
         action, count, reason, domain = "Evict", len(decision.victims), decision.reason, ""
-    at = datetime.fromtimestamp(decision.cycle.now_ms / 1000, UTC)
+    at = instant(decision.cycle.now_ms)
     return Decision(
         api_version=API_VERSION,
         kind="Decision",
@@ -150,6 +221,7 @@ def build_decision(seq: int, decision: Act, owner: str = "") -> Decision:
             gang_id=decision.gang_id,
             title=gang_title(decision.gang.partition("/")[2], owner),
             time=at,
+            first_seen=instant(decision.first_seen_ms) if decision.first_seen_ms else None,
             attempt=decision.attempt,
             reason=reason,
             message=decision.why,
@@ -162,14 +234,18 @@ def build_decision(seq: int, decision: Act, owner: str = "") -> Decision:
 
 
 def visible_part(decision: Decision, visible: frozenset[str]) -> Decision:
-    """A decision for users that see these namespaces: pods of other namespaces are only counted."""
+    """A decision for users that see these namespaces: pods of other namespaces are only counted,
+    and without texts about them, events have no texts.
+    """
     pods = decision.status.pods
     seen = tuple(one for one in pods if one.namespace in visible)
     if len(seen) == len(pods):
         return decision
-    return msgspec.structs.replace(
-        decision, status=msgspec.structs.replace(decision.status, pods=seen)
+    events = tuple(
+        msgspec.structs.replace(one, message="", failures=()) for one in decision.status.events
     )
+    status = msgspec.structs.replace(decision.status, pods=seen, events=events)
+    return msgspec.structs.replace(decision, status=status)
 
 
 def decision_cells(decision: Decision, now_ms: int) -> tuple[str | int, ...]:

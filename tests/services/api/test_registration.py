@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import suppress
+from typing import Any
 
 import pytest
 
@@ -91,6 +92,19 @@ async def test_outside_a_cluster_a_process_that_is_not_reached_leaves_no_registr
     assert await _exist(client) == (False, False)
 
 
+async def test_outside_a_cluster_a_process_that_was_never_reached_ends_its_attempts(
+    client: KubeClient, control_plane: ControlPlane, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on kind, whose API server runs in a container."""
+    monkeypatch.setattr(registration, "AVAILABLE_S", 0.5)
+    monkeypatch.setattr(registration, "_RETRY_S", 0.1)
+    states: list[str] = []
+    await a_registrar(client, control_plane, states, external="127.0.0.1").run()
+    assert len(states) == 3
+    assert states[-1].endswith("; it is not tried again")
+    assert await _exist(client) == (False, False)
+
+
 async def test_in_a_cluster_the_registration_stays_until_the_replica_leaves(
     client: KubeClient, control_plane: ControlPlane, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -145,3 +159,38 @@ async def test_a_replica_of_the_chart_takes_over_what_a_killed_tutti_up_left_beh
     taken = await client.get(API_SERVICES, API_SERVICE, KubeObject)
     assert taken.metadata.labels[MANAGED_BY] == TUTTI
     assert "dead" not in taken.metadata.annotations["visibility.tutti.dev/members"]
+
+
+@pytest.mark.parametrize("recreated", [True, False], ids=["another object", "another port"])
+async def test_a_process_that_stops_leaves_the_registration_of_the_next_one(
+    client: KubeClient, control_plane: ControlPlane, *, recreated: bool
+) -> None:
+    """Both have the identity of their `tutti up`."""
+    states: list[str] = []
+    registrar = a_registrar(client, control_plane, states, external="127.0.0.1")
+    running = asyncio.create_task(registrar.run())
+    await registrar.attempted.wait()
+    running.cancel()
+    ca = control_plane.authority.certificate_pem.decode()
+    following = api_service(an_address("127.0.0.1"), {"test/api-0": ca}, "", "")
+    if recreated:
+        stored = await client.get(API_SERVICES, API_SERVICE, dict[str, Any])
+        following["spec"] = stored["spec"]
+        await client.delete(API_SERVICES, API_SERVICE)
+        await client.create(API_SERVICES, following)
+    else:
+        await client.patch(API_SERVICES, API_SERVICE, {"spec": following["spec"]})
+    await registrar.leave()
+    assert await _exist(client) == (True, True)
+
+
+async def test_a_process_that_stops_deletes_its_own_registration(
+    client: KubeClient, control_plane: ControlPlane
+) -> None:
+    states: list[str] = []
+    registrar = a_registrar(client, control_plane, states, external="127.0.0.1")
+    running = asyncio.create_task(registrar.run())
+    await registrar.attempted.wait()
+    running.cancel()
+    await registrar.leave()
+    assert await _exist(client) == (False, False)

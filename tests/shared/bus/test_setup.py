@@ -29,6 +29,7 @@ from shared.contracts.subjects import (
     VERDICTS,
     act,
     api_consumer,
+    api_notes_consumer,
     planner_consumer,
     verdict,
     wanted,
@@ -80,10 +81,13 @@ async def test_every_consumer_that_a_service_binds_to_is_there(bus: LossyBus) ->
         for stream, filtered in (
             (CLUSTER, None),
             (DECISIONS, ["decisions.act.>"]),
+            (OUTCOMES, None),
             (VERDICTS, ["verdicts.>"]),
         ):
             found = await info(bus, f"CONSUMER.INFO.{stream}.{api_consumer(stream, ordinal)}")
             assert found["config"].get("filter_subjects") == filtered
+        found = await info(bus, f"CONSUMER.INFO.{DECISIONS}.{api_notes_consumer(ordinal)}")
+        assert found["config"]["filter_subjects"] == ["decisions.note.>"]
     binder = (await info(bus, f"CONSUMER.INFO.{DECISIONS}.{BINDER_CONSUMER}"))["config"]
     assert (binder["filter_subject"], binder["ack_wait"], binder["max_deliver"]) == (
         "decisions.act.>",

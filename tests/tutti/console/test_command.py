@@ -110,7 +110,7 @@ async def test_a_cluster_without_the_api_and_a_port_in_use_end_it_with_the_remed
     async with the_command(tmp_path, failure(404, "NotFound")) as it:
         _, err = await asyncio.wait_for(it.communicate(), _START_S)
         assert it.returncode == 1
-        assert b"install the chart with api.enabled" in err
+        assert b"set api.enabled in the chart" in err
     server = await asyncio.start_server(lambda _reader, _writer: None, "127.0.0.1", 0)
     async with server:
         port = server.sockets[0].getsockname()[1]

@@ -1,20 +1,13 @@
-"""`tutti fits` asks the process that answers for the planner, over a real nats-server."""
+"""What `tutti fits` prints, and what it refuses without asking; `tests/tutti/over_api` asks."""
 
-import asyncio
 import io
 import pathlib
 from typing import Literal
 
 import click.testing
-import msgspec
 import pytest
 from rich.console import Console
 
-from services.api.core.openapi import openapi_document
-from shared.bus.connection import Bus
-from shared.bus.questions import serve
-from shared.contracts import codec, subjects
-from shared.contracts.questions import FitAnswer, FitRequest, LedgerAnswer, LedgerRequest
 from shared.contracts.visibility import (
     API_VERSION,
     Displacement,
@@ -25,63 +18,7 @@ from shared.contracts.visibility import (
     NamedGangs,
     ObjectMeta,
 )
-from tests.services.api.conformity import violations
-from tests.services.gang_planner.core.scene import Scene, make_node
 from tutti.fits_command import fits, show
-from tutti.nats_server import NatsServer
-
-JOB = """
-apiVersion: batch/v1
-kind: Job
-metadata: {name: train, namespace: team}
-spec:
-  parallelism: PODS
-  template:
-    spec: {containers: [{name: c, resources: {requests: {cpu: "3"}}}]}
-"""
-
-
-@pytest.mark.integration
-async def test_a_gang_that_fits_is_reported_with_its_nodes_and_another_with_the_reason(
-    nats_server: NatsServer, tmp_path: pathlib.Path
-) -> None:
-    scene = Scene([make_node("n0"), make_node("n1")])
-    bus = await Bus.connect(nats_server.url, name="planner")
-
-    async def answer(question: FitRequest) -> FitAnswer:
-        return scene.planner.would_fit(question)
-
-    async def ledger(_: LedgerRequest) -> LedgerAnswer:
-        return LedgerAnswer(queues=())
-
-    await serve(bus, subjects.ASK_FIT, codec.decode_fit_request, answer)
-    await serve(bus, subjects.ASK_LEDGER, codec.decode_ledger_request, ledger)
-
-    async def asked(pods: int, *flags: str) -> click.testing.Result:
-        path = tmp_path / "job.yaml"
-        path.write_text(JOB.replace("PODS", str(pods)))
-        command = ["-f", str(path), "--nats", nats_server.url, *flags]
-        return await asyncio.to_thread(click.testing.CliRunner().invoke, fits, command)
-
-    try:
-        done = await asked(2)
-        assert (done.exit_code, done.stdout) == (
-            0,
-            "team/train: would fit now\n  1 on n0, 1 on n1\n",
-        )
-        done = await asked(3, "-o", "json")
-        assert done.exit_code == 1
-        fit = msgspec.json.decode(done.stdout)
-        assert violations(openapi_document(), "Fit", fit) == []
-        assert fit["metadata"]["namespace"] == "team"
-        (found,) = fit["status"]["gangs"]
-        assert found["members"] == 3
-        assert "2 of 3 pods fit" in found["message"]
-    finally:
-        await bus.close()
-    done = await asked(1)
-    assert done.exit_code == 2
-    assert "no standby planner answers" in done.output
 
 
 @pytest.mark.parametrize(
@@ -137,21 +74,12 @@ def test_gangs_whose_pods_would_be_evicted_are_reported(
     ],
     ids=["empty", "binary", "control characters", "no YAML", "a list"],
 )
-@pytest.mark.integration
-async def test_a_file_that_is_no_manifest_is_refused_with_status_2(
-    nats_server: NatsServer, tmp_path: pathlib.Path, content: bytes, words: str
+def test_a_file_that_is_no_manifest_is_refused_with_status_2(
+    tmp_path: pathlib.Path, content: bytes, words: str
 ) -> None:
-    bus = await Bus.connect(nats_server.url, name="planner")
-
-    async def ledger(_: LedgerRequest) -> LedgerAnswer:
-        return LedgerAnswer(queues=())
-
-    await serve(bus, subjects.ASK_LEDGER, codec.decode_ledger_request, ledger)
     path = tmp_path / "job.yaml"
     path.write_bytes(content)
-    command = ["-f", str(path), "--nats", nats_server.url]
-    done = await asyncio.to_thread(click.testing.CliRunner().invoke, fits, command)
-    await bus.close()
+    done = click.testing.CliRunner().invoke(fits, ["-f", str(path)])
     assert done.exit_code == 2, done.output
     assert words in done.output
     assert "unicode string" not in done.output

@@ -15,7 +15,6 @@ from tests.services.api.conformity import violations
 from tests.services.api.scene import FIRST_SEEN_MS
 from tests.services.api.serving import Serving
 from tests.tutti.over_api.conftest import Typed
-from tests.tutti.status.test_report import answer
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(120)]
 
@@ -49,9 +48,8 @@ async def test_queues_are_objects_of_the_api_in_every_format(
             LedgerQueue(name="b", exists=True, why="its gangs wait for capacity"),
         )
     )
-    text = await typed("queues", "-v", "1")
-    assert text.exit_code == 0, text.output
-    assert text.stderr.startswith("tutti: asks the API, from http://127.0.0.1:")
+    text = await typed("queues")
+    assert (text.exit_code, text.stderr) == (0, ""), text.output
     lines = [" ".join(line.split()) for line in text.stdout.splitlines()]
     assert lines == [
         "QUEUE GANGS RESOURCE USED WAITING DESERVED",
@@ -59,7 +57,6 @@ async def test_queues_are_objects_of_the_api_in_every_format(
         "b 0 run, 0 wait",
         "b: its gangs wait for capacity",
     ]
-    assert (await typed("queues")).stderr == ""
     for words in (("queues",), ("top", "queues")):
         found = json.loads((await typed(*words, "-o", "json")).stdout)
         conforms("QueueList", found)
@@ -144,37 +141,6 @@ async def test_fits_refuses_metadata_of_a_wrong_type(
     assert "metadata" in found.stderr
 
 
-async def test_status_has_the_processes_and_the_gangs_that_the_user_may_see(
-    typed: Typed, serving: Serving
-) -> None:
-    serving.instances.answers = [
-        answer("watcher", started_ms=FIRST_SEEN_MS),
-        answer("gang-planner", started_ms=FIRST_SEEN_MS),
-        answer("binder", started_ms=FIRST_SEEN_MS),
-    ]
-    text = await typed("status")
-    assert text.exit_code == 0, text.output
-    assert text.stdout.startswith("tutti is ready\n")
-    assert "gangs: 2 Inqueue, 1 Running" in text.stdout
-    assert "PID" not in text.stdout
-    assert "decisions:" not in text.stdout
-    serving.rights.namespaces["of-b"] = {"b"}
-    serving.instances.answers.pop()
-    found = await typed("status", "-o", "json", user="of-b")
-    assert found.exit_code == 1
-    data = json.loads(found.stdout)
-    assert data["problems"] == ["no binder answers"]
-    assert data["gangs"] == {"Inqueue": 1, "Running": 1}
-    assert data["services"][0] == {
-        "service": "gang-planner",
-        "instance": "gang-planner-0",
-        "ready": True,
-        "active": True,
-        "version": "1",
-        "started": "2026-09-21T14:13:20.000Z",
-    }
-
-
 def eviction(gang: str, gang_id: str, why: str, at_ms: int = FIRST_SEEN_MS) -> EvictionDecision:
     """A decision to evict the gang's one pod."""
     return EvictionDecision(
@@ -236,18 +202,27 @@ async def test_trace_finds_a_gang_that_is_gone_by_the_title_that_lists_of_gangs_
         assert text.stdout.startswith("b/job/third (third): Gone")
 
 
-async def test_a_cluster_without_the_api_and_without_tutti_up_is_named_with_both_remedies(
-    typed: Typed,
+async def test_a_cluster_without_the_api_is_named_in_a_sentence_with_both_remedies(
+    typed: Typed, tmp_path: Path
 ) -> None:
-    for words in (("queues",), ("status",), ("trace", "x"), ("top", "queues"), ("timeline",)):
-        found = await typed(*words, "-v", "1", served=False)
-        assert found.exit_code == 1, found.output
-        assert "tutti: asks NATS, since the cluster does not serve" in found.stderr
-        assert "runs `tutti up --api`; no tutti up runs in " in found.stderr
-        assert "give --nats or --data-dir" in found.stderr
+    path = tmp_path / "job.yaml"
+    path.write_text(JOB.replace("NAMESPACE", "a"))
+    for words, status in (
+        (("queues",), 1),
+        (("top", "queues"), 1),
+        (("timeline",), 1),
+        (("trace", "x"), 1),
+        (("console", "--no-browser"), 1),
+        (("fits", "-f", str(path)), 2),
+    ):
+        found = await typed(*words, served=False)
+        assert (found.exit_code, found.stdout) == (status, ""), found.output
+        (line,) = found.stderr.splitlines()
+        assert line.startswith("tutti: the cluster does not serve visibility.tutti.dev")
+        assert "run `tutti up --api` on the API server's machine, or set api.enabled" in line
 
 
-async def test_an_api_that_fails_is_not_replaced_by_nats(typed: Typed, serving: Serving) -> None:
+async def test_an_api_that_fails_is_the_reason(typed: Typed, serving: Serving) -> None:
     serving.unavailable = "there is no connection to NATS"
     found = await typed("queues")
     assert found.exit_code == 1

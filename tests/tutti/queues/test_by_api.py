@@ -1,4 +1,4 @@
-"""`tutti queues` by the API has the answer that it has over NATS."""
+"""`tutti queues` shows the planner's answer, which the API's objects contain."""
 
 import json
 from typing import TYPE_CHECKING, Any, cast
@@ -11,7 +11,7 @@ from shared.contracts.questions import LedgerAmount, LedgerAnswer, LedgerQueue, 
 from shared.contracts.visibility import Queue
 from shared.visible_objects import build_queues
 from tutti.client.asynchronous import AsyncClient
-from tutti.service_access import read_queues
+from tutti.queues_command import read_queues
 
 if TYPE_CHECKING:
     from shared.kube.client import KubeClient

@@ -1,34 +1,27 @@
-"""A gang's records as lines: nothing that happened is missing, and what failed is marked."""
+"""A gang's decisions as lines: nothing that happened is missing, and what failed is marked."""
+
+from collections.abc import Sequence
 
 import msgspec
+import pytest
 
+from services.api.core.decision_history import DecisionHistory
 from shared.contracts.decisions import (
     Binding,
     Cycle,
     EvictionDecision,
     GangDecision,
     GangStarted,
+    Note,
     NoteClosed,
     NoteOpened,
     Victim,
 )
 from shared.contracts.identity import gang_trace_id
 from shared.contracts.outcomes import Member, Outcome
-from shared.contracts.verdicts import Verdict, Why
-from tutti.trace.timeline import GangRecords, Line, timeline, with_lines
-
-VERDICT = Verdict(
-    gang_id="g",
-    epoch=2,
-    at_ms=9_000,
-    dialect="volcano",
-    namespace="team",
-    name="train",
-    phase="Running",
-    attempt=2,
-    trace_id=gang_trace_id("g", 2),
-    first_seen_ms=1_000,
-)
+from shared.contracts.visibility import Decision
+from tutti.api.failures import Refusal
+from tutti.trace.timeline import Line, read_reference, timeline, with_lines
 
 
 def cycle(now_ms: int) -> Cycle:
@@ -105,22 +98,39 @@ OPENED = NoteOpened(
 )
 CLOSED = NoteClosed(gang_id="g", epoch=2, kind="backoff", at_ms=2_900, reason="Elapsed")
 STARTED = GangStarted(gang_id="g", epoch=2, at_ms=3_100, attempt=2)
-RECORDS = GangRecords(
-    VERDICT,
-    [
-        (5, decision(1, 2_000)),
-        (7, RELEASE),
-        (8, OPENED),
-        (8, CLOSED),
-        (9, decision(2, 3_000)),
-        (10, STARTED),
-    ],
-    {5: REFUSED, 7: REMOVED, 9: WHOLE},
+WANTED = read_reference("team/train", "default")
+
+
+def decisions(
+    *acts: tuple[int, GangDecision | EvictionDecision],
+    outcomes: Sequence[Outcome] = (),
+    notes: Sequence[Note] = (),
+) -> list[Decision]:
+    """As the API service has them; outcomes and notes may come before their decisions."""
+    history = DecisionHistory()
+    for outcome in outcomes[:1]:
+        history.take_outcome(outcome)
+    for seq, act in acts:
+        history.take(seq, act)
+    for outcome in outcomes:
+        history.take_outcome(outcome)
+    for note in notes:
+        history.take_note(note)
+    return list(history.oldest_first())
+
+
+ALL = decisions(
+    (5, decision(1, 2_000)),
+    (7, RELEASE),
+    (9, decision(2, 3_000)),
+    outcomes=(REFUSED, REMOVED, WHOLE),
+    notes=(OPENED, CLOSED, STARTED),
 )
 
 
 def test_the_attempts_of_a_gang_are_listed_in_order() -> None:
-    found = timeline(RECORDS)
+    found = with_lines(timeline(WANTED, [], ALL), [])
+    assert (found.gang, found.gang_id, found.phase) == ("team/train", "g", "Gone")
     assert [(line.at_ms, line.what, line.failed) for line in found.lines] == [
         (1_000, "queued", False),
         (2_000, "decided", False),
@@ -156,7 +166,7 @@ def test_a_proof_that_failed_is_no_binding() -> None:
     disproved = msgspec.structs.replace(
         WHOLE, decision_seq=5, reason="PreflightFailed", bound=0, members=members
     )
-    found = timeline(GangRecords(VERDICT, [(5, decision(1, 3_000))], {5: disproved}))
+    found = timeline(WANTED, [], decisions((5, decision(1, 3_000)), outcomes=[disproved]))
     last = found.lines[-1]
     assert (last.what, last.detail, last.failed) == (
         "proof failed",
@@ -165,17 +175,36 @@ def test_a_proof_that_failed_is_no_binding() -> None:
     )
 
 
-def test_a_gang_that_waits_says_why_and_is_in_the_trace_of_its_verdict() -> None:
-    why = Why(reason="NotEnoughResources", sentence="2 of 3 members fit")
-    waiting = msgspec.structs.replace(VERDICT, phase="Inqueue", why=why)
-    found = timeline(GangRecords(waiting, [], {}))
-    assert [(line.what, line.detail) for line in found.lines] == [
-        ("queued", "first seen by the planner"),
-        ("waits", "NotEnoughResources: 2 of 3 members fit"),
-    ]
-    assert found.traces == (VERDICT.trace_id,)
-
-
 def test_exported_lines_are_sorted_in_by_time() -> None:
     admitted = Line(at_ms=900, what="admit", detail="by admission-webhook")
-    assert with_lines(timeline(RECORDS), [admitted]).lines[0] == admitted
+    assert with_lines(timeline(WANTED, [], ALL), [admitted]).lines[0] == admitted
+
+
+UID = "51de3f48-4270-447d-9189-14de98090c2b"
+
+
+@pytest.mark.parametrize(
+    ("typed", "name", "meant"),
+    [
+        ("train", "train", True),
+        ("team/train", "train", True),
+        ("train", f"train-{UID}", True),
+        ("train", "train-2", False),
+        ("train", f"train-2-{UID}", False),
+    ],
+)
+def test_a_gang_is_named_as_its_group_or_as_its_job(typed: str, name: str, *, meant: bool) -> None:
+    wanted = read_reference(typed, "team")
+    assert wanted.namespace == "team"
+    assert wanted.is_named(name) == meant
+
+
+def test_an_id_is_taken_as_an_id() -> None:
+    assert read_reference(UID, "team").gang_id == UID
+    assert read_reference(f"{UID}-x", "team").gang_id == ""
+
+
+@pytest.mark.parametrize("typed", ["nobody", UID])
+def test_an_unknown_gang_is_an_error_that_names_it(typed: str) -> None:
+    with pytest.raises(Refusal, match=typed):
+        timeline(read_reference(typed, "team"), [], ALL)

@@ -107,6 +107,8 @@ async def suite(
         f"--kubeconfig={kubeconfig}",
         f"--data-dir={folder / 'data'}",
         f"--ready-file={folder / 'ready.json'}",
+        # A process less, where a test does not ask for it.
+        "--no-api",
         *flags,
     ]
     (folder / "ready.json").unlink(missing_ok=True)

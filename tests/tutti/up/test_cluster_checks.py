@@ -19,6 +19,7 @@ from tutti.api.failures import Refusal
 from tutti.lifeline import start_ticks
 from tutti.up.other_schedulers import OWN_LEASE, check_cluster
 from tutti.up.presence import AnotherIsHere, Presence, identity, is_dead
+from tutti.up.user_rights import is_on_this_machine
 
 integration = pytest.mark.integration
 NAMES = ("tutti", "volcano")
@@ -155,3 +156,20 @@ def test_the_start_of_a_process_distinguishes_it_from_the_next_one_with_its_pid(
     assert start_ticks(os.getpid())
     assert start_ticks(os.getpid()) != start_ticks(1)
     assert start_ticks(2**22 + 1) is None
+
+
+@pytest.mark.parametrize(
+    ("server", "local"),
+    [
+        ("https://127.0.0.1:6443", True),
+        ("https://localhost:6443/prefix", True),
+        ("https://[::1]:6443", True),
+        ("https://203.0.113.7:6443", False),
+        ("https://", False),
+    ],
+)
+async def test_the_api_is_registered_where_the_api_server_is_on_this_machine(
+    server: str, *, local: bool
+) -> None:
+    """A registration that an API server does not reach keeps its namespaces from being deleted."""
+    assert await is_on_this_machine(server) == local

@@ -18,13 +18,7 @@ def test_two_planners_run_by_default_and_one_of_everything_else() -> None:
     assert options.count("gang-planner") == 2
     assert {options.count(name) for name in ("watcher", "controller")} == {1}
     assert {options.count(name) for name in ("gang-planner", "binder")} == {2}
-    assert options.count("admission-webhook") == 1
-
-
-def test_the_api_service_runs_only_when_it_is_asked_for() -> None:
-    """After a kill its registration would keep all namespaces from being deleted."""
-    assert UpOptions().count("api") == 0
-    assert UpOptions(api=True).count("api") == 1
+    assert {options.count(name) for name in ("admission-webhook", "api")} == {1}
 
 
 def test_a_service_that_is_switched_off_does_not_run_whatever_its_replicas() -> None:
@@ -113,12 +107,14 @@ def test_what_observes_runs_nothing_that_could_write() -> None:
         (UpOptions(observe=True, install_crds=True), "--install-crds"),
         (UpOptions(observe=True, take_over=True), "--take-over"),
         (UpOptions(observe=True, api=True), "--api"),
+        (UpOptions(observe=True, api_port=8444), "--api-port"),
+        (UpOptions(observe=True, jaeger_url="http://jaeger"), "--jaeger"),
         (UpOptions(observe=True, replicas={"binder": 1}), "--replicas binder"),
         (UpOptions(report=Path("report.json")), "--report"),
         (UpOptions(kube_batch_crds=True), "--kube-batch-crds"),
-        (UpOptions(api_port=8444), "--api-port"),
-        (UpOptions(jaeger_url="http://jaeger"), "--jaeger"),
-        (UpOptions(replicas={"api": 2}), "--replicas api"),
+        (UpOptions(api=False, api_port=8444), "--api-port"),
+        (UpOptions(api=False, jaeger_url="http://jaeger"), "--jaeger"),
+        (UpOptions(api=False, replicas={"api": 2}), "--replicas api"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
@@ -130,5 +126,5 @@ def test_flags_that_do_not_go_together_are_refused(options: UpOptions, flag: str
 def test_an_observation_may_have_a_report_and_more_planners() -> None:
     check_combination(UpOptions(observe=True, report=Path("r"), replicas={"gang-planner": 1}))
     check_combination(UpOptions(take_over=True))
-    check_combination(UpOptions(api=True, api_port=8444, replicas={"api": 2}))
-    check_combination(UpOptions(replicas={"api": 0}))
+    check_combination(UpOptions(api_port=8444, replicas={"api": 2}))
+    check_combination(UpOptions(api=False, replicas={"api": 0}))

@@ -77,7 +77,7 @@ def test_the_api_service_knows_jaegers_address(tmp_path: Path) -> None:
     assert given
     for spec in given:
         assert msgspec.to_builtins(settings(spec))["jaeger_url"] == "http://127.0.0.1:16686"
-    without = plan(UpOptions(api=True), nats_url=_URL, data_dir=tmp_path)
+    without = plan(UpOptions(), nats_url=_URL, data_dir=tmp_path)
     assert not any("jaeger" in flag for spec in without for flag in spec.flags)
 
 

@@ -1,7 +1,10 @@
-"""`tutti up --api` on a real API server: its users, and what a kill leaves behind."""
+"""The API of `tutti up` on a real API server: its users, and what a kill leaves behind."""
 
+import asyncio
+import os
 import signal
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -9,6 +12,7 @@ import pytest
 
 from tests.controlplane.client import ApiError, Object, RawClient
 from tests.controlplane.cluster import ControlPlane
+from tests.controlplane.components import ControlPlaneOptions
 from tests.support.waiting import eventually
 from tests.tutti.up.running import suite
 
@@ -19,6 +23,16 @@ API_SERVICE = f"{API_SERVICES}/v1alpha1.visibility.tutti.dev"
 SERVICE = "/api/v1/namespaces/kube-system/services/tutti-up-api"
 ROLE = "/apis/rbac.authorization.k8s.io/v1/clusterroles/tutti-up-api-users"
 GANGS = "/apis/visibility.tutti.dev/v1alpha1/gangs"
+NAMESPACES = "/api/v1/namespaces"
+#: Kubernetes deletes an empty namespace within a second or two.
+DELETED_S = 10.0
+
+
+@pytest.fixture(scope="module")
+def control_plane() -> Iterator[ControlPlane]:
+    """One that deletes namespaces."""
+    with ControlPlane(ControlPlaneOptions(controllers=("namespace-controller",))) as running:
+        yield running
 
 
 @pytest.fixture
@@ -62,7 +76,24 @@ async def exists(api: RawClient, path: str) -> bool:
     return True
 
 
-async def test_with_the_flag_all_users_ask_the_api_and_nothing_of_it_is_left_behind(
+async def deletes_namespaces(api: RawClient) -> bool:
+    """Whether the cluster finishes the deletion of a namespace within some seconds."""
+    manifest: Object = {
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": {"generateName": "doomed-"},
+    }
+    path = f"{NAMESPACES}/{(await api.create(NAMESPACES, manifest))['metadata']['name']}"
+    await api.delete(path)
+    until_s = time.monotonic() + DELETED_S
+    while time.monotonic() < until_s:
+        if not await exists(api, path):
+            return True
+        await asyncio.sleep(0.1)
+    return False
+
+
+async def test_all_users_ask_the_api_and_nothing_of_it_is_left_behind(
     api: RawClient, control_plane: ControlPlane, kubeconfig: Path, tmp_path: Path
 ) -> None:
     async with suite(kubeconfig, tmp_path, "--no-webhook", "--api") as running:
@@ -79,7 +110,7 @@ async def test_with_the_flag_all_users_ask_the_api_and_nothing_of_it_is_left_beh
         assert not await exists(api, path)
 
 
-async def test_without_the_flag_nothing_is_registered(
+async def test_without_an_api_service_nothing_is_registered(
     api: RawClient, kubeconfig: Path, tmp_path: Path
 ) -> None:
     async with suite(kubeconfig, tmp_path, "--no-webhook") as running:
@@ -88,8 +119,21 @@ async def test_without_the_flag_nothing_is_registered(
             assert not await exists(api, path)
 
 
+async def test_namespaces_are_deleted_after_tutti_up_was_killed(
+    api: RawClient, kubeconfig: Path, tmp_path: Path
+) -> None:
+    """Its API service notices it, and deletes the registration."""
+    async with suite(kubeconfig, tmp_path, "--no-webhook", "--api") as killed:
+        await killed.wait_ready()
+        await eventually(lambda: exists(api, GANGS), timeout_s=20, because="it registers")
+        await killed.stop(signal.SIGKILL)
+        assert await deletes_namespaces(api)
+        for path in (API_SERVICE, SERVICE):
+            assert not await exists(api, path)
+
+
 @pytest.mark.parametrize("flags", [(), ("--api",)], ids=["without the flag", "with the flag"])
-async def test_the_next_start_deletes_the_registration_that_a_kill_left_behind(
+async def test_the_next_start_deletes_the_registration_that_a_kill_of_both_left_behind(
     flags: tuple[str, ...], api: RawClient, kubeconfig: Path, tmp_path: Path
 ) -> None:
     """Until then Kubernetes finishes deleting no namespace."""
@@ -97,8 +141,18 @@ async def test_the_next_start_deletes_the_registration_that_a_kill_left_behind(
         await killed.wait_ready()
         await eventually(lambda: exists(api, API_SERVICE), timeout_s=20, because="it registers")
         left = (await api.get(API_SERVICE))["metadata"]["uid"]
+        api_service = killed.pid("api")
+        os.kill(api_service, signal.SIGSTOP)
         await killed.stop(signal.SIGKILL)
+        os.kill(api_service, signal.SIGKILL)
     assert (await api.get(API_SERVICE))["metadata"]["uid"] == left
+
+    async def is_noticed() -> bool:
+        conditions = (await api.get(API_SERVICE))["status"]["conditions"]
+        return [one["status"] for one in conditions if one["type"] == "Available"] == ["False"]
+
+    await eventually(is_noticed, timeout_s=60, because="the API server does not reach it")
+    assert not await deletes_namespaces(api)
     async with suite(kubeconfig, tmp_path / "2", "--no-webhook", *flags) as running:
         await running.wait_ready()
         assert "which an earlier tutti up left behind" in running.errors

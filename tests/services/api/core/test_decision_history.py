@@ -4,9 +4,23 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from services.api.core.decision_history import DecisionHistory, decision_cells
+from services.api.core.decision_history import (
+    EVENTS_MAX,
+    DecisionHistory,
+    decision_cells,
+    visible_part,
+)
 from shared.contracts.cluster import Gone, PodChanges
-from shared.contracts.decisions import Binding, Cycle, GangDecision
+from shared.contracts.decisions import (
+    Binding,
+    Cycle,
+    EvictionDecision,
+    GangDecision,
+    NoteClosed,
+    NoteOpened,
+    Victim,
+)
+from shared.contracts.outcomes import Member, Outcome
 from shared.contracts.visibility import Decision
 from tests.services.observer.scene import EPOCH, pod
 
@@ -79,3 +93,98 @@ def test_a_decision_has_the_name_of_its_gang_for_users() -> None:
     found = list(history.oldest_first())
     assert [one.status.title for one in found] == ["job/second", "second"]
     assert decision_cells(found[0], 0)[2] == "job/second"
+
+
+def outcome(seq: int, *refused: str, gang_id: str = "g") -> Outcome:
+    members = tuple(
+        Member(uid=uid, node="n1", result="refused", code=403, message="secret") for uid in refused
+    )
+    return Outcome(
+        gang_id=gang_id,
+        decision_seq=seq,
+        epoch=1,
+        binder="binder-0",
+        delivered=1,
+        bound=1,
+        members=members,
+        received_ms=1_100,
+        last_bound_ms=1_200,
+    )
+
+
+def types(decision: Decision) -> list[str]:
+    return [one.type for one in decision.status.events]
+
+
+def test_an_outcome_that_is_read_before_its_decision_is_in_it_once() -> None:
+    history = DecisionHistory()
+    history.take_outcome(outcome(1, "u2"))
+    history.take_outcome(outcome(2, gang_id="another"))
+    history.take(1, bound("u1", "u2"))
+    history.take(2, bound("u3"))
+    history.take_outcome(outcome(1))
+    first, second = history.oldest_first()
+    assert (types(first), types(second)) == (["Bound"], [])
+    assert [one.unbound for one in first.status.pods] == [False, True]
+    assert history._bound.keys() == {"u1", "u3"}
+    (event,) = first.status.events
+    assert (event.message, event.failures_count) == ("1 of 2 pods by binder-0", 1)
+    assert [(one.name, one.message) for one in event.failures] == [("pod-u2", "refused 403 secret")]
+
+
+def note(at_ms: int) -> NoteOpened:
+    return NoteOpened(gang_id="g", epoch=1, kind="hold", at_ms=at_ms, until_ms=0, reason="NodeLost")
+
+
+def test_the_newest_notes_of_a_gang_are_in_its_last_decision() -> None:
+    history = DecisionHistory()
+    history.take_note(note(900))
+    history.take(1, bound("u1"))
+    history.take(2, bound("u2"))
+    for at_ms in range(2_000, 2_000 + EVENTS_MAX + 5):
+        history.take_note(note(at_ms))
+    first, second = history.oldest_first()
+    assert types(first) == ["HoldBegun"]
+    assert types(second) == ["HoldBegun"] * EVENTS_MAX
+    history.take_note(note(9_000))
+    _, second = history.oldest_first()
+    assert len(second.status.events) == EVENTS_MAX
+    assert second.status.events[-1].time.timestamp() == 9.0
+
+
+def test_texts_about_an_evicted_pod_are_hidden_from_users_without_rights_to_it() -> None:
+    history = DecisionHistory()
+    eviction = EvictionDecision(
+        gang_id="g",
+        gang="a/g",
+        epoch=1,
+        attempt=1,
+        victims=(Victim(namespace="b", name="pod-v", uid="v"),),
+        via="eviction",
+        reason="Preempted",
+        trace_id="",
+        cycle=bound().cycle,
+    )
+    ended = NoteClosed(
+        gang_id="g", epoch=1, kind="preemption", at_ms=1_500, reason="Refused", message="secret"
+    )
+    history.take(1, eviction)
+    history.take_outcome(outcome(1, "v"))
+    history.take_note(ended)
+    history.take(2, bound("u1"))
+    history.take_note(ended)
+    kept = list(history.oldest_first())
+    assert "secret" in str(visible_part(kept[0], frozenset({"a", "b"})))
+    for one in kept:
+        shown = visible_part(one, frozenset({"a"}))
+        assert types(shown) == types(one)
+        assert "secret" not in str(shown)
+        assert "pod-v" not in str(shown)
+
+
+def test_what_comes_early_and_never_gets_a_decision_is_bounded() -> None:
+    history = DecisionHistory()
+    for number in range(3_000):
+        history.take_outcome(outcome(number + 1))
+        history.take_note(msgspec.structs.replace(note(1), gang_id=str(number)))
+    assert (len(history._early_outcomes), len(history._early_notes)) == (1_000, 1_000)
