@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Sequence
 from functools import cache
-from typing import IO, Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import click
 from rich.console import Console
@@ -32,7 +32,7 @@ from shared.kube.errors import ApiError, CredentialsError
 from shared.visible_objects import build_gang_fit
 from tutti.api.failures import Refusal, run
 from tutti.api.flags import files_flag, namespace_flag, report_flag, scheduler_names_flag
-from tutti.api.manifests import read_opened, title_of
+from tutti.api.manifests import Content
 from tutti.api.output import print_report
 from tutti.client.asynchronous import AsyncClient
 from tutti.service_access import ServiceBus, ask_standby, reached, read_ledger, service_options
@@ -42,8 +42,6 @@ Json: TypeAlias = dict[str, Any]
 
 #: A standby answers between two reads of its streams; a large gang takes it a while.
 _ANSWER_S: Final = 10.0
-#: Exit status when there is no answer.
-_NO_ANSWER: Final = 2
 #: Status of the API for manifests that would be refused.
 _INVALID: Final = 422
 _NODES_SHOWN_MAX: Final = 5
@@ -57,14 +55,14 @@ class Rejected(Refusal):
 
 
 @click.command()
-@files_flag("Manifest file; - for standard input; repeatable.")
+@files_flag()
 @namespace_flag()
 @scheduler_names_flag("Scheduler names that Tutti serves in this cluster; repeatable.")
 @service_options
 @report_flag
 def fits(
     *,
-    files: Sequence[IO[bytes]],
+    files: Sequence[Content],
     namespace: str,
     services: ServiceBus,
     scheduler_names: tuple[str, ...],
@@ -79,7 +77,7 @@ def fits(
     Exits with status 0 when all gangs would fit, 1 when one would have to wait, 2 when the
     manifests would be refused, with the list of errors, or when there is no answer.
     """
-    found = run(_fits(services, files, namespace, scheduler_names), status=_NO_ANSWER)
+    found = run(_fits(services, files, namespace, scheduler_names))
     print_report(found, output, lambda: show(found, report_console()))
     sys.exit(0 if found.status is not None and found.status.fits else 1)
 
@@ -116,12 +114,12 @@ def _displaced(found: Displacement) -> str:
 
 async def _fits(
     services: ServiceBus,
-    files: Sequence[IO[bytes]],
+    files: Sequence[Content],
     namespace: str,
     scheduler_names: Sequence[str],
 ) -> Fit:
     """Ask whether the gangs of the manifests would fit."""
-    documents = [one for file in files for one in read_opened(file, title_of(file))]
+    documents = [one for file in files for one in file.documents()]
     try:
         objects = [one for _, one in flattened(documents)]
     except InvalidManifest as error:

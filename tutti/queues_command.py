@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
+from functools import partial
 
 import click
 import msgspec
@@ -18,6 +19,7 @@ from tutti.api.flags import completion, objects_flag
 from tutti.api.output import print_objects
 from tutti.service_access import QueueReport, ServiceBus, reached, read_queues, service_options
 from tutti.terminal import plain_table, report_console
+from tutti.top_command import interval_flag, show_shares, watch_flag
 
 _PODS = "pods"
 _COLUMNS = ("USED", "WAITING", "PROMISED", "OWED", "DESERVED", "GUARANTEE", "LIMIT")
@@ -31,20 +33,47 @@ _COLUMNS = ("USED", "WAITING", "PROMISED", "OWED", "DESERVED", "GUARANTEE", "LIM
     shell_complete=completion(QUEUES_VOLCANO),
 )
 @service_options
+@click.option(
+    "--shares",
+    is_flag=True,
+    help="Draw the part of its share that each queue uses, the largest part first.",
+)
+@watch_flag
+@interval_flag
 @objects_flag
-def queues(*, names: tuple[str, ...], services: ServiceBus, output: str) -> None:
+def queues(
+    *,
+    names: tuple[str, ...],
+    services: ServiceBus,
+    shares: bool,
+    watch: bool,
+    interval_s: float,
+    output: str,
+) -> None:
     """Show what each queue uses, deserves and has reserved, and why.
 
-    Tutti's API answers, or the standby planner over NATS. Exits with status 1 when neither does, or
-    a queue is unknown.
+    With --shares or --watch, show the part of its share that each queue uses. The share is what a
+    queue deserves while other queues want theirs, otherwise its limit.
+
+    Tutti's API answers, or the standby planner over NATS. Exits with status 2 when neither does, or
+    a queue is unknown. `kubectl create -f` and `kubectl delete queue` create and delete queues,
+    `vcctl queue operate` closes and opens them.
     """
-    found = run(_read(services, names))
-    print_objects(QUEUES, found.queues, output, lambda: show(found.ledger, report_console()))
+    if watch or (shares and output == "text"):
+        chosen = partial(_chosen, names)
+        run(show_shares(services, chosen, interval_s if watch else None), interrupted=0)
+    else:
+        found = run(_read(services, names))
+        print_objects(QUEUES, found.queues, output, lambda: show(found.ledger, report_console()))
 
 
 async def _read(services: ServiceBus, names: tuple[str, ...]) -> QueueReport:
     async with reached(services, "tutti-queues", QUEUES) as way:
-        found = await read_queues(way)
+        return _chosen(names, await read_queues(way))
+
+
+def _chosen(names: Sequence[str], found: QueueReport) -> QueueReport:
+    """The report on the named queues, or on all. Raises Refusal for a queue that is not in it."""
     unknown = sorted(set(names) - {one.name for one in found.ledger.queues})
     if unknown:
         raise Refusal(f"no queue {', '.join(unknown)}")

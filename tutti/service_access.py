@@ -38,7 +38,7 @@ from shared.model.invariants import required
 from shared.visible_objects import build_queues, ledger_of
 from tutti.api.access import Access, open_client
 from tutti.api.failures import Refusal, explained
-from tutti.api.flags import gathered, remember_verbosity
+from tutti.api.flags import context_flag, gathered, kubeconfig_flag, verbosity_flag
 from tutti.client.asynchronous import AsyncClient, check_served
 from tutti.client.gangs import ApiNotServed
 from tutti.up.options import default_data_dir
@@ -184,17 +184,10 @@ service_options = gathered(
         type=click.Path(file_okay=False, path_type=Path),
         help="Data folder of a `tutti up` on this machine; default: the folder of the cluster.",
     ),
-    click.option("--kubeconfig", default="", metavar="FILE", help="Kubeconfig of the cluster."),
-    click.option("--context", default="", metavar="NAME", help="Context in the kubeconfig."),
-    click.option(
-        "--v",
-        "-v",
-        "verbosity",
-        type=int,
-        default=0,
-        callback=remember_verbosity,
-        metavar="LEVEL",
-        help="From 1 on, report whether Tutti's API or NATS answered; from 4 on, every request.",
+    kubeconfig_flag,
+    context_flag,
+    verbosity_flag(
+        "From 1 on, report whether Tutti's API or NATS answered; from 4 on, every request."
     ),
 )
 

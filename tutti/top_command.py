@@ -1,5 +1,5 @@
-"""`tutti top queues|nodes`: the queues or nodes with the highest usage, once or on a screen that is
-redrawn.
+"""`tutti nodes` and `tutti queues --shares`: the nodes or queues with the highest usage, once or on
+a screen that is redrawn.
 
 The usage of queues comes from the standby planner, that of nodes from the requests of their pods in
 the API server.
@@ -32,8 +32,8 @@ from shared.model.gang_keys import gang_title
 from tutti.api.access import Access, open_client
 from tutti.api.failures import explained, running
 from tutti.api.fetches import list_typed
-from tutti.api.flags import access_flags, objects_flag, report_flag
-from tutti.api.output import print_objects, print_report
+from tutti.api.flags import access_flags, report_flag
+from tutti.api.output import print_report
 from tutti.client.asynchronous import AsyncClient
 from tutti.client.gangs import ApiNotServed
 from tutti.service_access import (
@@ -43,7 +43,6 @@ from tutti.service_access import (
     is_passing,
     reached,
     read_queues,
-    service_options,
     share_of,
 )
 from tutti.terminal import bar, cut, drawing_width, redraw, report_console, shortened
@@ -279,8 +278,8 @@ def _named(gangs: Sequence[str]) -> str:
 
 T = TypeVar("T")
 
-_watch = click.option("--watch", "-w", is_flag=True, help="Refresh on one screen until Ctrl-C.")
-_interval = click.option(
+watch_flag = click.option("--watch", "-w", is_flag=True, help="Refresh on one screen until Ctrl-C.")
+interval_flag = click.option(
     "--interval",
     "interval_s",
     default=2.0,
@@ -290,36 +289,23 @@ _interval = click.option(
 )
 
 
-@click.group()
-def top() -> None:
-    """Show the queues or nodes with the highest usage."""
-
-
-@top.command()
-@service_options
-@_watch
-@_interval
-@objects_flag
-@running(interrupted=0)
-async def queues(*, services: ServiceBus, watch: bool, interval_s: float, output: str) -> None:
-    """Show queues, those that use the largest part of their share first.
-
-    The share is what a queue deserves while other queues want theirs, otherwise its limit. Tutti's
-    API answers, or the standby planner over NATS.
+async def show_shares(
+    services: ServiceBus,
+    chosen: Callable[[QueueReport], QueueReport],
+    interval_s: float | None,
+) -> None:
+    """Print the queues that `chosen` leaves of a report, those that use the largest part of their
+    share first: once, or per interval without end.
     """
+    async with reached(services, "tutti-queues", QUEUES) as way:
 
-    def print_data(found: QueueReport) -> None:
-        print_objects(QUEUES, found.queues, output, lambda: None)
+        async def read() -> LedgerAnswer:
+            return chosen(await read_queues(way)).ledger
 
-    def draw(found: QueueReport, width: int) -> RenderableType:
-        return of_queues(found.ledger, width)
-
-    async with reached(services, "tutti-top", QUEUES) as way:
-        data = print_data if output != "text" else None
-        await _show(partial(read_queues, way), draw, data, interval_s if watch else None)
+        await _show(read, of_queues, interval_s)
 
 
-@top.command()
+@click.command()
 @access_flags
 @click.option(
     "--sort-by",
@@ -328,10 +314,10 @@ async def queues(*, services: ServiceBus, watch: bool, interval_s: float, output
     metavar="RESOURCE",
     help="Nodes that use the largest part of this resource first; `name`: by name.",
 )
-@_watch
-@_interval
+@watch_flag
+@interval_flag
 @report_flag
-@running()
+@running(interrupted=0)
 async def nodes(
     *, access: Access, sort_by: str, watch: bool, interval_s: float, output: str
 ) -> None:
@@ -339,28 +325,22 @@ async def nodes(
 
     Needs the right to list nodes and pods.
     """
-
-    def print_data(found: list[NodeUse]) -> None:
-        print_report(found, output, lambda: None)
-
     async with open_client(access) as client:
-        read = partial(_uses, client, sort_by)
-        data = print_data if output != "text" else None
-        await _show(read, of_nodes, data, interval_s if watch else None)
+        if watch or output == "text":
+            read = partial(_uses, client, sort_by)
+            await _show(read, of_nodes, interval_s if watch else None)
+        else:
+            print_report(await _uses(client, sort_by), output, lambda: None)
 
 
 async def _show(
     read: Callable[[], Awaitable[T]],
     draw: Callable[[T, int], RenderableType],
-    print_data: Callable[[T], None] | None,
     interval_s: float | None,
 ) -> None:
-    """Print a table or data once, or show a table per interval without end."""
-    if interval_s is None and print_data is not None:
-        print_data(await read())
-    else:
-        console = report_console()
-        await redraw(_frames(read, draw, drawing_width(console), interval_s), console)
+    """Print a table once, or show a table per interval without end."""
+    console = report_console()
+    await redraw(_frames(read, draw, drawing_width(console), interval_s), console)
 
 
 async def _frames(

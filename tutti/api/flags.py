@@ -21,8 +21,9 @@ from shared.kube.errors import NotFound
 from shared.kube.resources import NAMESPACES, Resource
 from tutti.api.access import Access, open_client, open_namespace
 from tutti.api.conventions import conventions
-from tutti.api.failures import Refusal
+from tutti.api.failures import Refusal, fail
 from tutti.api.fetches import Wanted, fetch
+from tutti.api.manifests import Content, contents
 from tutti.api.objects import name_of
 from tutti.api.output import FORMATS
 from tutti.up.options import SCHEDULER_NAMES
@@ -123,18 +124,37 @@ def remember_verbosity(ctx: click.Context, _: click.Parameter, level: int) -> in
     return highest
 
 
+kubeconfig_flag = click.option(
+    "--kubeconfig",
+    "-k",
+    default="",
+    metavar="FILE",
+    help="Kubeconfig of the cluster; default: as kubectl finds it.",
+)
+context_flag = click.option(
+    "--context", default="", metavar="NAME", help="Context in the kubeconfig."
+)
+
+
+def verbosity_flag(help_: str = "At level 4 and above, log every request.") -> Flag:
+    return click.option(
+        "--v",
+        "-v",
+        "verbosity",
+        type=int,
+        default=0,
+        callback=remember_verbosity,
+        metavar="LEVEL",
+        help=help_,
+    )
+
+
 #: `--kubeconfig`, `--context`, `--master`, `-v`, given to the function as `access`.
 access_flags = gathered(
     Access,
     "access",
-    click.option(
-        "--kubeconfig",
-        "-k",
-        default="",
-        metavar="FILE",
-        help="Kubeconfig of the cluster; default: as kubectl finds it.",
-    ),
-    click.option("--context", default="", metavar="NAME", help="Context in the kubeconfig."),
+    kubeconfig_flag,
+    context_flag,
     click.option(
         "--master",
         "-s",
@@ -143,26 +163,20 @@ access_flags = gathered(
         metavar="URL",
         help="URL of the API server; default: the context's.",
     ),
-    click.option(
-        "--v",
-        "-v",
-        "verbosity",
-        type=int,
-        default=0,
-        callback=remember_verbosity,
-        metavar="LEVEL",
-        help="At level 4 and above, log every request.",
-    ),
+    verbosity_flag(),
 )
 
 
-def namespace_flag(letter: str = "-n") -> Flag:
+def namespace_flag(
+    help_: str = "Namespace; default: the context's.", *, letter: str = "-n", default: str = ""
+) -> Flag:
     return click.option(
         "--namespace",
         letter,
-        default="",
+        default=default,
+        show_default=bool(default),
         metavar="NAME",
-        help="Namespace; default: the context's.",
+        help=help_,
         shell_complete=completion(NAMESPACES),
     )
 
@@ -172,11 +186,19 @@ everywhere_flag = click.option(
 )
 
 
+class _Formats(click.Choice[str]):
+    """Formats of output; `table` is read as `text`, its name now."""
+
+    @override
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        return super().convert("text" if value == "table" else value, param, ctx)
+
+
 def _output_option(formats: Sequence[str], help_: str) -> Flag:
     return click.option(
         "--output",
         "-o",
-        type=click.Choice(formats),
+        type=_Formats(formats),
         default=formats[0],
         show_default=True,
         help=help_,
@@ -209,17 +231,29 @@ def scheduler_names_flag(help_: str) -> Flag:
     )
 
 
-def files_flag(help_: str, *, required: bool = True) -> Flag:
-    """`-f`, one file or more if `required`, given to the function opened, as `files`."""
+def files_flag(*, required: bool = True) -> Flag:
+    """`-f`, one or more if `required`: the contents of files, given to the function as `files`."""
     return click.option(
         "--filename",
+        "--file",
         "-f",
         "files",
         multiple=True,
         required=required,
-        type=click.File("rb"),
-        help=help_,
+        metavar="FILE",
+        callback=_contents,
+        help="Manifest file, or folder of them; - for standard input; repeatable.",
     )
+
+
+def _contents(ctx: click.Context, _: click.Parameter, given: tuple[str, ...]) -> list[Content]:
+    """The contents of the files, those of a folder by name. A file that cannot be read ends the
+    program.
+    """
+    try:
+        return [] if ctx.resilient_parsing else [one for path in given for one in contents(path)]
+    except Refusal as error:
+        fail(str(error))
 
 
 watch_flag = click.option(

@@ -22,7 +22,7 @@ from tutti.api.access import Access, open_namespace
 from tutti.api.failures import Refusal, fail
 from tutti.api.fetches import follow, named
 from tutti.api.flags import Flag, gathered
-from tutti.api.manifests import create, read
+from tutti.api.manifests import Content, create, read
 from tutti.api.objects import (
     Object,
     name_of,
@@ -336,7 +336,7 @@ class Submission(msgspec.Struct, frozen=True, kw_only=True):
     #: Also for manifests without one; "" for the default one.
     namespace: str = ""
     #: Manifests; with at least one, the next three attributes are ignored.
-    files: tuple[str, ...] = ()
+    files: Sequence[Content] = ()
     name: str = ""
     options: JobFlags
     queue: str = ""
@@ -346,8 +346,8 @@ class Submission(msgspec.Struct, frozen=True, kw_only=True):
     timeout_s: float | None = None
     #: Have the API server validate the Job without storing it.
     dry_run: bool = False
-    #: Format of the created Job; "table" for a sentence.
-    output: Format = "table"
+    #: Format of the created Job; "text" for a sentence.
+    output: Format = "text"
 
 
 async def run_job(submission: Submission) -> bool:
@@ -375,7 +375,7 @@ async def _created(client: KubeClient, job: Object, place: str, submission: Subm
             f"{submission.namespace!r}: leave one of them out"
         )
     made = await create(client, JOBS_VOLCANO, job, place, dry_run=submission.dry_run)
-    if submission.output == "table":
+    if submission.output == "text":
         dry = " (server dry run)" if submission.dry_run else ""
         echo(f"run job {name_of(made)} successfully{dry}")
     else:

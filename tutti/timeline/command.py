@@ -13,7 +13,7 @@ from typing_extensions import override
 from shared.contracts.visibility_resources import DECISIONS
 from shared.kinds.durations import duration_ms
 from tutti.api.failures import run
-from tutti.api.flags import report_flag
+from tutti.api.flags import namespace_flag, report_flag
 from tutti.api.output import print_report
 from tutti.client.asynchronous import AsyncClient
 from tutti.service_access import ServiceBus, reached, service_options
@@ -57,7 +57,7 @@ class _Duration(click.ParamType[int]):
 @click.option(
     "--by", type=click.Choice(["gang", "node"]), default="gang", help="One row per gang or node."
 )
-@click.option("--namespace", "-n", default="", metavar="NAME", help="Only gangs of this namespace.")
+@namespace_flag("Only gangs of this namespace.")
 @click.option(
     "--svg",
     type=click.Path(dir_okay=False, path_type=Path),

@@ -19,7 +19,7 @@ from shared.contracts.visibility_resources import DECISIONS
 from shared.kube.errors import Forbidden
 from shared.telemetry.tracing import jaeger_trace_url
 from tutti.api.failures import run
-from tutti.api.flags import report_flag
+from tutti.api.flags import namespace_flag, report_flag
 from tutti.api.output import print_report
 from tutti.client.asynchronous import AsyncClient
 from tutti.service_access import ServiceBus, reached, service_options
@@ -119,7 +119,7 @@ def _lines(trace: _Trace) -> Iterator[Line]:
 
 @click.command()
 @click.argument("gang", metavar="GANG", shell_complete=complete_reference)
-@click.option("--namespace", "-n", default="default", show_default=True, help="Namespace.")
+@namespace_flag("Namespace.", default="default")
 @service_options
 @click.option(
     "--jaeger",
@@ -135,7 +135,7 @@ def trace(*, gang: str, namespace: str, services: ServiceBus, address: str, outp
 
     GANG is the name of a PodGroup or of a Volcano Job, NAMESPACE/NAME, KIND/NAME as lists of gangs
     have it, or a gang's id: the UID of a PodGroup. Tutti's API has decisions and conditions; the
-    records in NATS, for operators, also have what binders did, and when. Exits with status 1 when
+    records in NATS, for operators, also have what binders did, and when. Exits with status 2 when
     no such gang is known.
     """
     found = run(_read(services, read_reference(gang, namespace), address))

@@ -71,7 +71,7 @@ async def test_queues_are_objects_of_the_api_in_every_format(
     assert [each["metadata"]["name"] for each in one["items"]] == ["b"]
     assert "75% 4500m 6" in " ".join((await typed("top", "queues")).stdout.split())
     unknown = await typed("queues", "c")
-    assert (unknown.exit_code, unknown.stderr) == (1, "tutti: no queue c\n")
+    assert (unknown.exit_code, unknown.stderr) == (2, "tutti: no queue c\n")
 
 
 async def test_fits_asks_about_the_gangs_of_all_namespaces_together(
@@ -209,7 +209,7 @@ async def test_trace_has_decisions_conditions_and_why_a_gang_waits(
     waiting = [one["gang"] for one in history["waits"] if "ended" not in one]
     assert waiting == ["a/x", "b/second"]
     missing = await typed("trace", "none", "-n", "b")
-    assert missing.exit_code == 1
+    assert missing.exit_code == 2
     assert "no gang b/none is known" in missing.stderr
 
 
@@ -241,7 +241,7 @@ async def test_a_cluster_without_the_api_and_without_tutti_up_is_named_with_both
 ) -> None:
     for words in (("queues",), ("status",), ("trace", "x"), ("top", "queues"), ("timeline",)):
         found = await typed(*words, "-v", "1", served=False)
-        assert found.exit_code == 1, found.output
+        assert found.exit_code == 2, found.output
         assert "tutti: asks NATS, since the cluster does not serve" in found.stderr
         assert "runs `tutti up --api`; no tutti up runs in " in found.stderr
         assert "give --nats or --data-dir" in found.stderr
@@ -250,5 +250,5 @@ async def test_a_cluster_without_the_api_and_without_tutti_up_is_named_with_both
 async def test_an_api_that_fails_is_not_replaced_by_nats(typed: Typed, serving: Serving) -> None:
     serving.unavailable = "there is no connection to NATS"
     found = await typed("queues")
-    assert found.exit_code == 1
+    assert found.exit_code == 2
     assert found.stderr == "tutti: the API server refuses: there is no connection to NATS\n"

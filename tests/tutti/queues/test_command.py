@@ -59,10 +59,10 @@ async def test_what_the_standby_answers_is_shown_as_a_table_and_as_json(
     assert loud.stdout.splitlines() == [f"queue.visibility.tutti.dev/{name}" for name in "ab"]
 
 
-async def test_a_queue_that_is_unknown_and_a_standby_that_is_away_end_with_status_1(
+async def test_a_queue_that_is_unknown_and_a_standby_that_is_away_end_with_status_2(
     nats_server: NatsServer,
 ) -> None:
     unknown = await typed(nats_server, "c")
-    assert (unknown.exit_code, unknown.output) == (1, "tutti: no queue c\n")
+    assert (unknown.exit_code, unknown.output) == (2, "tutti: no queue c\n")
     away = await typed(nats_server, answers=False)
-    assert (away.exit_code, away.output) == (1, "tutti: no standby planner answers\n")
+    assert (away.exit_code, away.output) == (2, "tutti: no standby planner answers\n")
