@@ -24,7 +24,7 @@ from shared.kube.decoding import without_nulls
 from shared.kube.errors import Forbidden, NotFound
 from shared.kube.resources import NAMESPACES, Resource
 from tutti.api.access import Access, open_namespace
-from tutti.api.failures import Refusal, fail, run
+from tutti.api.failures import Refusal, run
 from tutti.api.fetches import Wanted, at_once, fetch, get
 from tutti.api.flags import (
     access_flags,
@@ -244,17 +244,18 @@ def explain_dialect(
     if references:
         report = run(_live(access, namespace, references, scheduler_names))
     else:
-        try:
-            documents = [one for file in files for one in _documents(file)]
-        except Refusal as error:
-            fail(str(error))
-        if not documents:
-            fail("there must be an object in the files")
-        report = understand(
-            documents, namespace=namespace or "default", scheduler_names=scheduler_names
-        )
+        report = run(_of_files(files, namespace, scheduler_names))
     print_report(report, output, lambda: show(report, report_console()))
     sys.exit(0 if report.complete else 1)
+
+
+async def _of_files(
+    files: Sequence[Content], namespace: str, scheduler_names: tuple[str, ...]
+) -> Report:
+    documents = [one for file in files for one in _documents(file)]
+    if not documents:
+        raise Refusal("there must be an object in the files")
+    return understand(documents, namespace=namespace or "default", scheduler_names=scheduler_names)
 
 
 async def _live(

@@ -16,6 +16,7 @@ import msgspec
 from click.shell_completion import CompletionItem
 from typing_extensions import override
 
+from shared.kinds.durations import duration_ms
 from shared.kube.client import KubeClient
 from shared.kube.errors import NotFound
 from shared.kube.resources import NAMESPACES, Resource
@@ -194,28 +195,38 @@ class _Formats(click.Choice[str]):
         return super().convert("text" if value == "table" else value, param, ctx)
 
 
-def _output_option(formats: Sequence[str], help_: str) -> Flag:
+def output_flag(*formats: str) -> Flag:
+    """`--output`; all formats unless some are named, the first by default."""
+    formats = formats or FORMATS
     return click.option(
         "--output",
         "-o",
         type=_Formats(formats),
         default=formats[0],
         show_default=True,
-        help=help_,
+        help="Output format; fields of json and yaml are named as in the API.",
     )
 
 
-def output_flag(*formats: str) -> Flag:
-    """`--output`; all formats unless some are named."""
-    return _output_option(formats or FORMATS, "Output format.")
+#: Of commands that print a report.
+report_flag = output_flag("text", "json", "yaml")
+#: Of commands that print objects of Tutti's API.
+objects_flag = output_flag("text", "json", "yaml", "name")
 
 
-#: `--output` of commands that print a report.
-report_flag = _output_option(("text", "json", "yaml"), "Format of the report.")
-#: `--output` of commands that print objects of Tutti's API.
-objects_flag = _output_option(
-    ("text", "json", "yaml", "name"), "Output format; json and yaml as in the API."
-)
+class Duration(click.ParamType[int]):
+    """`90s`, `15m`, `2h` or `1h30m`, in milliseconds."""
+
+    name = "duration"
+
+    @override
+    def convert(
+        self, value: str | int, param: click.Parameter | None, ctx: click.Context | None
+    ) -> int:
+        found = value if isinstance(value, int) else duration_ms(value)
+        if found is None:
+            self.fail(f"{value!r} must be a duration, such as 90s, 10m or 1h30m", param, ctx)
+        return found
 
 
 def scheduler_names_flag(help_: str) -> Flag:

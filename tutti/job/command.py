@@ -4,10 +4,9 @@ import sys
 
 import click
 
-from shared.kinds.durations import duration_ms
 from shared.kube.resources import JOBS_VOLCANO
 from tutti.api import flags
-from tutti.api.failures import fail, run
+from tutti.api.failures import run
 from tutti.api.flags import Selection
 from tutti.api.manifests import Action, send_command
 from tutti.api.output import Format, echo, reference
@@ -22,14 +21,6 @@ def job() -> None:
 
     kubectl lists and deletes them, under the name vcjob.
     """
-
-
-def seconds(ctx: click.Context, flag: click.Parameter, given: str) -> float | None:
-    """A duration in Go's syntax; None for "". Any other text ends the program."""
-    found = duration_ms(given)
-    if given and found is None and not ctx.resilient_parsing:
-        fail(f"{flag.opts[0]} {given}: must be a duration, such as 90s, 10m or 1h30m")
-    return None if found is None else found / 1000
 
 
 @job.command("run")
@@ -59,9 +50,8 @@ def seconds(ctx: click.Context, flag: click.Parameter, given: str) -> float | No
     ),
     click.option(
         "--timeout",
-        "timeout_s",
-        default="",
-        callback=seconds,
+        "timeout_ms",
+        type=flags.Duration(),
         metavar="DURATION",
         help="Maximum time to wait, such as 10m.",
     ),
@@ -128,9 +118,8 @@ async def order_jobs(selection: Selection, action: Action) -> None:
         ),
         click.option(
             "--since",
-            "since_s",
-            default="",
-            callback=seconds,
+            "since_ms",
+            type=flags.Duration(),
             metavar="DURATION",
             help="Only lines newer than this, such as 5m.",
         ),

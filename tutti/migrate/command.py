@@ -3,7 +3,6 @@
 import asyncio
 import sys
 from pathlib import Path
-from typing import Final
 
 import click
 
@@ -25,8 +24,6 @@ from tutti.migrate.comparison import (
 )
 from tutti.migrate.observation import observe
 from tutti.terminal import report_console
-
-_BLOCKED: Final = 1
 
 
 @click.group()
@@ -63,7 +60,7 @@ def check(
     """
     found = run(_check(access, scheduler_names, scheduler_conf))
     print_report(found, output, lambda: show(found, report_console()))
-    sys.exit(_BLOCKED if found.blocked else 0)
+    sys.exit(1 if found.blocked else 0)
 
 
 async def _check(

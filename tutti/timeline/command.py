@@ -8,12 +8,10 @@ from typing import Final, NamedTuple
 
 import click
 from rich.text import Text
-from typing_extensions import override
 
 from shared.contracts.visibility_resources import DECISIONS
-from shared.kinds.durations import duration_ms
 from tutti.api.failures import run
-from tutti.api.flags import namespace_flag, report_flag
+from tutti.api.flags import Duration, namespace_flag, report_flag
 from tutti.api.output import print_report
 from tutti.client.asynchronous import AsyncClient
 from tutti.service_access import ServiceBus, reached, service_options
@@ -26,29 +24,12 @@ from tutti.timeline.svg import draw_svg
 _ROWS_MAX: Final = 100
 
 
-class _Duration(click.ParamType[int]):
-    """`90s`, `15m`, `2h` or `1h30m`, in milliseconds."""
-
-    name = "duration"
-
-    @override
-    def convert(
-        self, value: str | int, param: click.Parameter | None, ctx: click.Context | None
-    ) -> int:
-        if isinstance(value, int):
-            return value
-        found = duration_ms(value)
-        if not found:
-            self.fail(f"{value!r} is no duration: write 90s, 15m or 2h", param, ctx)
-        return found
-
-
 @click.command()
 @service_options
 @click.option(
     "--since",
     "since_ms",
-    type=_Duration(),
+    type=Duration(),
     default="15m",
     show_default=True,
     metavar="DURATION",

@@ -134,18 +134,15 @@ _PODGROUP: Final = (
 )
 
 
-def _fixed(columns: tuple[Column, ...], _: bool) -> Layout:
-    return Layout(columns=columns, gap=_GAP)
+def _layout(columns: tuple[Column, ...], everywhere: bool) -> Layout:
+    namespace = (_NAMESPACE,) if everywhere and _NAMESPACE not in columns else ()
+    return Layout(columns=(*namespace, *columns), gap=_GAP)
 
 
-def _with_namespace(columns: tuple[Column, ...], everywhere: bool) -> Layout:
-    return Layout(columns=(*((_NAMESPACE,) if everywhere else ()), *columns), gap=_GAP)
-
-
-jobflow: Final = kind_group(JOBFLOWS, partial(_fixed, _JOBFLOW))
-jobtemplate: Final = kind_group(JOBTEMPLATES, partial(_fixed, _JOBTEMPLATE))
-podgroup: Final = kind_group(PODGROUPS_VOLCANO, partial(_with_namespace, _PODGROUP))
-cronjob: Final = kind_group(CRONJOBS_VOLCANO, partial(_with_namespace, _CRONJOB))
+jobflow: Final = kind_group(JOBFLOWS, partial(_layout, _JOBFLOW))
+jobtemplate: Final = kind_group(JOBTEMPLATES, partial(_layout, _JOBTEMPLATE))
+podgroup: Final = kind_group(PODGROUPS_VOLCANO, partial(_layout, _PODGROUP))
+cronjob: Final = kind_group(CRONJOBS_VOLCANO, partial(_layout, _CRONJOB))
 
 
 @cronjob.command("suspend")

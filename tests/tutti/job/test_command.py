@@ -128,7 +128,7 @@ async def test_a_manifest_wins_over_flags_and_may_come_by_standard_input(
         pytest.param(["-N", "a", "-R", "cpu"], "--requests cpu: must be RESOURCE", id="no amount"),
         pytest.param(["-N", "a", "-L", "cpu=x"], "--limits cpu=x: 'x' is no quantity", id="amount"),
         pytest.param(["-N", "a", "-c", "'"], "--command '", id="open quote"),
-        pytest.param(["-N", "a", "--timeout", "5"], "--timeout 5: must be a duration", id="time"),
+        pytest.param(["-N", "a", "--timeout", "5"], "'5' must be a duration", id="time"),
         pytest.param(["-N", "a", "--dry-run", "--wait"], "--dry-run stores nothing", id="dry wait"),
         pytest.param(["-f", "/none"], "/none: cannot be read", id="no file"),
         pytest.param(
