@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
-from functools import partial
 
 import click
 import msgspec
@@ -19,7 +18,7 @@ from tutti.api.flags import completion, objects_flag
 from tutti.api.output import print_objects
 from tutti.service_access import QueueReport, ServiceBus, reached, read_queues, service_options
 from tutti.terminal import plain_table, report_console
-from tutti.top_command import interval_flag, show_shares, watch_flag
+from tutti.top_command import interval_flag, of_queues, show_table, watch_flag
 
 _PODS = "pods"
 _COLUMNS = ("USED", "WAITING", "PROMISED", "OWED", "DESERVED", "GUARANTEE", "LIMIT")
@@ -60,11 +59,21 @@ def queues(
     `vcctl queue operate` closes and opens them.
     """
     if watch or (shares and output == "text"):
-        chosen = partial(_chosen, names)
-        run(show_shares(services, chosen, interval_s if watch else None), interrupted=0)
+        run(_show_shares(services, names, interval_s if watch else None), interrupted=0)
     else:
         found = run(_read(services, names))
         print_objects(QUEUES, found.queues, output, lambda: show(found.ledger, report_console()))
+
+
+async def _show_shares(
+    services: ServiceBus, names: tuple[str, ...], interval_s: float | None
+) -> None:
+    async with reached(services, "tutti-queues", QUEUES) as way:
+
+        async def read() -> LedgerAnswer:
+            return _chosen(names, await read_queues(way)).ledger
+
+        await show_table(read, of_queues, interval_s)
 
 
 async def _read(services: ServiceBus, names: tuple[str, ...]) -> QueueReport:

@@ -19,7 +19,6 @@ from rich.text import Text
 
 from shared.contracts.annotations import GROUP_NAME
 from shared.contracts.questions import LedgerAmount, LedgerAnswer, LedgerQueue
-from shared.contracts.visibility_resources import QUEUES
 from shared.kube import objects
 from shared.kube.client import KubeClient
 from shared.kube.errors import ApiError, KubeError
@@ -36,15 +35,7 @@ from tutti.api.flags import access_flags, report_flag
 from tutti.api.output import print_report
 from tutti.client.asynchronous import AsyncClient
 from tutti.client.gangs import ApiNotServed
-from tutti.service_access import (
-    NoStandby,
-    QueueReport,
-    ServiceBus,
-    is_passing,
-    reached,
-    read_queues,
-    share_of,
-)
+from tutti.service_access import NoStandby, is_passing, share_of
 from tutti.terminal import bar, cut, drawing_width, redraw, report_console, shortened
 
 _ENDED: Final = frozenset({"Succeeded", "Failed"})
@@ -289,22 +280,6 @@ interval_flag = click.option(
 )
 
 
-async def show_shares(
-    services: ServiceBus,
-    chosen: Callable[[QueueReport], QueueReport],
-    interval_s: float | None,
-) -> None:
-    """Print the queues that `chosen` leaves of a report, those that use the largest part of their
-    share first: once, or per interval without end.
-    """
-    async with reached(services, "tutti-queues", QUEUES) as way:
-
-        async def read() -> LedgerAnswer:
-            return chosen(await read_queues(way)).ledger
-
-        await _show(read, of_queues, interval_s)
-
-
 @click.command()
 @access_flags
 @click.option(
@@ -328,17 +303,17 @@ async def nodes(
     async with open_client(access) as client:
         if watch or output == "text":
             read = partial(_uses, client, sort_by)
-            await _show(read, of_nodes, interval_s if watch else None)
+            await show_table(read, of_nodes, interval_s if watch else None)
         else:
             print_report(await _uses(client, sort_by), output, lambda: None)
 
 
-async def _show(
+async def show_table(
     read: Callable[[], Awaitable[T]],
     draw: Callable[[T, int], RenderableType],
     interval_s: float | None,
 ) -> None:
-    """Print a table once, or show a table per interval without end."""
+    """Print a table that `draw` makes for a width, once or per interval without end."""
     console = report_console()
     await redraw(_frames(read, draw, drawing_width(console), interval_s), console)
 
