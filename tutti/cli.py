@@ -69,7 +69,13 @@ class Tutti(StreamCommand, click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        return self.find_old(ctx, args) or super().resolve_command(ctx, args)
+        if found := self.find_old(ctx, args):
+            return found
+        if not ctx.resilient_parsing and args[0] not in self.list_commands(ctx):
+            moved = [old for old in OLD_SPELLINGS if old.split()[0] == args[0]]
+            if moved:
+                ctx.fail("; ".join(f"`{old}` is now `{OLD_SPELLINGS[old]}`" for old in moved))
+        return super().resolve_command(ctx, args)
 
     def find_old(
         self, ctx: click.Context, words: Sequence[str]

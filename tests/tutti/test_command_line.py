@@ -208,6 +208,12 @@ def test_an_old_spelling_has_the_help_of_the_new_one(old: str, new: str) -> None
         assert found.output.partition("\n")[2] == meant.output.partition("\n")[2]
 
 
+def test_a_group_that_is_gone_names_its_commands_of_today() -> None:
+    done = CliRunner().invoke(main, ["top", "--help"])
+    assert done.exit_code == 2
+    assert "`top nodes` is now `nodes`; `top queues` is now `queues --shares`" in done.stderr
+
+
 def test_old_spellings_are_neither_in_the_help_nor_completed() -> None:
     helped = {line.split()[0] for line in _help().splitlines() if line.startswith("  ")}
     completed = {item.value for item in _complete([], "")}
