@@ -176,7 +176,7 @@ DOCUMENTED: Final = (
     "tutti podgroup describe train --format json",
     "tutti podgroup get train -w",
     "tutti pod list --job train --queue research",
-    "tutti top queues --data-dir data --watch --interval 5 -o json",
+    "tutti top queues --watch --interval 5 -o json",
     "tutti top nodes --sort-by cpu -w",
     "tutti observe report --file report.json -o json",
     "tutti observe report --data-dir data --output text",

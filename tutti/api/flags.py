@@ -204,7 +204,7 @@ def output_flag(*formats: str) -> Flag:
         type=_Formats(formats),
         default=formats[0],
         show_default=True,
-        help="Output format; fields of json and yaml are named as in the API.",
+        help="Output format.",
     )
 
 
