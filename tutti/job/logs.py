@@ -96,7 +96,7 @@ class _Logs:
         ]
         if not sources:
             raise Refusal(
-                f"no pod of Job {job} matches: `tutti pod list --job {job}` lists its pods"
+                f"no pod of Job {job} matches: try `kubectl get pods -l {JOB_NAME_LABEL}={job}`"
             )
         failed: list[str] = []
         for pod, container in sources:
