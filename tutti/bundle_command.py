@@ -34,6 +34,7 @@ from shared.runtime.logs import without_secrets
 from shared.runtime.program_version import program_version
 from tutti.api.access import open_client
 from tutti.api.failures import Refusal, run
+from tutti.api.flags import namespace_flag
 from tutti.service_access import ServiceBus, service_options
 
 MANIFEST: Final = "manifest.json"
@@ -311,13 +312,7 @@ _MIB: Final = 1 << 20
 @click.command()
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path), required=False)
 @service_options
-@click.option(
-    "--namespace",
-    "-n",
-    default="",
-    metavar="NAME",
-    help="Namespace of Tutti in the cluster: also collect the logs of its pods.",
-)
+@namespace_flag("Namespace of Tutti in the cluster: also collect the logs of its pods.")
 @click.option(
     "--recordings",
     type=click.Path(exists=True, file_okay=False, path_type=Path),

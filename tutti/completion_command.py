@@ -12,16 +12,7 @@ from click.shell_completion import ShellComplete, get_completion_class
 from shared.model.invariants import required
 from tutti.cli import main
 
-_PROGRAMS: Final = (
-    "tutti",
-    "vcctl",
-    "vsub",
-    "vjobs",
-    "vcancel",
-    "vsuspend",
-    "vresume",
-    "vqueues",
-)
+_PROGRAMS: Final = ("tutti", "vcctl", "vsub", "vjobs", "vcancel", "vsuspend", "vresume", "vqueues")
 
 
 @click.command()

@@ -8,7 +8,7 @@ absent. Nothing is written.
 
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from typing import IO, Any, Final
+from typing import Any, Final
 
 import click
 from rich.console import Console
@@ -24,10 +24,16 @@ from shared.kube.decoding import without_nulls
 from shared.kube.errors import Forbidden, NotFound
 from shared.kube.resources import NAMESPACES, Resource
 from tutti.api.access import Access, open_namespace
-from tutti.api.failures import Refusal, fail, run
+from tutti.api.failures import Refusal, run
 from tutti.api.fetches import Wanted, at_once, fetch, get
-from tutti.api.flags import access_flags, files_flag, report_flag, scheduler_names_flag
-from tutti.api.manifests import read_opened, title_of
+from tutti.api.flags import (
+    access_flags,
+    files_flag,
+    namespace_flag,
+    report_flag,
+    scheduler_names_flag,
+)
+from tutti.api.manifests import Content
 from tutti.api.output import print_report
 from tutti.terminal import print_line, report_console
 from tutti.why.kinds import complete_reference, read_reference, resolve
@@ -207,21 +213,15 @@ def _of_gang(gang: GangReport) -> Iterator[tuple[str, str]]:
     metavar="[KIND/NAME]...",
     shell_complete=complete_reference,
 )
-@files_flag("Manifest file; - for standard input; repeatable.", required=False)
-@click.option(
-    "--namespace",
-    "-n",
-    default="",
-    metavar="NAME",
-    help="Namespace; of files: default, of a cluster's objects: the context's.",
-)
+@files_flag(required=False)
+@namespace_flag("Namespace; of files: default, of a cluster's objects: the context's.")
 @access_flags
 @scheduler_names_flag("Scheduler names that Tutti serves in this cluster; repeatable.")
 @report_flag
 def explain_dialect(
     *,
     references: tuple[str, ...],
-    files: Sequence[IO[bytes]],
+    files: Sequence[Content],
     namespace: str,
     access: Access,
     scheduler_names: tuple[str, ...],
@@ -242,20 +242,20 @@ def explain_dialect(
     if bool(files) == bool(references):
         raise click.UsageError("give files with -f, or objects as KIND/NAME")
     if references:
-        report = run(_live(access, namespace, references, scheduler_names), status=2)
+        report = run(_live(access, namespace, references, scheduler_names))
     else:
-        try:
-            documents = [one for file in files for one in _documents(file)]
-        except Refusal as error:
-            click.echo(f"tutti: {error}", err=True)
-            sys.exit(2)
-        if not documents:
-            fail("there must be an object in the files", 2)
-        report = understand(
-            documents, namespace=namespace or "default", scheduler_names=scheduler_names
-        )
+        report = run(_of_files(files, namespace, scheduler_names))
     print_report(report, output, lambda: show(report, report_console()))
     sys.exit(0 if report.complete else 1)
+
+
+async def _of_files(
+    files: Sequence[Content], namespace: str, scheduler_names: tuple[str, ...]
+) -> Report:
+    documents = [one for file in files for one in _documents(file)]
+    if not documents:
+        raise Refusal("there must be an object in the files")
+    return understand(documents, namespace=namespace or "default", scheduler_names=scheduler_names)
 
 
 async def _live(
@@ -304,11 +304,10 @@ async def _live(
         return report()
 
 
-def _documents(file: IO[bytes]) -> Iterator[tuple[str, dict[str, Any]]]:
+def _documents(file: Content) -> Iterator[tuple[str, dict[str, Any]]]:
     """The objects of a file, with their places in it. Raises Refusal."""
-    title = title_of(file)
     try:
-        for where, one in flattened(read_opened(file, title)):
-            yield f"{title}, {where.partition(',')[0]}", one
+        for where, one in flattened(file.documents()):
+            yield f"{file.title}, {where.partition(',')[0]}", one
     except InvalidManifest as error:
-        raise Refusal(f"{title}: {error}") from None
+        raise Refusal(f"{file.title}: {error}") from None

@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Sequence
 from functools import cache
-from typing import IO, Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import click
 from rich.console import Console
@@ -25,15 +25,13 @@ from shared.kube.errors import ApiError
 from tutti.api.access import Access, open_client
 from tutti.api.failures import Refusal, run
 from tutti.api.flags import access_flags, files_flag, namespace_flag, report_flag
-from tutti.api.manifests import read_opened, title_of
+from tutti.api.manifests import Content
 from tutti.api.output import print_report
 from tutti.client.asynchronous import AsyncClient
 from tutti.terminal import count, report_console
 
 Json: TypeAlias = dict[str, Any]
 
-#: Exit status when there is no answer.
-_NO_ANSWER: Final = 2
 #: Status of the API for manifests that would be refused.
 _INVALID: Final = 422
 _NODES_SHOWN_MAX: Final = 5
@@ -47,11 +45,11 @@ class Rejected(Refusal):
 
 
 @click.command()
-@files_flag("Manifest file; - for standard input; repeatable.")
+@files_flag()
 @namespace_flag()
 @access_flags
 @report_flag
-def fits(*, files: Sequence[IO[bytes]], namespace: str, access: Access, output: str) -> None:
+def fits(*, files: Sequence[Content], namespace: str, access: Access, output: str) -> None:
     """Report whether gangs would fit now, and on which nodes; otherwise what they lack, and which
     pods would be evicted for them. Nothing is created.
 
@@ -61,7 +59,7 @@ def fits(*, files: Sequence[IO[bytes]], namespace: str, access: Access, output: 
     Exits with status 0 when all gangs would fit, 1 when one would have to wait, 2 when the
     manifests would be refused, with the list of errors, or when there is no answer.
     """
-    found = run(_fits(access, files, namespace), status=_NO_ANSWER)
+    found = run(_fits(access, files, namespace))
     print_report(found, output, lambda: show(found, report_console()))
     sys.exit(0 if found.status is not None and found.status.fits else 1)
 
@@ -96,9 +94,9 @@ def _displaced(found: Displacement) -> str:
     return f"once created, {pods} would be {verb} for it, of {', '.join(named)}"
 
 
-async def _fits(access: Access, files: Sequence[IO[bytes]], namespace: str) -> Fit:
+async def _fits(access: Access, files: Sequence[Content], namespace: str) -> Fit:
     """Ask whether the gangs of the manifests would fit."""
-    documents = [one for file in files for one in read_opened(file, title_of(file))]
+    documents = [one for file in files for one in file.documents()]
     try:
         objects = [one for _, one in flattened(documents)]
     except InvalidManifest as error:

@@ -8,6 +8,8 @@ from typing import Final
 
 import click
 
+from tutti.api.failures import fail
+
 #: All arguments are passed on, `--help` and unknown flags included.
 _SETTINGS: Final = {
     "ignore_unknown_options": True,
@@ -22,7 +24,7 @@ _arguments = click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def bench(arguments: tuple[str, ...]) -> None:
     """Run the benchmarks: the same as `python -m bench`, with the same flags."""
     if importlib.util.find_spec("bench") is None:
-        raise click.ClickException("the benchmarks are in the checkout, not in this installation")
+        fail("the benchmarks are in the checkout, not in this installation")
     sys.argv = ["tutti bench", *arguments]
     runpy.run_module("bench", run_name="__main__", alter_sys=True)
 

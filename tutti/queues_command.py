@@ -22,6 +22,7 @@ from tutti.api.flags import access_flags, completion, objects_flag
 from tutti.api.output import print_objects
 from tutti.client.asynchronous import AsyncClient
 from tutti.terminal import plain_table, report_console
+from tutti.top_command import interval_flag, of_queues, show_table, watch_flag
 
 _PODS = "pods"
 _COLUMNS = ("USED", "WAITING", "PROMISED", "OWED", "DESERVED", "GUARANTEE", "LIMIT")
@@ -35,14 +36,37 @@ _COLUMNS = ("USED", "WAITING", "PROMISED", "OWED", "DESERVED", "GUARANTEE", "LIM
     shell_complete=completion(QUEUES_VOLCANO),
 )
 @access_flags
+@click.option(
+    "--shares",
+    is_flag=True,
+    help="Draw the part of its share that each queue uses, the largest part first.",
+)
+@watch_flag
+@interval_flag
 @objects_flag
-def queues(*, names: tuple[str, ...], access: Access, output: str) -> None:
+def queues(
+    *,
+    names: tuple[str, ...],
+    access: Access,
+    shares: bool,
+    watch: bool,
+    interval_s: float,
+    output: str,
+) -> None:
     """Show what each queue uses, deserves and has reserved, and why.
 
-    Tutti's API answers. Exits with status 1 when it does not, or a queue is unknown.
+    With --shares or --watch, show the part of its share that each queue uses. The share is what a
+    queue deserves while other queues want theirs, otherwise its limit.
+
+    Tutti's API answers. Exits with status 2 when it does not, or a queue is unknown. `kubectl
+    create -f` and `kubectl delete queue` create and delete queues, `vcctl queue operate` closes and
+    opens them.
     """
-    found = run(_read(access, names))
-    print_objects(QUEUES, found.queues, output, lambda: show(found.ledger, report_console()))
+    if watch or (shares and output == "text"):
+        run(_show_shares(access, names, interval_s if watch else None), interrupted=0)
+    else:
+        found = run(_read(access, names))
+        print_objects(QUEUES, found.queues, output, lambda: show(found.ledger, report_console()))
 
 
 class QueueReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,17 +85,23 @@ async def read_queues(client: AsyncClient) -> QueueReport:
         raise MalformedAnswer(f"queues: {error}") from None
 
 
-def share_of(one: LedgerAmount) -> tuple[float, int]:
-    """The part that a queue uses of its share of a resource, and the share: what it deserves,
-    otherwise its limit. 0: it has none.
-    """
-    whole = (one.deserved if one.deserved is not None else one.ceiling) or 0
-    return (one.used / whole if whole else 0.0), whole
+async def _show_shares(access: Access, names: tuple[str, ...], interval_s: float | None) -> None:
+    async with open_client(access) as kube:
+        client = AsyncClient(kube=kube)
+
+        async def read() -> LedgerAnswer:
+            return _chosen(names, await read_queues(client)).ledger
+
+        await show_table(read, of_queues, interval_s)
 
 
 async def _read(access: Access, names: tuple[str, ...]) -> QueueReport:
     async with open_client(access) as kube:
-        found = await read_queues(AsyncClient(kube=kube))
+        return _chosen(names, await read_queues(AsyncClient(kube=kube)))
+
+
+def _chosen(names: Sequence[str], found: QueueReport) -> QueueReport:
+    """The report on the named queues, or on all. Raises Refusal for a queue that is not in it."""
     unknown = sorted(set(names) - {one.name for one in found.ledger.queues})
     if unknown:
         raise Refusal(f"no queue {', '.join(unknown)}")

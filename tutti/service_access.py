@@ -22,7 +22,7 @@ from shared.kube.credentials import load
 from shared.model.invariants import required
 from tutti.api.access import Access
 from tutti.api.failures import Refusal
-from tutti.api.flags import gathered, remember_verbosity
+from tutti.api.flags import context_flag, gathered, kubeconfig_flag, verbosity_flag
 from tutti.up.options import default_data_dir
 from tutti.up.readiness import STATE_FILE, RunningFile
 
@@ -140,16 +140,7 @@ service_options = gathered(
         type=click.Path(file_okay=False, path_type=Path),
         help="Data folder of a `tutti up` on this machine; default: the folder of the cluster.",
     ),
-    click.option("--kubeconfig", default="", metavar="FILE", help="Kubeconfig of the cluster."),
-    click.option("--context", default="", metavar="NAME", help="Context in the kubeconfig."),
-    click.option(
-        "--v",
-        "-v",
-        "verbosity",
-        type=int,
-        default=0,
-        callback=remember_verbosity,
-        metavar="LEVEL",
-        help="At level 4 and above, log every request to the API server.",
-    ),
+    kubeconfig_flag,
+    context_flag,
+    verbosity_flag("At level 4 and above, log every request to the API server."),
 )

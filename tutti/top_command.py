@@ -1,5 +1,5 @@
-"""`tutti top queues|nodes`: the queues or nodes with the highest usage, once or on a screen that is
-redrawn.
+"""`tutti nodes` and `tutti queues --shares`: the nodes or queues with the highest usage, once or on
+a screen that is redrawn.
 
 The usage of queues comes from the standby planner, that of nodes from the requests of their pods in
 the API server.
@@ -19,7 +19,6 @@ from rich.text import Text
 
 from shared.contracts.annotations import GROUP_NAME
 from shared.contracts.questions import LedgerAmount, LedgerAnswer, LedgerQueue
-from shared.contracts.visibility_resources import QUEUES
 from shared.kube import objects
 from shared.kube.client import KubeClient
 from shared.kube.errors import ApiError, KubeError
@@ -32,11 +31,10 @@ from shared.model.gang_keys import gang_title
 from tutti.api.access import Access, open_client
 from tutti.api.failures import explained, running
 from tutti.api.fetches import list_typed
-from tutti.api.flags import access_flags, objects_flag, report_flag
-from tutti.api.output import print_objects, print_report
+from tutti.api.flags import access_flags, report_flag
+from tutti.api.output import print_report
 from tutti.client.asynchronous import AsyncClient
 from tutti.client.gangs import ApiNotServed
-from tutti.queues_command import QueueReport, read_queues, share_of
 from tutti.terminal import bar, cut, drawing_width, redraw, report_console, shortened
 
 _ENDED: Final = frozenset({"Succeeded", "Failed"})
@@ -237,6 +235,14 @@ def _count_rest(table: Table, rows: int) -> None:
         table.add_row(Text(f"and {rows - ROWS_MAX} more", "dim"))
 
 
+def share_of(one: LedgerAmount) -> tuple[float, int]:
+    """The part that a queue uses of its share of a resource, and the share: what it deserves,
+    otherwise its limit. 0: it has none.
+    """
+    whole = (one.deserved if one.deserved is not None else one.ceiling) or 0
+    return (one.used / whole if whole else 0.0), whole
+
+
 def _largest(queue: LedgerQueue) -> float:
     return max((share_of(one)[0] for one in queue.amounts), default=0.0)
 
@@ -271,8 +277,8 @@ def _named(gangs: Sequence[str]) -> str:
 
 T = TypeVar("T")
 
-_watch = click.option("--watch", "-w", is_flag=True, help="Refresh on one screen until Ctrl-C.")
-_interval = click.option(
+watch_flag = click.option("--watch", "-w", is_flag=True, help="Refresh on one screen until Ctrl-C.")
+interval_flag = click.option(
     "--interval",
     "interval_s",
     default=2.0,
@@ -282,37 +288,7 @@ _interval = click.option(
 )
 
 
-@click.group()
-def top() -> None:
-    """Show the queues or nodes with the highest usage."""
-
-
-@top.command()
-@access_flags
-@_watch
-@_interval
-@objects_flag
-@running(interrupted=0)
-async def queues(*, access: Access, watch: bool, interval_s: float, output: str) -> None:
-    """Show queues, those that use the largest part of their share first.
-
-    The share is what a queue deserves while other queues want theirs, otherwise its limit. Tutti's
-    API answers.
-    """
-
-    def print_data(found: QueueReport) -> None:
-        print_objects(QUEUES, found.queues, output, lambda: None)
-
-    def draw(found: QueueReport, width: int) -> RenderableType:
-        return of_queues(found.ledger, width)
-
-    async with open_client(access) as kube:
-        read = partial(read_queues, AsyncClient(kube=kube))
-        data = print_data if output != "text" else None
-        await _show(read, draw, data, interval_s if watch else None)
-
-
-@top.command()
+@click.command()
 @access_flags
 @click.option(
     "--sort-by",
@@ -321,10 +297,10 @@ async def queues(*, access: Access, watch: bool, interval_s: float, output: str)
     metavar="RESOURCE",
     help="Nodes that use the largest part of this resource first; `name`: by name.",
 )
-@_watch
-@_interval
+@watch_flag
+@interval_flag
 @report_flag
-@running()
+@running(interrupted=0)
 async def nodes(
     *, access: Access, sort_by: str, watch: bool, interval_s: float, output: str
 ) -> None:
@@ -332,28 +308,22 @@ async def nodes(
 
     Needs the right to list nodes and pods.
     """
-
-    def print_data(found: list[NodeUse]) -> None:
-        print_report(found, output, lambda: None)
-
     async with open_client(access) as client:
-        read = partial(_uses, client, sort_by)
-        data = print_data if output != "text" else None
-        await _show(read, of_nodes, data, interval_s if watch else None)
+        if watch or output == "text":
+            read = partial(_uses, client, sort_by)
+            await show_table(read, of_nodes, interval_s if watch else None)
+        else:
+            print_report(await _uses(client, sort_by), output, lambda: None)
 
 
-async def _show(
+async def show_table(
     read: Callable[[], Awaitable[T]],
     draw: Callable[[T, int], RenderableType],
-    print_data: Callable[[T], None] | None,
     interval_s: float | None,
 ) -> None:
-    """Print a table or data once, or show a table per interval without end."""
-    if interval_s is None and print_data is not None:
-        print_data(await read())
-    else:
-        console = report_console()
-        await redraw(_frames(read, draw, drawing_width(console), interval_s), console)
+    """Print a table that `draw` makes for a width, once or per interval without end."""
+    console = report_console()
+    await redraw(_frames(read, draw, drawing_width(console), interval_s), console)
 
 
 async def _frames(

@@ -7,7 +7,7 @@ such a group, too: a copy of the PodGang, which counts itself.
 
 Sub-groups are sets and sub-gangs (`sub_group_tree`). Levels of a topology are keys of node labels;
 the object `Topology` has those between a preferred and a required one. The queue is a queue of
-Tutti (`tutti convert queues` makes them of KAI's). Without `preemptibility`, priorities from 100 on
+Tutti (`tutti migrate queues` makes them of KAI's). Without `preemptibility`, priorities from 100 on
 are not preempted. A pod with an annotation for a part of a GPU is not bound: KAI's binder would
 have to choose the GPU.
 

@@ -10,7 +10,7 @@ With the style Hard, YuniKorn lets an application fail whose placeholders are no
 the timeout. Here the timeout is the gang's placement deadline: if no pod is placed by then, none is
 placed any more, and the pods' condition says so. They stay Pending: only their owner ends them.
 
-A queue's path is the name of the Volcano Queue that `tutti convert queues` makes of that queue.
+A queue's path is the name of the Volcano Queue that `tutti migrate queues` makes of that queue.
 """
 
 from functools import lru_cache

@@ -30,6 +30,7 @@ from shared.kinds.fields import Description
 from shared.model import objects
 from shared.schemas.structural import BuiltInSchema, root_schema
 from tutti.cli import main
+from tutti.vcctl.command import vcctl
 
 FOLDER: Final = Path(__file__).parents[2] / "docs" / "reference"
 _MADE: Final = "<!-- Made from the code by `python -m tests.documents.tables`. -->\n"
@@ -62,10 +63,11 @@ def table_of(head: tuple[str, ...], lines: Iterable[tuple[str, ...]]) -> str:
 def _commands() -> Iterator[str]:
     yield f"# Commands\n\n{_MADE}\n"
     yield (
-        "The commands of `tutti`, as `--help` prints them. `vcctl` and its companions have the "
-        "flags of Volcano's programs: [compatibility](../compatibility.md#command-line).\n"
+        "The commands of `tutti`, as `--help` prints them, and of `vcctl`, with the flags that "
+        "Volcano does not have ([compatibility](../compatibility.md#command-line)).\n"
     )
     yield from _command(main, ("tutti",), None)
+    yield from _command(vcctl, ("vcctl",), None)
 
 
 def _command(

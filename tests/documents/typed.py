@@ -12,7 +12,7 @@ from typing import Final
 import click
 
 from tests.documents.links import ROOT
-from tutti.cli import main
+from tutti.cli import Tutti, main
 from tutti.vcctl import slurm
 from tutti.vcctl.command import vcctl
 
@@ -75,6 +75,9 @@ def _of_command(command: click.Command, path: str, words: list[str]) -> str:
     context = click.Context(command, info_name=path)
     if command.context_settings.get("ignore_unknown_options"):
         return ""  # It hands them on.
+    if isinstance(command, Tutti) and (old := command.find_old(context, words)) is not None:
+        spelling, inner, rest = old
+        return _of_command(inner, f"{path} {spelling}", rest)
     flags = {
         one for each in command.get_params(context) for one in (*each.opts, *each.secondary_opts)
     }

@@ -1,4 +1,4 @@
-"""Queues that `tutti convert queues` made, created on a real API server beside the webhook."""
+"""Queues that `tutti migrate queues` made, created on a real API server beside the webhook."""
 
 from typing import Any, Final
 

@@ -95,7 +95,7 @@ BANNED_IN_NAMES: Final = {
 ALLOWED: Final = {
     ("services/gang_planner/core/verdicts/pending_reason.py", "the others"): "a verdict's wording",
     ("tutti/migrate/comparison.py", "tells"): "a value of `level`",
-    ("tutti/observe_command.py", "rival"): "a column of the table",
+    ("tutti/migrate/observation.py", "rival"): "a column of the table",
     **{
         ("tests/recordings/tape.py", word): "sentences of planners before the vocabulary"
         for word in ("under way", "the others", "picture", "nobody", "takes back")
@@ -120,7 +120,7 @@ ALLOWED: Final = {
 ALLOWED_NAMES: Final = {
     ("tests/controlplane/test_control_plane.py", "nobody"): "the name of an account",
     ("tests/simulation/patches.py", "nobody"): "an account that is none",
-    ("tutti/observe_command.py", "only_rival"): "a field of the JSON that users read",
+    ("tutti/migrate/observation.py", "only_rival"): "a field of the JSON that users read",
 }
 #: Sources that are checked.
 _SOURCES: Final = ("services/", "shared/", "tutti/", "bench/", "tests/")

@@ -21,8 +21,8 @@ def greet(namespace: str) -> None:
     """Greet a namespace."""
     click.echo(f"hello {namespace}")
 '''
-LINE = '    "greet": ("tutti.greet_command:greet", "Greet a namespace."),\n'
-TABLE = "COMMANDS: Final[Table] = {\n"
+LINE = '        "greet": ("tutti.greet_command:greet", "Greet a namespace."),\n'
+TABLE = '    "For users": {\n'
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from tutti.cli import COMMANDS, main
+from tutti.cli import HEADINGS, main
 
 #: What only some subcommands need.
 HEAVY = {
@@ -39,12 +39,19 @@ def test_help_imports_nothing_that_it_does_not_need(arguments: tuple[str, ...]) 
     assert not imported_by(*arguments) & HEAVY
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", main.list_commands(click.Context(main)))
 def test_every_subcommand_is_there_and_helps(name: str) -> None:
     command = main.get_command(click.Context(main), name)
     assert command is not None
     assert command.help
     assert f"  {name}" in CliRunner().invoke(main, ["--help"]).output
+
+
+def test_the_help_has_a_line_for_each_command_under_its_heading() -> None:
+    lines = CliRunner().invoke(main, ["--help"]).output.splitlines()
+    for heading, table in HEADINGS.items():
+        begin = lines.index(f"{heading}:") + 1
+        assert [line.split()[0] for line in lines[begin : begin + len(table)]] == list(table)
 
 
 def test_an_unknown_subcommand_is_refused() -> None:

@@ -28,7 +28,7 @@ async def test_installing_twice_ends_with_every_kind_served(kubeconfig: Path) ->
         assert done.output == f"{len(default_names())} CRDs are served\n"
 
 
-def test_an_api_server_that_is_away_is_one_line_and_status_1(tmp_path: Path) -> None:
+def test_an_api_server_that_is_away_is_one_line_and_status_2(tmp_path: Path) -> None:
     away = tmp_path / "kubeconfig"
     cluster = {"name": "a", "cluster": {"server": "http://127.0.0.1:1"}}
     context = {"name": "a", "context": {"cluster": "a", "user": "a"}}
@@ -38,7 +38,7 @@ def test_an_api_server_that_is_away_is_one_line_and_status_1(tmp_path: Path) -> 
 
     done = CliRunner().invoke(crds, ["install", f"--kubeconfig={away}"])
 
-    assert done.exit_code == 1
+    assert done.exit_code == 2
     assert done.output.startswith("tutti: ")
     assert done.output.count("\n") == 1
 

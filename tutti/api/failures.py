@@ -1,7 +1,8 @@
 """Runs a command's coroutine, and reports a failure in a sentence with the remedy.
 
-Every command fails in the same way: a line on standard error and status 1, or the status that its
-help names. An exception of any other kind is a bug, and shows its traceback.
+Every command ends in the same way: with status 0 when it is done, or its answer is yes; with 1 when
+its answer is no; and after a failure with a line on standard error and status 2, as after wrong
+usage. An exception of any other kind is a bug, and shows its traceback.
 """
 
 import asyncio
@@ -30,6 +31,8 @@ from tutti.api.conventions import conventions
 P = ParamSpec("P")
 T = TypeVar("T")
 
+#: There is no answer.
+_FAILED = 2
 #: A program that a signal ended: 128 and the number of SIGINT.
 _INTERRUPTED = 130
 #: Kinds without a namespace, by their plurals, as a Status has them.
@@ -45,12 +48,11 @@ class Refusal(Exception):
     """A request cannot be carried out; the message names the reason and the remedy."""
 
 
-def run(work: Coroutine[Any, Any, T], *, status: int = 1, interrupted: int = _INTERRUPTED) -> T:
+def run(work: Coroutine[Any, Any, T], *, interrupted: int = _INTERRUPTED) -> T:
     """Run a command's coroutine and return its result; an expected failure ends the program.
 
     Args:
         work: The command.
-        status: Exit status of a failure.
         interrupted: Exit status after Ctrl-C; 0 for a command that runs until then.
     """
     try:
@@ -64,7 +66,7 @@ def run(work: Coroutine[Any, Any, T], *, status: int = 1, interrupted: int = _IN
         found = first_failure(error)
         if not isinstance(found, KubeError | BusError | Refusal | OSError):
             raise
-        fail(explained(found), status)
+        fail(explained(found))
 
 
 def running(
@@ -82,12 +84,12 @@ def running(
     return decorate
 
 
-def fail(message: str, status: int = 1) -> NoReturn:
+def fail(message: str) -> NoReturn:
     """Print the message and end the program, in the way of the program that runs."""
     own = conventions()
     if not own.volcano_failures:
         click.echo(f"tutti: {message}", err=True)
-        sys.exit(status)
+        sys.exit(_FAILED)
     context = click.get_current_context(silent=True)
     words = []
     while context is not None and context.parent is not None:

@@ -16,13 +16,15 @@ import msgspec
 from click.shell_completion import CompletionItem
 from typing_extensions import override
 
+from shared.kinds.durations import duration_ms
 from shared.kube.client import KubeClient
 from shared.kube.errors import NotFound
 from shared.kube.resources import NAMESPACES, Resource
 from tutti.api.access import Access, open_client, open_namespace
 from tutti.api.conventions import conventions
-from tutti.api.failures import Refusal
+from tutti.api.failures import Refusal, fail
 from tutti.api.fetches import Wanted, fetch
+from tutti.api.manifests import Content, contents
 from tutti.api.objects import name_of
 from tutti.api.output import FORMATS
 from tutti.up.options import SCHEDULER_NAMES
@@ -123,18 +125,37 @@ def remember_verbosity(ctx: click.Context, _: click.Parameter, level: int) -> in
     return highest
 
 
+kubeconfig_flag = click.option(
+    "--kubeconfig",
+    "-k",
+    default="",
+    metavar="FILE",
+    help="Kubeconfig of the cluster; default: as kubectl finds it.",
+)
+context_flag = click.option(
+    "--context", default="", metavar="NAME", help="Context in the kubeconfig."
+)
+
+
+def verbosity_flag(help_: str = "At level 4 and above, log every request.") -> Flag:
+    return click.option(
+        "--v",
+        "-v",
+        "verbosity",
+        type=int,
+        default=0,
+        callback=remember_verbosity,
+        metavar="LEVEL",
+        help=help_,
+    )
+
+
 #: `--kubeconfig`, `--context`, `--master`, `-v`, given to the function as `access`.
 access_flags = gathered(
     Access,
     "access",
-    click.option(
-        "--kubeconfig",
-        "-k",
-        default="",
-        metavar="FILE",
-        help="Kubeconfig of the cluster; default: as kubectl finds it.",
-    ),
-    click.option("--context", default="", metavar="NAME", help="Context in the kubeconfig."),
+    kubeconfig_flag,
+    context_flag,
     click.option(
         "--master",
         "-s",
@@ -143,26 +164,19 @@ access_flags = gathered(
         metavar="URL",
         help="URL of the API server; default: the context's.",
     ),
-    click.option(
-        "--v",
-        "-v",
-        "verbosity",
-        type=int,
-        default=0,
-        callback=remember_verbosity,
-        metavar="LEVEL",
-        help="At level 4 and above, log every request.",
-    ),
+    verbosity_flag(),
 )
 
 
-def namespace_flag(letter: str = "-n") -> Flag:
+def namespace_flag(
+    help_: str = "Namespace; default: the context's.", *, letter: str = "-n"
+) -> Flag:
     return click.option(
         "--namespace",
         letter,
         default="",
         metavar="NAME",
-        help="Namespace; default: the context's.",
+        help=help_,
         shell_complete=completion(NAMESPACES),
     )
 
@@ -172,28 +186,46 @@ everywhere_flag = click.option(
 )
 
 
-def _output_option(formats: Sequence[str], help_: str) -> Flag:
-    return click.option(
-        "--output",
-        "-o",
-        type=click.Choice(formats),
-        default=formats[0],
-        show_default=True,
-        help=help_,
-    )
+class _Formats(click.Choice[str]):
+    """Formats of output; `table` is read as `text`, its name now."""
+
+    @override
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        return super().convert("text" if value == "table" else value, param, ctx)
 
 
 def output_flag(*formats: str) -> Flag:
-    """`--output`; all formats unless some are named."""
-    return _output_option(formats or FORMATS, "Output format.")
+    """`--output`; all formats unless some are named, the first by default."""
+    formats = formats or FORMATS
+    return click.option(
+        "--output",
+        "-o",
+        type=_Formats(formats),
+        default=formats[0],
+        show_default=True,
+        help="Output format.",
+    )
 
 
-#: `--output` of commands that print a report.
-report_flag = _output_option(("text", "json", "yaml"), "Format of the report.")
-#: `--output` of commands that print objects of Tutti's API.
-objects_flag = _output_option(
-    ("text", "json", "yaml", "name"), "Output format; json and yaml as in the API."
-)
+#: Of commands that print a report.
+report_flag = output_flag("text", "json", "yaml")
+#: Of commands that print objects of Tutti's API.
+objects_flag = output_flag("text", "json", "yaml", "name")
+
+
+class Duration(click.ParamType[int]):
+    """`90s`, `15m`, `2h` or `1h30m`, in milliseconds."""
+
+    name = "duration"
+
+    @override
+    def convert(
+        self, value: str | int, param: click.Parameter | None, ctx: click.Context | None
+    ) -> int:
+        found = value if isinstance(value, int) else duration_ms(value)
+        if found is None:
+            self.fail(f"{value!r} must be a duration, such as 90s, 10m or 1h30m", param, ctx)
+        return found
 
 
 def scheduler_names_flag(help_: str) -> Flag:
@@ -209,17 +241,29 @@ def scheduler_names_flag(help_: str) -> Flag:
     )
 
 
-def files_flag(help_: str, *, required: bool = True) -> Flag:
-    """`-f`, one file or more if `required`, given to the function opened, as `files`."""
+def files_flag(*, required: bool = True) -> Flag:
+    """`-f`, one or more if `required`: the contents of files, given to the function as `files`."""
     return click.option(
         "--filename",
+        "--file",
         "-f",
         "files",
         multiple=True,
         required=required,
-        type=click.File("rb"),
-        help=help_,
+        metavar="FILE",
+        callback=_contents,
+        help="Manifest file, or folder of them; - for standard input; repeatable.",
     )
+
+
+def _contents(ctx: click.Context, _: click.Parameter, given: tuple[str, ...]) -> list[Content]:
+    """The contents of the files, those of a folder by name. A file that cannot be read ends the
+    program.
+    """
+    try:
+        return [] if ctx.resilient_parsing else [one for path in given for one in contents(path)]
+    except Refusal as error:
+        fail(str(error))
 
 
 watch_flag = click.option(

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
-from typing import IO, Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 import click
 import msgspec
@@ -24,58 +24,68 @@ from tutti.api.fetches import get
 from tutti.api.objects import Object, name_of, namespace_of, new_object, text
 from tutti.api.output import echo
 
-#: The standard input, as kubectl names it.
-STANDARD_INPUT = "-"
-
+#: The files of a folder that kubectl reads.
+_SUFFIXES: Final = frozenset({".json", ".yaml", ".yml"})
 _WARNING: Final = re.compile(r'299 \S+ "((?:[^"\\]|\\.)*)"(?: ".*")?')
 _ESCAPED: Final = re.compile(r"\\(.)")
 
 
-def read(files: Sequence[str], resource: Resource) -> list[Object]:
-    """All documents of the files in order, without empty ones. Raises Refusal when a file cannot be
-    read, is not YAML, or contains another kind.
+class Content(NamedTuple):
+    """What is in a file, and its name in messages. In bytes: YAML says itself in which encoding of
+    Unicode it is.
     """
-    found = [document for file in files for document in _documents(file)]
+
+    title: str
+    text: bytes
+
+    def documents(self) -> list[Any]:
+        """All documents; an empty one is None. Raises Refusal, which has the title."""
+        return parse(self.text, self.title)
+
+
+def contents(path: str) -> list[Content]:
+    """The content of a file, of standard input (`-`), or of each manifest in a folder, by name.
+    Raises Refusal when one cannot be read, or the folder has none.
+    """
+    if path == "-" or not Path(path).is_dir():
+        return [_content(path)]
+    found = sorted(str(each) for each in Path(path).iterdir() if each.suffix in _SUFFIXES)
     if not found:
-        raise Refusal(f"{', '.join(files)}: there is no {resource.kind} in it")
+        raise Refusal(f"{path}: there is no .yaml, .yml or .json file in this folder")
+    return [_content(each) for each in found]
+
+
+def _content(path: str) -> Content:
+    from shared.yaml_documents import TEXT_CHARACTERS_MAX
+
+    standard = path == "-"
+    try:
+        with nullcontext(sys.stdin.buffer) if standard else Path(path).open("rb") as opened:
+            # One more than it may have, of a file that may not end.
+            text = opened.read(TEXT_CHARACTERS_MAX + 1)
+    except OSError as error:
+        raise Refusal(f"{path}: cannot be read: {error.strerror or error}") from None
+    return Content("<stdin>" if standard else path, text)
+
+
+def read(files: Sequence[Content], resource: Resource) -> list[Object]:
+    """All documents of the files in order, without empty ones. Raises Refusal when a file is not
+    YAML, or contains another kind.
+    """
+    titles = ", ".join(file.title for file in files)
+    found = [each for file in files for each in file.documents() if each is not None]
+    if not found:
+        raise Refusal(f"{titles}: there is no {resource.kind} in it")
     for document in found:
         kind = document.get("kind") if isinstance(document, dict) else None
         version = document.get("apiVersion") if isinstance(document, dict) else None
         if (version, kind) != (resource.api_version, resource.kind):
             found_kind = f"{kind or 'no kind'} of {version or 'no apiVersion'}"
             raise Refusal(
-                f"{', '.join(files)}: {found_kind}; expected {resource.kind} of "
+                f"{titles}: {found_kind}; expected {resource.kind} of "
                 f"{resource.api_version} (kubectl creates any kind)"
             )
     return found
-
-
-def _documents(file: str) -> list[Any]:
-    standard = file == STANDARD_INPUT
-    try:
-        with nullcontext(sys.stdin.buffer) if standard else Path(file).open("rb") as opened:
-            return [each for each in read_opened(opened, file) if each is not None]
-    except OSError as error:
-        raise Refusal(f"{file}: cannot be read: {error.strerror or error}") from None
-
-
-def title_of(file: IO[bytes]) -> str:
-    """Its name in messages."""
-    return str(getattr(file, "name", "<stdin>"))
-
-
-def read_opened(file: IO[bytes], title: str) -> list[Any]:
-    """All documents of an opened file. In bytes: YAML says itself in which encoding of Unicode it
-    is. Raises Refusal, which has the title.
-    """
-    from shared.yaml_documents import TEXT_CHARACTERS_MAX
-
-    try:
-        # One more than it may have, of a file that may not end.
-        content = file.read(TEXT_CHARACTERS_MAX + 1)
-    except OSError as error:
-        raise Refusal(f"{title}: cannot be read: {error.strerror or error}") from None
-    return parse(content, title)
 
 
 def parse(text: str | bytes, title: str) -> list[Any]:

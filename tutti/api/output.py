@@ -91,7 +91,7 @@ def _fields(kind: type[msgspec.Struct]) -> tuple[msgspec.structs.FieldInfo, ...]
     return msgspec.structs.fields(kind)
 
 
-Format: TypeAlias = Literal["table", "wide", "name", "json", "yaml"]
+Format: TypeAlias = Literal["text", "wide", "name", "json", "yaml"]
 FORMATS: tuple[str, ...] = get_args(Format)
 
 #: The text of Volcano's tools and of kubectl.

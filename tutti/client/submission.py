@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike
-from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 import msgspec
@@ -14,12 +13,12 @@ from shared.kube.objects import KubeObject
 from shared.kube.resources import Resource
 from shared.kube.transport import Reply
 from tutti.api.failures import Refusal
-from tutti.api.manifests import parse, warnings_of
+from tutti.api.manifests import contents, parse, warnings_of
 from tutti.why.kinds import kinds_of_version
 
 Manifests: TypeAlias = str | PathLike[str] | Mapping[str, Any] | Iterable[Mapping[str, Any]]
-"""YAML or JSON as text, the path of such a file (a `pathlib.Path`), a manifest as a mapping, or
-several of them. Lists (`kind: List`) are expanded."""
+"""YAML or JSON as text, the path of such a file or of a folder of them (a `pathlib.Path`), a
+manifest as a mapping, or several of them. Lists (`kind: List`) are expanded."""
 
 #: Server-side apply takes JSON, too, which is YAML.
 _APPLY: Final = "application/apply-patch+yaml"
@@ -54,11 +53,8 @@ def read_manifests(manifests: Manifests) -> list[dict[str, Any]]:
         case str():
             documents = parse(manifests, "the text")
         case PathLike():
-            path = Path(manifests)
-            try:
-                documents = parse(path.read_bytes(), str(path))
-            except OSError as error:
-                raise Refusal(f"{path}: cannot be read: {error}") from None
+            files = contents(str(manifests))
+            documents = [document for file in files for document in file.documents()]
         case Mapping():
             documents = [dict(manifests)]
         case _:

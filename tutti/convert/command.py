@@ -1,29 +1,22 @@
-"""`tutti convert`: objects of other projects as objects that Tutti reads."""
+"""`tutti migrate queues`: queues of other projects as Volcano Queues."""
 
-import sys
 from collections.abc import Sequence
-from typing import IO
 
 import click
 
+from shared.dialects.manifests import flattened
 from shared.kube.decoding import without_nulls
-from shared.yaml_documents import TEXT_CHARACTERS_MAX, read_document, read_documents
+from shared.yaml_documents import read_document
+from tutti.api.failures import Refusal, fail
 from tutti.api.flags import files_flag
-from tutti.api.manifests import title_of
+from tutti.api.manifests import Content
 from tutti.api.output import as_yaml
 from tutti.convert import kai, kueue, yunikorn
 from tutti.convert.queue_tree import Conversion, Json, settle
 
-_UNREADABLE = 2
 
-
-@click.group()
-def convert() -> None:
-    """Convert objects of other projects, once."""
-
-
-@convert.command()
-@files_flag("File with the queues; - for standard input; repeatable.")
+@click.command()
+@files_flag()
 @click.option(
     "--gpu-resource",
     default="nvidia.com/gpu",
@@ -31,7 +24,7 @@ def convert() -> None:
     metavar="NAME",
     help="Resource that KAI's gpu amounts are of.",
 )
-def queues(files: Sequence[IO[bytes]], gpu_resource: str) -> None:
+def queues(files: Sequence[Content], gpu_resource: str) -> None:
     """Convert queues or quotas to a tree of Volcano Queues: Kueue's ClusterQueues, LocalQueues and
     Cohorts, KAI's Queues (scheduling.run.ai), YuniKorn's queues.yaml or its ConfigMap.
 
@@ -43,12 +36,10 @@ def queues(files: Sequence[IO[bytes]], gpu_resource: str) -> None:
     """
     try:
         found = converted([one for file in files for one in _documents(file)], gpu_resource)
-    except ValueError as error:
-        click.echo(f"tutti: cannot convert this: {error}", err=True)
-        sys.exit(_UNREADABLE)
+    except (ValueError, Refusal) as error:
+        fail(f"cannot convert this: {error}")
     if not found.queues:
-        click.echo("tutti: there are no queues in these files", err=True)
-        sys.exit(_UNREADABLE)
+        fail("there are no queues in these files")
     click.echo(as_text(found))
     for line in _losses(found):
         click.echo(line, err=True)
@@ -91,20 +82,14 @@ def _losses(conversion: Conversion) -> list[str]:
     return [*conversion.losses, *of_queues]
 
 
-def _documents(file: IO[bytes]) -> list[Json]:
-    """The objects of a file, lists expanded."""
+def _documents(file: Content) -> list[Json]:
+    """The objects of a file, lists expanded, and configurations of YuniKorn, which have no kind."""
     found: list[Json] = []
-    for one in read_documents(file.read(TEXT_CHARACTERS_MAX + 1)):
-        if one is None:
-            continue
-        if not isinstance(one, dict):
-            raise ValueError(f"{title_of(file)}: must consist of objects")  # noqa: TRY004 (bad input)
-        items = one.get("items") if str(one.get("kind", "")).endswith("List") else None
-        if not isinstance(items, list):
-            items = [one]
-        if not all(isinstance(item, dict) for item in items):
-            raise ValueError(f"{title_of(file)}: items: must be objects")
-        found += map(without_nulls, items)
+    for one in file.documents():
+        if isinstance(one, dict) and "partitions" in one:
+            found.append(without_nulls(one))
+        else:
+            found += [each for _, each in flattened([one])]
     return found
 
 

@@ -1,3 +1,1 @@
-"""`tutti job`: submit, list, view, suspend, resume and delete Jobs of batch.volcano.sh, and read
-their logs.
-"""
+"""`tutti job`: submit, view, suspend and resume Jobs of batch.volcano.sh, and read their logs."""

@@ -1,41 +1,26 @@
 """`tutti job`: Jobs of batch.volcano.sh."""
 
 import sys
-from collections.abc import Callable
 
 import click
-import msgspec
 
-from shared.kinds.durations import duration_ms
 from shared.kube.resources import JOBS_VOLCANO
 from tutti.api import flags
-from tutti.api.failures import fail, run
+from tutti.api.failures import run
 from tutti.api.flags import Selection
-from tutti.api.kind_commands import Listing, list_kind, listing_flags
 from tutti.api.manifests import Action, send_command
-from tutti.api.objects import Object
 from tutti.api.output import Format, echo, reference
-from tutti.job import view as columns
 from tutti.job.logs import Reading, print_logs
 from tutti.job.submission import Submission, job_flags, run_job
-from tutti.job.view import layout, view_job
-
-scheduler_filter = click.option(
-    "--scheduler", "-S", default="", metavar="NAME", help="Only Jobs of this scheduler."
-)
+from tutti.job.view import view_job
 
 
 @click.group(cls=flags.PflagGroup)
 def job() -> None:
-    """Submit, list, view, suspend, resume and delete Jobs of batch.volcano.sh."""
+    """Submit, view, suspend and resume Jobs of batch.volcano.sh, and read their logs.
 
-
-def seconds(ctx: click.Context, flag: click.Parameter, given: str) -> float | None:
-    """A duration in Go's syntax; None for "". Any other text ends the program."""
-    found = duration_ms(given)
-    if given and found is None and not ctx.resilient_parsing:
-        fail(f"{flag.opts[0]} {given}: must be a duration, such as 90s, 10m or 1h30m")
-    return None if found is None else found / 1000
+    kubectl lists and deletes them, under the name vcjob.
+    """
 
 
 @job.command("run")
@@ -48,14 +33,7 @@ def seconds(ctx: click.Context, flag: click.Parameter, given: str) -> float | No
     click.option(
         "--queue", "-q", default="", metavar="NAME", help="Queue; default: the queue `default`."
     ),
-    click.option(
-        "--filename",
-        "-f",
-        "files",
-        multiple=True,
-        metavar="FILE",
-        help="Manifest, instead of the flags above; - for standard input.",
-    ),
+    flags.files_flag(required=False),
     click.option(
         "--dry-run",
         is_flag=True,
@@ -72,9 +50,8 @@ def seconds(ctx: click.Context, flag: click.Parameter, given: str) -> float | No
     ),
     click.option(
         "--timeout",
-        "timeout_s",
-        default="",
-        callback=seconds,
+        "timeout_ms",
+        type=flags.Duration(),
         metavar="DURATION",
         help="Maximum time to wait, such as 10m.",
     ),
@@ -89,29 +66,8 @@ def run_(*, submission: Submission) -> None:
     sys.exit(0 if run(run_job(submission)) else 1)
 
 
-@job.command("list")
-@listing_flags(
-    click.option("--queue", "-q", default="", metavar="NAME", help="Only Jobs of this queue."),
-    scheduler_filter,
-)
-def list_(*, listing: Listing, queue: str, scheduler: str) -> None:
-    """List Jobs with their pods by phase."""
-    listing = msgspec.structs.replace(listing, keep=job_filter(queue, scheduler))
-    run(list_kind(JOBS_VOLCANO, layout, listing))
-
-
-def job_filter(queue_name: str, scheduler: str) -> Callable[[Object], bool]:
-    """A filter of Jobs by queue and scheduler; "" for any."""
-
-    def keep(found: Object) -> bool:
-        in_queue = queue_name in {"", columns.queue(found)}
-        return in_queue and scheduler in {"", columns.scheduler(found)}
-
-    return keep
-
-
 @job.command("view")
-@flags.selection_flags(JOBS_VOLCANO, flags.output_flag("table", "json", "yaml"))
+@flags.selection_flags(JOBS_VOLCANO, flags.output_flag("text", "json", "yaml"))
 def view(*, selection: Selection, output: Format) -> None:
     """Show a Job with its tasks, its state and its Events."""
     run(view_job(selection, output))
@@ -141,22 +97,6 @@ async def order_jobs(selection: Selection, action: Action) -> None:
             echo(f"{reference(JOBS_VOLCANO, each)}: {done} ordered")
 
 
-@job.command("delete")
-@flags.selection_flags(JOBS_VOLCANO)
-def delete(*, selection: Selection) -> None:
-    """Delete Jobs, with their pods and other dependents."""
-    run(delete_jobs(selection))
-
-
-async def delete_jobs(selection: Selection) -> None:
-    """Delete each Job. Raises Refusal, KubeError at the first failure."""
-    names = selection.required(JOBS_VOLCANO)
-    async with selection.opened() as (client, place):
-        for each in names:
-            await client.delete(JOBS_VOLCANO, each, namespace=place, propagation="Background")
-            echo(f"delete job {each} successfully")
-
-
 @job.command("logs")
 @flags.selection_flags(
     JOBS_VOLCANO,
@@ -178,9 +118,8 @@ async def delete_jobs(selection: Selection) -> None:
         ),
         click.option(
             "--since",
-            "since_s",
-            default="",
-            callback=seconds,
+            "since_ms",
+            type=flags.Duration(),
             metavar="DURATION",
             help="Only lines newer than this, such as 5m.",
         ),

@@ -39,7 +39,7 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     previous: bool = False
     timestamps: bool = False
     tail: int | None = None
-    since_s: float | None = None
+    since_ms: int | None = None
     #: Whether to print the pod before each line; None: if there are several logs.
     prefix: bool | None = None
 
@@ -50,7 +50,7 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
             "previous": "true" if self.previous else "",
             "timestamps": "true" if self.timestamps else "",
             "tailLines": "" if self.tail is None else str(self.tail),
-            "sinceSeconds": "" if self.since_s is None else str(max(1, round(self.since_s))),
+            "sinceSeconds": "" if self.since_ms is None else str(max(1, self.since_ms // 1000)),
         }
         return {key: value for key, value in found.items() if value}
 
@@ -96,7 +96,7 @@ class _Logs:
         ]
         if not sources:
             raise Refusal(
-                f"no pod of Job {job} matches: `tutti pod list --job {job}` lists its pods"
+                f"no pod of Job {job} matches: try `kubectl get pods -l {JOB_NAME_LABEL}={job}`"
             )
         failed: list[str] = []
         for pod, container in sources:

@@ -22,7 +22,7 @@ from tutti.api.access import Access, open_namespace
 from tutti.api.failures import Refusal, fail
 from tutti.api.fetches import follow, named
 from tutti.api.flags import Flag, gathered
-from tutti.api.manifests import create, read
+from tutti.api.manifests import Content, create, read
 from tutti.api.objects import (
     Object,
     name_of,
@@ -313,7 +313,7 @@ def _resources(options: JobFlags) -> Object:
 def quantities(flag: str, given: str) -> Mapping[str, str]:
     """`cpu=1000m,memory=100Mi` as a map. Raises Refusal, which names the flag and the rule."""
     found: dict[str, str] = {}
-    for item in _items(given):
+    for item in given.split(",") if given else ():
         name, equals, quantity = item.partition("=")
         if not equals or not name or "=" in quantity:
             raise Refusal(f"{flag} {item}: must be RESOURCE=AMOUNT, such as cpu=500m")
@@ -325,10 +325,6 @@ def quantities(flag: str, given: str) -> Mapping[str, str]:
     return found
 
 
-def _items(given: str) -> Sequence[str]:
-    return given.split(",") if given else ()
-
-
 class Submission(msgspec.Struct, frozen=True, kw_only=True):
     """The flags of `tutti job run`."""
 
@@ -336,18 +332,18 @@ class Submission(msgspec.Struct, frozen=True, kw_only=True):
     #: Also for manifests without one; "" for the default one.
     namespace: str = ""
     #: Manifests; with at least one, the next three attributes are ignored.
-    files: tuple[str, ...] = ()
+    files: Sequence[Content] = ()
     name: str = ""
     options: JobFlags
     queue: str = ""
-    #: Whether to wait until the Job has reached the goal, for at most `timeout_s`.
+    #: Whether to wait until the Job has reached the goal, and for how long at most.
     wait: bool = False
     goal: Goal = "finished"
-    timeout_s: float | None = None
+    timeout_ms: int | None = None
     #: Have the API server validate the Job without storing it.
     dry_run: bool = False
-    #: Format of the created Job; "table" for a sentence.
-    output: Format = "table"
+    #: Format of the created Job; "text" for a sentence.
+    output: Format = "text"
 
 
 async def run_job(submission: Submission) -> bool:
@@ -365,7 +361,8 @@ async def run_job(submission: Submission) -> bool:
         made = [await _created(client, each, place, submission) for each in manifests]
         if not submission.wait:
             return True
-        return await wait(client, made, submission.goal, submission.timeout_s)
+        timeout_s = None if submission.timeout_ms is None else submission.timeout_ms / 1000
+        return await wait(client, made, submission.goal, timeout_s)
 
 
 async def _created(client: KubeClient, job: Object, place: str, submission: Submission) -> Object:
@@ -375,7 +372,7 @@ async def _created(client: KubeClient, job: Object, place: str, submission: Subm
             f"{submission.namespace!r}: leave one of them out"
         )
     made = await create(client, JOBS_VOLCANO, job, place, dry_run=submission.dry_run)
-    if submission.output == "table":
+    if submission.output == "text":
         dry = " (server dry run)" if submission.dry_run else ""
         echo(f"run job {name_of(made)} successfully{dry}")
     else:

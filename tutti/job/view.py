@@ -108,7 +108,7 @@ async def view_job(selection: Selection, output: Format) -> None:
     name = selection.single(JOBS_VOLCANO)
     async with selection.opened() as (client, place):
         job = await get(client, JOBS_VOLCANO, name, place)
-        if output != "table":
+        if output != "text":
             Printer(JOBS_VOLCANO, layout(), output).one(job)
             return
         # By UID: an earlier Job of the same name had Events of its own.

@@ -5,7 +5,7 @@ import importlib.util
 import click
 
 from tutti.api.access import Access
-from tutti.api.failures import running
+from tutti.api.failures import Refusal, running
 from tutti.api.flags import access_flags, namespace_flag
 
 
@@ -21,7 +21,7 @@ async def mcp(*, access: Access, namespace: str) -> None:
     Tutti's package.
     """
     if importlib.util.find_spec("mcp") is None or importlib.util.find_spec("mcp_types") is None:
-        raise click.ClickException(
+        raise Refusal(
             "the SDK of the Model Context Protocol is missing: install Tutti with its extra "
             "`mcp` (pip install '.[mcp]')"
         )

@@ -1,9 +1,8 @@
-"""`tutti migrate check`: what would change if Tutti replaced another scheduler."""
+"""`tutti migrate`: what a switch from another scheduler would change, and what it needs."""
 
 import asyncio
 import sys
 from pathlib import Path
-from typing import Final
 
 import click
 
@@ -12,6 +11,7 @@ from tutti.api.access import Access, open_client
 from tutti.api.failures import Refusal, run
 from tutti.api.flags import access_flags, report_flag, scheduler_names_flag
 from tutti.api.output import print_report
+from tutti.convert.command import queues
 from tutti.migrate.cluster_facts import QUEUES, ClusterFacts, PolicyText
 from tutti.migrate.cluster_reader import read_cluster
 from tutti.migrate.comparison import (
@@ -22,15 +22,17 @@ from tutti.migrate.comparison import (
     object_findings,
     show,
 )
+from tutti.migrate.observation import observe
 from tutti.terminal import report_console
-
-_BLOCKED: Final = 1
-_NOT_CHECKED: Final = 2
 
 
 @click.group()
 def migrate() -> None:
     """Prepare a switch from another gang scheduler."""
+
+
+migrate.add_command(observe)
+migrate.add_command(queues)
 
 
 @migrate.command()
@@ -56,9 +58,9 @@ def check(
     are reported. Exits with status 0 when nothing blocks a switch, 1 when something does, 2 when
     the cluster could not be read.
     """
-    found = run(_check(access, scheduler_names, scheduler_conf), status=_NOT_CHECKED)
+    found = run(_check(access, scheduler_names, scheduler_conf))
     print_report(found, output, lambda: show(found, report_console()))
-    sys.exit(_BLOCKED if found.blocked else 0)
+    sys.exit(1 if found.blocked else 0)
 
 
 async def _check(

@@ -246,7 +246,7 @@ def _missing_queues(facts: ClusterFacts) -> Iterator[Finding]:
             groups = "1 group names" if count == 1 else f"{count} groups name"
             message = (
                 f"{groups} it, and Tutti has no queue of this name: their gangs would "
-                "wait; `tutti convert queues` makes Tutti's queues of KAI's"
+                "wait; `tutti migrate queues` makes Tutti's queues of KAI's"
             )
             yield Finding("step", "queue", f"queue {name}", message)
 

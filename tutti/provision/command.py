@@ -9,13 +9,13 @@ from shared.bus.permissions import REPLICAS, users
 from shared.bus.setup import PLANNER_SETS
 from tutti.api.access import Access, open_client
 from tutti.api.failures import running
-from tutti.api.flags import access_flags
+from tutti.api.flags import access_flags, namespace_flag
 from tutti.provision.nats_process import keep_loaded, keep_storing
 from tutti.provision.stores import provision_folder, provision_secrets
 
 
 @click.command()
-@click.option("--namespace", metavar="NS", help="Namespace of the Secrets.")
+@namespace_flag("Namespace of the Secrets.")
 @click.option(
     "--name",
     "release",

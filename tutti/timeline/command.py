@@ -8,12 +8,10 @@ from typing import Final, NamedTuple
 
 import click
 from rich.text import Text
-from typing_extensions import override
 
-from shared.kinds.durations import duration_ms
 from tutti.api.access import Access, open_client
 from tutti.api.failures import run
-from tutti.api.flags import access_flags, report_flag
+from tutti.api.flags import Duration, access_flags, namespace_flag, report_flag
 from tutti.api.output import print_report
 from tutti.client.asynchronous import AsyncClient
 from tutti.terminal import drawing_width, report_console
@@ -24,29 +22,12 @@ from tutti.timeline.svg import draw_svg
 _ROWS_MAX: Final = 100
 
 
-class _Duration(click.ParamType[int]):
-    """`90s`, `15m`, `2h` or `1h30m`, in milliseconds."""
-
-    name = "duration"
-
-    @override
-    def convert(
-        self, value: str | int, param: click.Parameter | None, ctx: click.Context | None
-    ) -> int:
-        if isinstance(value, int):
-            return value
-        found = duration_ms(value)
-        if not found:
-            self.fail(f"{value!r} is no duration: write 90s, 15m or 2h", param, ctx)
-        return found
-
-
 @click.command()
 @access_flags
 @click.option(
     "--since",
     "since_ms",
-    type=_Duration(),
+    type=Duration(),
     default="15m",
     show_default=True,
     metavar="DURATION",
@@ -55,7 +36,7 @@ class _Duration(click.ParamType[int]):
 @click.option(
     "--by", type=click.Choice(["gang", "node"]), default="gang", help="One row per gang or node."
 )
-@click.option("--namespace", "-n", default="", metavar="NAME", help="Only gangs of this namespace.")
+@namespace_flag("Only gangs of this namespace.")
 @click.option(
     "--svg",
     type=click.Path(dir_okay=False, path_type=Path),

@@ -17,9 +17,9 @@ from rich.text import Text
 
 from shared.kube.errors import Forbidden
 from shared.telemetry.tracing import jaeger_trace_url
-from tutti.api.access import Access, open_client
+from tutti.api.access import Access, open_namespace
 from tutti.api.failures import run
-from tutti.api.flags import access_flags, report_flag
+from tutti.api.flags import access_flags, namespace_flag, report_flag
 from tutti.api.output import print_report
 from tutti.client.asynchronous import AsyncClient
 from tutti.terminal import report_console
@@ -116,7 +116,7 @@ def _lines(trace: _Trace) -> Iterator[Line]:
 
 @click.command()
 @click.argument("gang", metavar="GANG", shell_complete=complete_reference)
-@click.option("--namespace", "-n", default="default", show_default=True, help="Namespace.")
+@namespace_flag()
 @access_flags
 @click.option(
     "--jaeger",
@@ -132,17 +132,17 @@ def trace(*, gang: str, namespace: str, access: Access, address: str, output: st
 
     GANG is the name of a PodGroup or of a Volcano Job, NAMESPACE/NAME, KIND/NAME as lists of gangs
     have it, or a gang's id: the UID of a PodGroup. Tutti's API has the newest decisions, what
-    binders did and how the gang went on, also of gangs that are deleted. Exits with status 1 when
+    binders did and how the gang went on, also of gangs that are deleted. Exits with status 2 when
     no such gang is known.
     """
-    found = run(_read(access, read_reference(gang, namespace), address))
+    found = run(_read(access, gang, namespace, address))
     print_report(found, output, lambda: show(found, report_console(), address))
 
 
-async def _read(access: Access, wanted: Wanted, address: str) -> Timeline:
-    async with open_client(access) as kube:
+async def _read(access: Access, gang: str, given: str, address: str) -> Timeline:
+    async with open_namespace(access, given) as (kube, namespace):
         client = AsyncClient(kube=kube)
-        wanted = await _by_title(client, wanted)
+        wanted = await _by_title(client, read_reference(gang, namespace))
         where, everywhere = wanted.namespace, bool(wanted.gang_id and not wanted.title)
         gangs = await client.gangs(namespace=where, all_namespaces=everywhere)
         decisions = await client.decisions(namespace=where, all_namespaces=everywhere)

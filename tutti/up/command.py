@@ -30,6 +30,7 @@ from tutti.up.options import (
 @click.command()
 @click.option(
     "--kubeconfig",
+    "-k",
     default="",
     metavar="FILE",
     help="Kubeconfig of the cluster; default: as kubectl finds it.",

@@ -12,11 +12,10 @@ from typing_extensions import override
 from shared.runtime.program_version import program_version
 from tutti.api.conventions import VOLCANO
 from tutti.api.flags import PflagCommand, remember_verbosity
-from tutti.cli import COMMANDS, LazyCommands, StreamCommand, Table
+from tutti.cli import StreamCommand
+from tutti.vcctl import kinds
 from tutti.vcctl.help import volcano_help
-
-#: The commands of `tutti` that `vcctl` has: Volcano's own, and those for its other kinds.
-_NOUNS: Final = ("job", "jobflow", "jobtemplate", "pod", "queue", "podgroup", "cronjob")
+from tutti.vcctl.queues import queue
 
 
 class NotUnderstood(click.UsageError):
@@ -45,7 +44,7 @@ class LikeCobra(PflagCommand, StreamCommand):
             return super().invoke(ctx)
 
 
-class Program(LikeCobra, LazyCommands):
+class Program(LikeCobra, click.Group):
     """The root of `vcctl`."""
 
 
@@ -85,17 +84,16 @@ def help_(ctx: click.Context, words: tuple[str, ...]) -> None:
     click.echo(found.get_help(context))
 
 
-_TABLE: Final[Table] = {
-    **{noun: COMMANDS[noun] for noun in _NOUNS},
-    "help": ("tutti.vcctl.command:help_", "Help about any command."),
-    "version": ("tutti.vcctl.command:version", "Print the version information."),
-}
+_COMMANDS: Final = (
+    *(kinds.job, kinds.jobflow, kinds.jobtemplate, kinds.pod, queue, kinds.podgroup, kinds.cronjob),
+    *(help_, version),
+)
 _HABITS: Final = msgspec.structs.replace(VOLCANO, help_=volcano_help)
 
 
 @click.command(
     cls=Program,
-    table=_TABLE,
+    commands=_COMMANDS,
     context_settings={"help_option_names": ["-h", "--help"], "obj": _HABITS},
 )
 @click.option(

@@ -14,13 +14,14 @@ from tutti.api import flags
 from tutti.api.conventions import VOLCANO
 from tutti.api.failures import run
 from tutti.api.flags import Selection
-from tutti.api.kind_commands import Listing, list_kind, listing_flags
 from tutti.api.output import Format
-from tutti.job.command import delete_jobs, job_filter, order_jobs, scheduler_filter
+from tutti.job.command import order_jobs
 from tutti.job.submission import Submission, job_flags, run_job
 from tutti.job.view import layout, view_job
-from tutti.queue.command import show_queues
 from tutti.vcctl.command import LikeCobra
+from tutti.vcctl.kind_commands import Listing, list_kind, listing_flags
+from tutti.vcctl.kinds import delete_jobs, job_filter, scheduler_filter
+from tutti.vcctl.queues import show_queues
 
 _SETTINGS: Final = {"help_option_names": ["-h", "--help"], "obj": VOLCANO}
 _job_name = flags.name_flag("Job", "-n")
@@ -28,7 +29,7 @@ _selection = flags.gathered(
     Selection,
     "selection",
     _job_name,
-    flags.namespace_flag("-N"),
+    flags.namespace_flag(letter="-N"),
     flags.names_argument(JOBS_VOLCANO),
     flags.access_flags,
 )

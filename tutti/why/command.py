@@ -190,8 +190,8 @@ def why(
     workloads, and then among such gangs. The rights to get and list objects in the namespace are
     enough.
 
-    Exits with status 0 when it found an answer, 1 when it did not, 2 for wrong usage, and 3 when no
-    planner reports, so that the answer may be out of date.
+    Exits with status 0 when it found an answer, 2 when it did not, and 3 when no planner reports,
+    so that the answer may be out of date.
     """
     try:
         read_reference(reference)

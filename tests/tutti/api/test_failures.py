@@ -28,9 +28,9 @@ def list_() -> None:
     run(refused())
 
 
-def test_a_failure_is_one_line_on_standard_error_and_status_1() -> None:
+def test_a_failure_is_one_line_on_standard_error_and_status_2() -> None:
     done = CliRunner().invoke(program, ["job", "list"])
-    assert (done.exit_code, done.stdout, done.stderr) == (1, "", "tutti: it cannot be\n")
+    assert (done.exit_code, done.stdout, done.stderr) == (2, "", "tutti: it cannot be\n")
 
 
 def test_volcanos_tools_fail_as_they_always_did() -> None:

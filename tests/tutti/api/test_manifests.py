@@ -5,7 +5,7 @@ from multidict import CIMultiDict, CIMultiDictProxy
 
 from shared.kube.resources import JOBS_VOLCANO
 from tutti.api.failures import Refusal
-from tutti.api.manifests import read, warnings_of
+from tutti.api.manifests import contents, read, warnings_of
 
 
 @pytest.mark.parametrize(
@@ -39,5 +39,19 @@ def test_a_file_without_manifests_is_refused_by_its_name(
     path = tmp_path / "job.yaml"
     path.write_text(content)
     with pytest.raises(Refusal, match=words) as refused:
-        read([str(path)], JOBS_VOLCANO)
+        read(contents(str(path)), JOBS_VOLCANO)
     assert str(path) in str(refused.value)
+
+
+def test_the_manifests_of_a_folder_are_read_by_name_and_nothing_else_in_it(tmp_path: Path) -> None:
+    for name in ("b.yml", "a.yaml", "c.json", "notes.txt"):
+        (tmp_path / name).write_text(f'{{"from": "{name}"}}')
+    (tmp_path / "below").mkdir()
+    (tmp_path / "below" / "d.yaml").write_text("from: d.yaml")
+    found = [document for file in contents(str(tmp_path)) for document in file.documents()]
+    assert found == [{"from": "a.yaml"}, {"from": "b.yml"}, {"from": "c.json"}]
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(Refusal, match=r"there is no .yaml, .yml or .json file in this folder"):
+        contents(str(tmp_path / "empty"))
+    with pytest.raises(Refusal, match="cannot be read: No such file or directory"):
+        contents(str(tmp_path / "none"))

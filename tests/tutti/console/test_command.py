@@ -109,12 +109,12 @@ async def test_a_cluster_without_the_api_and_a_port_in_use_end_it_with_the_remed
 ) -> None:
     async with the_command(tmp_path, failure(404, "NotFound")) as it:
         _, err = await asyncio.wait_for(it.communicate(), _START_S)
-        assert it.returncode == 1
+        assert it.returncode == 2
         assert b"set api.enabled in the chart" in err
     server = await asyncio.start_server(lambda _reader, _writer: None, "127.0.0.1", 0)
     async with server:
         port = server.sockets[0].getsockname()[1]
         async with the_command(tmp_path, answer(200, {}, JSON), flags=(f"--port={port}",)) as it:
             _, err = await asyncio.wait_for(it.communicate(), _START_S)
-            assert it.returncode == 1
+            assert it.returncode == 2
             assert f"--port {port}: cannot listen on 127.0.0.1".encode() in err

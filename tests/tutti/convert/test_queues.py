@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from shared.dialects.kubebatch_fields import read_queue
 from shared.kube import objects as kube
 from tests.services.admission_webhook.reviews import reference_objects, review, texts
-from tutti.convert.command import convert, converted
+from tutti.convert.command import converted, queues
 from tutti.convert.queue_tree import Conversion, Queue
 
 if TYPE_CHECKING:
@@ -271,7 +271,7 @@ def test_names_that_kubernetes_refuses_or_that_are_taken_are_replaced() -> None:
 
 
 def ran(text: str) -> Result:
-    return CliRunner().invoke(convert, ["queues", "-f", "-"], input=text)
+    return CliRunner().invoke(queues, ["-f", "-"], input=text)
 
 
 @pytest.mark.parametrize(

@@ -174,7 +174,7 @@ async def test_a_container_without_log_is_named_and_keeps_no_other_from_being_re
     served.pods = [pod("w-0", 0, "c"), pod("w-1", 1, "c")]
     served.logs = {("w-1", "c"): [b"one\n"]}
     done = await logs(kubeconfig_file)
-    assert (done.exit_code, done.stdout) == (1, "[w-1/c] one\n")
+    assert (done.exit_code, done.stdout) == (2, "[w-1/c] one\n")
     assert "w-0/c: no log: it is waiting to start" in done.stderr
     followed = await logs(kubeconfig_file, "-f")
     assert (followed.exit_code, followed.stdout) == (0, "[w-1/c] one\n")
@@ -185,7 +185,7 @@ async def test_a_job_without_pods_says_so(
     server: tuple[Server, str], kubeconfig_file: Path
 ) -> None:
     done = await logs(kubeconfig_file)
-    assert done.exit_code == 1
+    assert done.exit_code == 2
     assert "no pod of Job train matches" in done.stderr
 
 

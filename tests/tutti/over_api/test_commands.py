@@ -68,7 +68,7 @@ async def test_queues_are_objects_of_the_api_in_every_format(
     assert [each["metadata"]["name"] for each in one["items"]] == ["b"]
     assert "75% 4500m 6" in " ".join((await typed("top", "queues")).stdout.split())
     unknown = await typed("queues", "c")
-    assert (unknown.exit_code, unknown.stderr) == (1, "tutti: no queue c\n")
+    assert (unknown.exit_code, unknown.stderr) == (2, "tutti: no queue c\n")
 
 
 async def test_fits_asks_about_the_gangs_of_all_namespaces_together(
@@ -175,7 +175,7 @@ async def test_trace_has_decisions_conditions_and_why_a_gang_waits(
     waiting = [one["gang"] for one in history["waits"] if "ended" not in one]
     assert waiting == ["a/x", "b/second"]
     missing = await typed("trace", "none", "-n", "b")
-    assert missing.exit_code == 1
+    assert missing.exit_code == 2
     assert "no gang b/none is known" in missing.stderr
 
 
@@ -207,16 +207,16 @@ async def test_a_cluster_without_the_api_is_named_in_a_sentence_with_both_remedi
 ) -> None:
     path = tmp_path / "job.yaml"
     path.write_text(JOB.replace("NAMESPACE", "a"))
-    for words, status in (
-        (("queues",), 1),
-        (("top", "queues"), 1),
-        (("timeline",), 1),
-        (("trace", "x"), 1),
-        (("console", "--no-browser"), 1),
-        (("fits", "-f", str(path)), 2),
+    for words in (
+        ("queues",),
+        ("top", "queues"),
+        ("timeline",),
+        ("trace", "x"),
+        ("console", "--no-browser"),
+        ("fits", "-f", str(path)),
     ):
         found = await typed(*words, served=False)
-        assert (found.exit_code, found.stdout) == (status, ""), found.output
+        assert (found.exit_code, found.stdout) == (2, ""), found.output
         (line,) = found.stderr.splitlines()
         assert line.startswith("tutti: the cluster does not serve visibility.tutti.dev")
         assert "run `tutti up --api` on the API server's machine, or set api.enabled" in line
@@ -225,5 +225,5 @@ async def test_a_cluster_without_the_api_is_named_in_a_sentence_with_both_remedi
 async def test_an_api_that_fails_is_the_reason(typed: Typed, serving: Serving) -> None:
     serving.unavailable = "there is no connection to NATS"
     found = await typed("queues")
-    assert found.exit_code == 1
+    assert found.exit_code == 2
     assert found.stderr == "tutti: the API server refuses: there is no connection to NATS\n"

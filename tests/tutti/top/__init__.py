@@ -1,1 +1,1 @@
-"""Tests of `tutti top`."""
+"""Tests of `tutti nodes` and `tutti queues --shares`."""

@@ -1,4 +1,4 @@
-"""Tables of `tutti top`."""
+"""Tables of `tutti nodes` and `tutti queues --shares`."""
 
 import io
 

@@ -366,7 +366,7 @@ async def test_the_command_prints_the_verdict_that_stands_on_the_group(
     as_json = await asyncio.to_thread(CliRunner().invoke, main, [*arguments, "-o", "json"])
     assert json.loads(as_json.stdout)["gangs"][0]["reason"] == "NotEnoughResources"
     missing = await asyncio.to_thread(CliRunner().invoke, main, ["why", "pod/no", *arguments[2:]])
-    assert missing.exit_code == 1
+    assert missing.exit_code == 2
     assert "tutti: no no in namespace" in missing.stderr
 
 

@@ -1,4 +1,4 @@
-"""`tutti pod list` at an embedded API server."""
+"""`vcctl pod list`, as `tutti` has it, at an embedded API server."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""`tutti observe`: the report of a `tutti up --observe`: a row per gang, and a summary in
+"""`tutti migrate observe`: the report of a `tutti up --observe`: a row per gang, and a summary in
 sentences.
 
 Waits are counted from the instant at which a gang had all members that it needs, and only for gangs
@@ -213,24 +213,21 @@ class _Report(msgspec.Struct, frozen=True, kw_only=True):
     observation: Observation
 
 
-@click.group()
-def observe() -> None:
-    """Show what `tutti up --observe` found beside another scheduler."""
-
-
-@observe.command()
+@click.command()
 @service_options
 @click.option(
+    "--filename",
     "--file",
     "-f",
     "path",
+    metavar="FILE",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="Read the report that `tutti up --observe --report` wrote, instead of a running observer.",
 )
 @report_flag
-def report(*, services: ServiceBus, path: Path | None, output: str) -> None:
-    """Show when the other scheduler bound each gang, when Tutti would have, and which gangs stay
-    bound in part.
+def observe(*, services: ServiceBus, path: Path | None, output: str) -> None:
+    """Show what `tutti up --observe` found beside another scheduler: when that scheduler bound each
+    gang, when Tutti would have, and which gangs stay bound in part.
     """
     found = run(_read_file(path) if path is not None else _ask(services))
     data = _Report(summary=summarize(found), observation=found)

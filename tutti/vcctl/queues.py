@@ -1,4 +1,4 @@
-"""`tutti queue`: Queues of scheduling.volcano.sh, with PodGroups counted by phase."""
+"""`vcctl queue`: Queues of scheduling.volcano.sh, with PodGroups counted by phase."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
@@ -140,7 +140,7 @@ async def show_queues(
             wanted = Wanted(resource=QUEUES_VOLCANO, label_selector=labels)
             found = [each for each in await fetch(client, wanted) if part in name_of(each)]
         # Only tables show the counts.
-        counted = output in {"table", "wide"} and found
+        counted = output in {"text", "wide"} and found
         groups = await fetch(client, Wanted(resource=PODGROUPS_VOLCANO)) if counted else []
     printer = Printer(QUEUES_VOLCANO, layout(count(groups), slurm=slurm), output)
     if len(names) == 1:

@@ -13,6 +13,7 @@ from tutti.api.access import Access, open_namespace
 from tutti.api.failures import Refusal, run, running
 from tutti.api.fetches import Wanted, fetch, follow, get
 from tutti.api.flags import Flag, Selection, split_selector
+from tutti.api.manifests import Content
 from tutti.api.objects import Object, name_of, namespace_of, without_managed_fields
 from tutti.api.output import Format, Layout, Printer, as_json, as_yaml, echo, echo_nothing
 
@@ -26,7 +27,7 @@ class Listing(msgspec.Struct, frozen=True, kw_only=True):
     selector: str = ""
     #: A label selector of the command's own.
     labels: str = ""
-    output: Format = "table"
+    output: Format = "text"
     watch: bool = False
     #: A filter that the API server cannot apply.
     keep: Callable[[Object], bool] = lambda _: True
@@ -37,7 +38,7 @@ def listing_flags(*filters: Flag, namespace_letter: str = "-n") -> Flag:
     return flags.gathered(
         Listing,
         "listing",
-        flags.namespace_flag(namespace_letter),
+        flags.namespace_flag(letter=namespace_letter),
         flags.everywhere_flag,
         *filters,
         flags.selector_flag,
@@ -93,11 +94,11 @@ async def _watch(client: KubeClient, wanted: Wanted, listing: Listing, printer: 
 _RULE: Final = "---------------------------------"
 
 
-def add_kind_commands(
-    group: click.Group, resource: Resource, layout: Callable[[bool], Layout]
-) -> None:
-    """Add the commands of a kind to its group; `layout` as in `list_kind`."""
+def kind_group(resource: Resource, layout: Callable[[bool], Layout]) -> flags.PflagGroup:
+    """The group of a kind, with its commands; `layout` as in `list_kind`."""
     title = resource.kind
+    help_ = f"List, create and delete {title}s of {resource.group}."
+    group = flags.PflagGroup(title.lower(), help=help_)
 
     @group.command("list", help=f"List {title}s.")
     @listing_flags()
@@ -130,31 +131,20 @@ def add_kind_commands(
 
     @group.command("create", help=f"Create {title}s from manifests.")
     @flags.namespace_flag()
-    @_files_flag(required=True)
+    @flags.files_flag()
     @flags.access_flags
     @running()
-    async def create(*, access: Access, namespace: str, files: tuple[str, ...]) -> None:
+    async def create(*, access: Access, namespace: str, files: Sequence[Content]) -> None:
         found = manifests.read(files, resource)
         async with open_namespace(access, namespace) as (client, place):
             await manifests.create_all(client, resource, found, place)
 
     @group.command("delete", help=f"Delete {title}s by name, or those of manifests.")
-    @flags.selection_flags(resource, _files_flag(required=False))
-    def delete(*, selection: Selection, files: tuple[str, ...]) -> None:
+    @flags.selection_flags(resource, flags.files_flag(required=False))
+    def delete(*, selection: Selection, files: Sequence[Content]) -> None:
         run(_delete(resource, selection, files))
 
-
-def _files_flag(*, required: bool) -> flags.Flag:
-    return click.option(
-        "--file",
-        "--filename",
-        "-f",
-        "files",
-        multiple=True,
-        required=required,
-        metavar="FILE",
-        help="Manifest file; - for standard input; repeatable.",
-    )
+    return group
 
 
 async def _describe(resource: Resource, selection: Selection, output: str) -> None:
@@ -172,7 +162,7 @@ async def _describe(resource: Resource, selection: Selection, output: str) -> No
         echo(as_json(whole) if output == "json" else as_yaml(whole))
 
 
-async def _delete(resource: Resource, selection: Selection, files: tuple[str, ...]) -> None:
+async def _delete(resource: Resource, selection: Selection, files: Sequence[Content]) -> None:
     names = () if files else selection.required(resource)
     found: list[Object] = manifests.read(files, resource) if files else []
     if files and selection.all_names:

@@ -32,7 +32,7 @@ async def test_flows_are_created_listed_described_and_deleted_by_their_manifests
     done = await typed("jobflow", "create", "-f", str(path))
     assert done.output == "Created JobFlow: default/one\nCreated JobFlow: default/two\n"
     again = await typed("jobflow", "create", "-f", str(path))
-    assert again.exit_code == 1
+    assert again.exit_code == 2
     assert again.stderr.count("already exists") == 2, "the first failure does not end it"
     await cluster_api.patch(f"{FLOWS}/one/status", {"status": {"state": {"phase": "Running"}}})
     head, one, two = (await typed("jobflow", "list")).output.splitlines()
@@ -47,7 +47,7 @@ async def test_flows_are_created_listed_described_and_deleted_by_their_manifests
         await typed("jobflow", "delete", "-N", "one")
     ).output == "Deleted JobFlow: default/one\n"
     done = await typed("jobflow", "delete", "-f", str(path))
-    assert done.exit_code == 1
+    assert done.exit_code == 2
     assert "delete JobFlow default/one: there is no jobflow 'one'" in done.stderr
     assert await cluster_api.names(FLOWS) == []
 

@@ -1,4 +1,4 @@
-"""`tutti queue` at an embedded API server."""
+"""`vcctl queue`, as `tutti` has it, at an embedded API server."""
 
 import json
 
@@ -82,5 +82,5 @@ async def test_what_cannot_be_done_to_a_queue_is_refused_with_the_rule(
     typed: Typed, words: list[str], reported: str
 ) -> None:
     done = await typed("queue", *words)
-    assert done.exit_code == 1
+    assert done.exit_code == 2
     assert reported in done.stderr

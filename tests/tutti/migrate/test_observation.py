@@ -1,4 +1,4 @@
-"""`tutti observe report`: what an observation amounts to, in numbers and in words."""
+"""`tutti migrate observe`: what an observation amounts to, in numbers and in words."""
 
 import asyncio
 import json
@@ -13,8 +13,8 @@ from shared.bus.connection import Bus
 from shared.bus.questions import serve
 from shared.contracts import codec, subjects
 from shared.contracts.observing import PAGE_GANGS, GangObserved, Observation, ObservationRequest
+from tutti.migrate.observation import Waits, observe, sentences, summarize
 from tutti.nats_server import NatsServer
-from tutti.observe_command import Waits, observe, sentences, summarize
 
 AT = 1_000_000
 
@@ -63,32 +63,32 @@ def test_a_failed_recount_is_called_a_defect() -> None:
 def test_a_file_is_shown_as_a_table_and_as_json(tmp_path: Path) -> None:
     path = tmp_path / "report.json"
     path.write_bytes(msgspec.json.encode(OBSERVATION))
-    table = CliRunner().invoke(observe, ["report", f"--file={path}"])
+    table = CliRunner().invoke(observe, [f"--file={path}"])
     assert table.exit_code == 0, table.output
     (half,) = [line for line in table.output.splitlines() if line.startswith("team/half")]
     assert half.split()[1:] == [
         *("0/2", "needs", "2", "00:16:40Z", "+0.2", "s", "+10.0", "s", "50.0", "s"),
         *("still", "partial"),
     ]
-    reported = json.loads(CliRunner().invoke(observe, ["report", f"-f{path}", "-ojson"]).output)
+    reported = json.loads(CliRunner().invoke(observe, [f"-f{path}", "-ojson"]).output)
     assert reported["summary"]["partialNow"] == 1
     assert len(reported["observation"]["gangs"]) == 6
 
 
-def test_a_file_that_is_no_report_ends_with_status_1(tmp_path: Path) -> None:
+def test_a_file_that_is_no_report_ends_with_status_2(tmp_path: Path) -> None:
     path = tmp_path / "report.json"
     path.write_text("{}")
-    found = CliRunner().invoke(observe, ["report", f"--file={path}"])
-    assert found.exit_code == 1
+    found = CliRunner().invoke(observe, [f"--file={path}"])
+    assert found.exit_code == 2
     assert found.output.startswith("tutti: ")
 
 
 @pytest.mark.integration
-async def test_an_observer_is_asked_and_one_that_is_away_ends_with_status_1(
+async def test_an_observer_is_asked_and_one_that_is_away_ends_with_status_2(
     nats_server: NatsServer,
 ) -> None:
     async def typed() -> Result:
-        arguments = ["report", "--nats", nats_server.url, "-o", "json"]
+        arguments = ["--nats", nats_server.url, "-o", "json"]
         return await asyncio.to_thread(CliRunner().invoke, observe, arguments)
 
     async def answer(question: ObservationRequest) -> Observation:
@@ -99,7 +99,7 @@ async def test_an_observer_is_asked_and_one_that_is_away_ends_with_status_1(
     many = msgspec.structs.replace(OBSERVATION, gangs=tuple(row(name) for name in names))
 
     away = await typed()
-    assert (away.exit_code, away.output) == (1, "tutti: no observer answers\n")
+    assert (away.exit_code, away.output) == (2, "tutti: no observer answers\n")
     bus = await Bus.connect(nats_server.url, name="test")
     try:
         await serve(bus, subjects.ASK_OBSERVATION, codec.decode_observation_request, answer)

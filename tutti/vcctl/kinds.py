@@ -1,7 +1,10 @@
-"""`tutti cronjob`, `jobflow`, `jobtemplate`, `podgroup` and `pod`, which have mostly common
-commands.
+"""The commands of `vcctl` for Jobs, JobFlows, JobTemplates, CronJobs, PodGroups and pods.
+
+Those of `tutti job`, and those to list, show, create and delete objects, which `tutti` leaves to
+kubectl.
 """
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import partial
 from typing import Final
@@ -10,11 +13,17 @@ import click
 import msgspec
 
 from shared.kube.ages import since
-from shared.kube.resources import CRONJOBS_VOLCANO, JOBFLOWS, JOBTEMPLATES, PODGROUPS_VOLCANO, PODS
-from tutti.api import flags
+from shared.kube.resources import (
+    CRONJOBS_VOLCANO,
+    JOBFLOWS,
+    JOBS_VOLCANO,
+    JOBTEMPLATES,
+    PODGROUPS_VOLCANO,
+    PODS,
+)
+from tutti.api import flags, pod_table
 from tutti.api.failures import run
 from tutti.api.flags import Selection
-from tutti.api.kind_commands import Listing, add_kind_commands, list_kind, listing_flags
 from tutti.api.objects import (
     Object,
     created,
@@ -27,8 +36,57 @@ from tutti.api.objects import (
     why_unschedulable,
 )
 from tutti.api.output import Column, Layout, echo, reference
-from tutti.api.pod_table import layout
-from tutti.job.view import JOB_NAME_LABEL
+from tutti.job import view as job_view
+from tutti.job.command import job as jobs
+from tutti.vcctl.kind_commands import Listing, kind_group, list_kind, listing_flags
+
+scheduler_filter = click.option(
+    "--scheduler", "-S", default="", metavar="NAME", help="Only Jobs of this scheduler."
+)
+
+job: Final = flags.PflagGroup(
+    "job",
+    commands=dict(jobs.commands),
+    help="Submit, list, view, suspend, resume and delete Jobs of batch.volcano.sh.",
+)
+
+
+@job.command("list")
+@listing_flags(
+    click.option("--queue", "-q", default="", metavar="NAME", help="Only Jobs of this queue."),
+    scheduler_filter,
+)
+def list_jobs(*, listing: Listing, queue: str, scheduler: str) -> None:
+    """List Jobs with their pods by phase."""
+    listing = msgspec.structs.replace(listing, keep=job_filter(queue, scheduler))
+    run(list_kind(JOBS_VOLCANO, job_view.layout, listing))
+
+
+def job_filter(queue_name: str, scheduler: str) -> Callable[[Object], bool]:
+    """A filter of Jobs by queue and scheduler; "" for any."""
+
+    def keep(found: Object) -> bool:
+        in_queue = queue_name in {"", job_view.queue(found)}
+        return in_queue and scheduler in {"", job_view.scheduler(found)}
+
+    return keep
+
+
+@job.command("delete")
+@flags.selection_flags(JOBS_VOLCANO)
+def delete(*, selection: Selection) -> None:
+    """Delete Jobs, with their pods and other dependents."""
+    run(delete_jobs(selection))
+
+
+async def delete_jobs(selection: Selection) -> None:
+    """Delete each Job. Raises Refusal, KubeError at the first failure."""
+    names = selection.required(JOBS_VOLCANO)
+    async with selection.opened() as (client, place):
+        for each in names:
+            await client.delete(JOBS_VOLCANO, each, namespace=place, propagation="Background")
+            echo(f"delete job {each} successfully")
+
 
 _GAP: Final = 4
 
@@ -76,38 +134,15 @@ _PODGROUP: Final = (
 )
 
 
-def _fixed(columns: tuple[Column, ...], _: bool) -> Layout:
-    return Layout(columns=columns, gap=_GAP)
+def _layout(columns: tuple[Column, ...], everywhere: bool) -> Layout:
+    namespace = (_NAMESPACE,) if everywhere and _NAMESPACE not in columns else ()
+    return Layout(columns=(*namespace, *columns), gap=_GAP)
 
 
-def _with_namespace(columns: tuple[Column, ...], everywhere: bool) -> Layout:
-    return Layout(columns=(*((_NAMESPACE,) if everywhere else ()), *columns), gap=_GAP)
-
-
-@click.group(cls=flags.PflagGroup)
-def jobflow() -> None:
-    """Create, list and delete JobFlows of flow.volcano.sh."""
-
-
-@click.group(cls=flags.PflagGroup)
-def jobtemplate() -> None:
-    """Create, list and delete JobTemplates of flow.volcano.sh."""
-
-
-@click.group(cls=flags.PflagGroup)
-def podgroup() -> None:
-    """Create, list and delete PodGroups of scheduling.volcano.sh."""
-
-
-@click.group(cls=flags.PflagGroup)
-def cronjob() -> None:
-    """Create, list, suspend, resume and delete CronJobs of batch.volcano.sh."""
-
-
-add_kind_commands(jobflow, JOBFLOWS, partial(_fixed, _JOBFLOW))
-add_kind_commands(jobtemplate, JOBTEMPLATES, partial(_fixed, _JOBTEMPLATE))
-add_kind_commands(podgroup, PODGROUPS_VOLCANO, partial(_with_namespace, _PODGROUP))
-add_kind_commands(cronjob, CRONJOBS_VOLCANO, partial(_with_namespace, _CRONJOB))
+jobflow: Final = kind_group(JOBFLOWS, partial(_layout, _JOBFLOW))
+jobtemplate: Final = kind_group(JOBTEMPLATES, partial(_layout, _JOBTEMPLATE))
+podgroup: Final = kind_group(PODGROUPS_VOLCANO, partial(_layout, _PODGROUP))
+cronjob: Final = kind_group(CRONJOBS_VOLCANO, partial(_layout, _CRONJOB))
 
 
 @cronjob.command("suspend")
@@ -147,21 +182,21 @@ def pod() -> None:
     click.option("--queue", "-q", default="", metavar="NAME", help="Only pods of this queue."),
     click.option("--job", "-j", default="", metavar="NAME", help="Only pods of this Job."),
 )
-def list_(*, listing: Listing, queue: str, job: str) -> None:
+def list_pods(*, listing: Listing, queue: str, job: str) -> None:
     """List pods of Jobs; with --queue, also pods of other workloads in that queue."""
     listing = msgspec.structs.replace(
         listing,
         labels=job_selector(job, queue),
         keep=lambda found: not queue or queue_of(found) == queue,
     )
-    run(list_kind(PODS, layout, listing))
+    run(list_kind(PODS, pod_table.layout, listing))
 
 
 def job_selector(job: str, queue: str) -> str:
     """The label selector: pods of one Job, of any Job, or any pods if a queue is given."""
     if job:
-        return f"{JOB_NAME_LABEL}={job}"
-    return "" if queue else JOB_NAME_LABEL
+        return f"{job_view.JOB_NAME_LABEL}={job}"
+    return "" if queue else job_view.JOB_NAME_LABEL
 
 
 def queue_of(pod: Object) -> str:

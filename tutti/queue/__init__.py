@@ -1,1 +1,0 @@
-"""`tutti queue`: create, list, operate and delete Queues. (`tutti queues` prints the ledger.)"""
