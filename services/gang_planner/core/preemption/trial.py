@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from services.gang_planner.core.state.devices.demand import claim_key
-from services.gang_planner.core.state.devices.vacated import consumers_of
+from services.gang_planner.core.state.preempted_claims import consumers_of
 from shared.model.invariants import required
 
 if TYPE_CHECKING:

@@ -9,9 +9,13 @@ from typing import Final, NamedTuple
 import msgspec
 
 from services.gang_planner.core.state.claim_ledger import Key
-from services.gang_planner.core.state.devices.allocation_search import Pick
 from services.gang_planner.core.state.devices.capacity import quantity_text
-from services.gang_planner.core.state.devices.demand import DEVICES_MAX, Alternative, ClaimNeed
+from services.gang_planner.core.state.devices.demand import (
+    DEVICES_MAX,
+    Alternative,
+    ClaimNeed,
+    Pick,
+)
 from services.gang_planner.core.state.devices.extended import claim_name, name_of_pod
 from services.gang_planner.core.state.devices.grants import Grant
 from services.gang_planner.core.state.gangs import Member

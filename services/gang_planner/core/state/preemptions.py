@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from services.gang_planner.core.state.devices import vacated as vacated_claims
+from services.gang_planner.core.state import preempted_claims
 from services.gang_planner.core.state.gang_history import Evicted, History
 from services.gang_planner.core.state.gangs import Gang, Member
 from services.gang_planner.core.state.member_states import PLACED, RUNNING
@@ -244,7 +244,7 @@ class Preemptions:
             if vacated is None and member.shape.shape.device_claims:
                 # It gets the devices of pods that are leaving, which still have them.
                 own = _uids(one.act.bindings)
-                vacated = vacated_claims.vacated_for(tables, own, self.victims)
+                vacated = preempted_claims.vacated_for(tables, own, self.victims)
                 allocated.vacate(vacated)
             tables.reservations.keep_apart(reservation)
             gang.hold(reservation.shape, 1)
@@ -311,7 +311,7 @@ def devices_held(tables: "Tables", one: Preemption) -> bool:
     awaits_devices = tables.node_capacity.devices.awaits_devices
     if any(awaits_devices(shape) for shape in shapes):
         return True
-    return vacated_claims.are_reserved_for(tables, _uids(one.act.victims))
+    return preempted_claims.are_reserved_for(tables, _uids(one.act.victims))
 
 
 def _uids(named: Iterable[Binding | Victim]) -> frozenset[str]:

@@ -6,8 +6,7 @@ import msgspec
 import pytest
 
 from services.gang_planner.core.constraints.filters import dynamic_resources
-from services.gang_planner.core.state.devices.allocation_search import Pick
-from services.gang_planner.core.state.devices.demand import DeviceDemand
+from services.gang_planner.core.state.devices.demand import DeviceDemand, Pick
 from services.gang_planner.core.state.devices.grants import Grant
 from services.gang_planner.core.state.devices.ledger import Devices
 from services.gang_planner.core.state.devices.shortage import shortage

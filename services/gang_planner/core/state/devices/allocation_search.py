@@ -12,13 +12,19 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from services.gang_planner.core.state.devices.capacity import consumption
-from services.gang_planner.core.state.devices.demand import DEVICES_MAX, Alternative, ClaimNeed
+from services.gang_planner.core.state.devices.demand import (
+    DEVICES_MAX,
+    Alternative,
+    Amounts,
+    ClaimNeed,
+    Pick,
+)
 from services.gang_planner.core.state.devices.device_table import Counter, DeviceEntry, Pool
 from services.gang_planner.core.state.devices.selection import Device
 from shared.model.devices import DeviceConstraint, DeviceTaint, DeviceToleration
 
 if TYPE_CHECKING:
-    from services.gang_planner.core.state.devices.searches import DevicesOfNode
+    from services.gang_planner.core.state.devices.node_devices import DevicesOfNode
 
 #: Devices that are tried in one search. An ordinary claim takes as many as it requests.
 STEPS_MAX: Final = 2_000
@@ -30,21 +36,6 @@ Values: TypeAlias = frozenset[tuple[type, bool, bool | int | str]]
 """The values of an attribute, with their types; empty: the device does not have it."""
 
 Problem: TypeAlias = tuple[ClaimNeed, ...]
-
-
-Amounts: TypeAlias = tuple[tuple[str, Fraction], ...]
-"""What is consumed of a shareable device, by capacity."""
-
-
-class Pick(NamedTuple):
-    """A device that a request gets."""
-
-    #: As in `Alternative`.
-    request: str
-    device: Device
-    admin: bool = False
-    #: Its part of a shareable device; None: it gets the device alone.
-    consumed: Amounts | None = None
 
 
 class Found(NamedTuple):

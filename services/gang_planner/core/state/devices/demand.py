@@ -4,7 +4,7 @@ from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from typing_extensions import override
 
@@ -15,11 +15,12 @@ from services.gang_planner.core.state.devices.extended import (
     requirement_of,
 )
 from services.gang_planner.core.state.devices.selection import (
+    Device,
     DeviceRequirement,
     Selection,
     too_long,
 )
-from services.gang_planner.core.state.devices.selector_limits import WAITS, SelectorLimits
+from services.gang_planner.core.state.devices.selector_limits import WAITS
 from services.gang_planner.core.state.reference_objects import ReferenceObjects
 from shared.kube.quantities import QuantityError, exact
 from shared.model.devices import (
@@ -31,9 +32,6 @@ from shared.model.devices import (
 )
 from shared.model.objects import PodDevices, Shape
 
-if TYPE_CHECKING:
-    from services.gang_planner.core.state.pod_shapes import ShapeEntry
-
 Content: TypeAlias = tuple[
     str, tuple[DeviceRequest, ...], tuple[DeviceConstraint, ...], tuple[str, ...]
 ]
@@ -41,18 +39,24 @@ Content: TypeAlias = tuple[
 supported.
 """
 
-Claims: TypeAlias = list[ResourceClaim | Key | None]
-"""The claims of a shape, those for the extended resources of its pod, and the keys of those that
-wait for others of their namespace.
-"""
-
-#: Number of cached demands, and of different needs of claims.
-_DEMANDS_MAX: Final = 65_536
-_NEEDS_MAX: Final = 65_536
 #: The label of namespaces in which claims may have admin access.
 ADMIN_LABEL: Final = ("resource.kubernetes.io/admin-access", "true")
 #: Devices of one claim; Kubernetes allows no more.
 DEVICES_MAX: Final = 32
+
+Amounts: TypeAlias = tuple[tuple[str, Fraction], ...]
+"""What is consumed of a shareable device, by capacity."""
+
+
+class Pick(NamedTuple):
+    """A device that a request gets."""
+
+    #: As in `Alternative`.
+    request: str
+    device: Device
+    admin: bool = False
+    #: Its part of a shareable device; None: it gets the device alone.
+    consumed: Amounts | None = None
 
 
 class Alternative(NamedTuple):
@@ -318,66 +322,3 @@ def _allows_admin(namespace: str, tables: ReferenceObjects) -> bool:
 def _unsupported(name: str, what: str) -> DeviceDemand:
     text = f'resourceclaim "{name}" asks for what is not supported: {what}'
     return DeviceDemand(refusal=text, unsupported=text)
-
-
-class Demands:
-    """Demands by shape. Claims with equal contents have the same object as need while `version`
-    stays the same.
-    """
-
-    def __init__(
-        self, tables: ReferenceObjects, classes: ClassesOfResources, selection: Selection
-    ) -> None:
-        self._tables = tables
-        self._classes = classes
-        self._selection = selection
-        self._limits = SelectorLimits(tables)
-        self._read = (
-            tables.resource_slices,
-            tables.device_taint_rules,
-            tables.device_classes,
-            tables.namespaces,
-        )
-        #: Number of changes of these tables that the demands agree with.
-        self.version = 0
-        #: By encoded shape, with what its claims were.
-        self._demands: dict[bytes, tuple[Claims, DeviceDemand]] = {}
-        self._needs: dict[Content, ClaimNeed] = {}
-
-    def of(self, shape: "ShapeEntry") -> DeviceDemand:
-        # Written out, because it is called several times for every pod with claims.
-        slices, rules, classes, namespaces = self._read
-        changes = slices.changes + rules.changes + classes.changes + namespaces.changes
-        if self.version != changes:
-            self.version = changes
-            self._demands.clear()
-            self._needs.clear()
-        elif len(self._demands) >= _DEMANDS_MAX:
-            self._demands.clear()
-        claims = self.claims(shape)
-        known = self._demands.get(shape.encoded)
-        if known is not None and known[0] == claims:
-            return known[1]
-        if len(self._needs) >= _NEEDS_MAX:
-            self._needs.clear()
-        found = demand_of(
-            shape.shape,
-            shape.device_keys,
-            self._tables,
-            self._classes,
-            self._selection,
-            self._needs,
-            self._limits.waiting(),
-        )
-        self._demands[shape.encoded] = claims, found
-        return found
-
-    def claims(self, shape: "ShapeEntry") -> Claims:
-        """What the shape's claims are now; None: there is no such claim."""
-        claims = self._tables.resource_claims
-        named: Claims = list(map(claims.by_name.get, shape.device_keys))
-        for pod_uid in shape.device_pods:
-            named += claims.of_pod(shape.shape.namespace, pod_uid)
-        if waiting := self._limits.waiting():
-            named += [key for key in shape.device_keys if key in waiting]
-        return named

@@ -23,8 +23,7 @@ from typing_extensions import override
 
 from services.gang_planner.core.state.claim_ledger import ClaimLedger, Key
 from services.gang_planner.core.state.columns import Bools, ChangeLog
-from services.gang_planner.core.state.devices.allocation_search import Amounts, Pick
-from services.gang_planner.core.state.devices.demand import ClaimNeed, claim_key
+from services.gang_planner.core.state.devices.demand import Amounts, ClaimNeed, Pick, claim_key
 from services.gang_planner.core.state.devices.extended import pod_uid_of
 from services.gang_planner.core.state.devices.inventory import Inventory
 from services.gang_planner.core.state.devices.selection import Device

@@ -14,8 +14,9 @@ import numpy as np
 
 from services.gang_planner.core.state.claim_ledger import Key
 from services.gang_planner.core.state.columns import Bools, Ints, Slots
-from services.gang_planner.core.state.devices.allocation_search import Pick, Problem
-from services.gang_planner.core.state.devices.demand import ClaimNeed, Demands, DeviceDemand
+from services.gang_planner.core.state.devices.allocation_search import Problem
+from services.gang_planner.core.state.devices.demand import ClaimNeed, DeviceDemand, Pick
+from services.gang_planner.core.state.devices.demand_cache import Demands
 from services.gang_planner.core.state.devices.device_table import within_all
 from services.gang_planner.core.state.devices.extended import ClassesOfResources
 from services.gang_planner.core.state.devices.grants import DeviceGrants, Grant, usable_on

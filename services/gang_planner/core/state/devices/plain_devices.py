@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 import numpy as np
 
 from services.gang_planner.core.state.columns import Ints
-from services.gang_planner.core.state.devices.allocation_search import Pick, Problem, is_usable
-from services.gang_planner.core.state.devices.demand import DEVICES_MAX, Alternative
+from services.gang_planner.core.state.devices.allocation_search import Problem, is_usable
+from services.gang_planner.core.state.devices.demand import DEVICES_MAX, Alternative, Pick
 from services.gang_planner.core.state.devices.inventory import Inventory
 from services.gang_planner.core.state.devices.selection import Device, DeviceRequirement
 from shared.model.devices import DeviceToleration

@@ -15,7 +15,7 @@ from services.gang_planner.core.state.devices.demand import (
 )
 from services.gang_planner.core.state.devices.device_table import DeviceEntry
 from services.gang_planner.core.state.devices.ledger import Devices
-from services.gang_planner.core.state.devices.searches import DevicesOfNode
+from services.gang_planner.core.state.devices.node_devices import DevicesOfNode
 from services.gang_planner.core.state.devices.selection import described, quoted
 from shared.model.devices import DeviceConstraint
 

@@ -6,21 +6,17 @@ was made from a template or not. A claim that was never reserved, or is reserved
 is not a pod, keeps its devices. A deleted pod without a node has ended.
 """
 
-from collections import Counter
 from collections.abc import Callable, Collection, Container, Iterable, Sequence
-from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING
 
 from services.gang_planner.core.state.claim_ledger import Key
 from services.gang_planner.core.state.devices.demand import claim_key
 from services.gang_planner.core.state.devices.inventory import devices_of
-from services.gang_planner.core.state.member_states import TERMINAL
 from shared.model.devices import ResourceClaim
 
 if TYPE_CHECKING:
     from services.gang_planner.core.state.devices.grants import DeviceGrants
     from services.gang_planner.core.state.devices.selection import Device
-    from services.gang_planner.core.state.tables import Tables
 
 
 class ClaimConsumers:
@@ -111,51 +107,3 @@ class AllocatedDevices:
                     self._grants.wide_changes += 1
         self._grants.changes.extend(slots)
         return slots
-
-
-def consumers_of(tables: "Tables", kept: Container[Key]) -> ClaimConsumers:
-    """The pods that allocated claims are reserved for; `kept`: claims that keep their devices."""
-
-    def is_there(uid: str) -> bool:
-        member = tables.members.get(uid)
-        if member is None or member.pod.phase in TERMINAL:
-            return False
-        return member.slot is not None or not member.pod.deleting
-
-    return ClaimConsumers(tables.reference_objects.resource_claims.values(), is_there, kept)
-
-
-def vacated_for(
-    tables: "Tables", pods: AbstractSet[str], victims: Container[str]
-) -> list[ResourceClaim]:
-    """Claims that lose their devices once all pods that are leaving are gone, as in the search
-    for victims. Those that the preemptor's pods name keep them.
-
-    `pods`: UIDs of the preemptor's pods. `victims`: UIDs of pods whose evictions are in flight.
-    """
-    own = [tables.members.get(uid) for uid in pods]
-    kept = {key for member in own if member is not None for key in member.shape.device_keys}
-    consumers = consumers_of(tables, kept)
-    away: set[str] = set()
-    leaving: Counter[Key] = Counter()
-    for uid in consumers.uids():
-        member = tables.members.get(uid)
-        if member is None or member.slot is None:
-            continue
-        if member.pod.deleting or uid in victims:
-            away.add(uid)
-            leaving.update(member.shape.device_keys)
-    consumers.away = away
-    found = consumers.freed()
-    uses = tables.node_capacity.devices.grants.uses
-    keys = {claim.uid: claim_key(claim) for claim in found}
-    users = {uid: sum(uses.get(key, {}).values()) for uid, key in keys.items()}
-    return [claim for claim in found if users[claim.uid] <= leaving[keys[claim.uid]]]
-
-
-def are_reserved_for(tables: "Tables", pods: AbstractSet[str]) -> bool:
-    """Whether a claim with devices is reserved for any of these pods."""
-    return any(
-        claim.is_allocated and not pods.isdisjoint(claim.reserved_for)
-        for claim in tables.reference_objects.resource_claims.values()
-    )

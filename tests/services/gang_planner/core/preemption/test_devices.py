@@ -7,7 +7,7 @@ import pytest
 
 from services.gang_planner.core.preemption.device_amounts import DeviceAmounts
 from services.gang_planner.core.preemption.units import Unit, VictimSource
-from services.gang_planner.core.state.devices.vacated import consumers_of
+from services.gang_planner.core.state.preempted_claims import consumers_of
 from services.gang_planner.core.state.preemptions import LEAVING_MS
 from shared.contracts.decisions import GangDecision
 from shared.model.devices import (

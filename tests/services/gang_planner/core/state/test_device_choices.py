@@ -9,7 +9,7 @@ import pytest
 
 from services.gang_planner.core.state import claim_choices
 from services.gang_planner.core.state.claim_choices import choice_bytes, contradiction
-from services.gang_planner.core.state.devices.allocation_search import Pick
+from services.gang_planner.core.state.devices.demand import Pick
 from services.gang_planner.core.state.devices.grants import Grant
 from services.gang_planner.core.state.devices.ledger import Devices
 from shared.contracts.decisions import GangDecision
