@@ -2,6 +2,7 @@
 preparations.
 """
 
+from fractions import Fraction
 from typing import Any
 
 import msgspec
@@ -101,6 +102,17 @@ def test_devices_of_the_log_are_no_other_claims() -> None:
     assert chosen(devices, "b") == []
 
 
+def test_devices_of_the_log_are_free_where_the_claim_has_others() -> None:
+    scene, devices = with_devices(2)
+    scene.put(make_device_claim("a", allocated=((DRIVER, "n0", "gpu-1"),)))
+    pin = Grant("n0", "rc-a", (device("gpu-0"),))
+    devices.grants.pin(A, pin)
+    scene.put(make_group("g", 1), bound_by_another_scheduler("g", "a"))
+    devices.grants.unpin(A, pin)
+    scene.put(make_group("h", 1), bound_by_another_scheduler("h", "b"))
+    assert chosen(devices, "b") == ["gpu-0"]
+
+
 def test_devices_of_a_newer_decision_outlast_the_end_of_an_older_one() -> None:
     scene, devices = with_devices(3)
     newer = (device("gpu-2"),)
@@ -198,6 +210,14 @@ def test_claims_exchange_devices_of_one_node_and_those_of_other_nodes_stay() -> 
     assert grant.node == "n0"
 
 
+def test_claims_of_a_pod_that_another_scheduler_bound_all_get_devices() -> None:
+    scene, devices = with_devices(0)
+    scene.put(make_slice("n0", 2, details=numa(1, 0), generation=2), wants("odd", ODD))
+    (pod,) = members("g", [("a", "odd")])
+    scene.put(make_group("g", 1), msgspec.structs.replace(pod, node="n0", phase="Running"))
+    assert (chosen(devices, "a"), chosen(devices, "odd")) == (["gpu-1"], ["gpu-0"])
+
+
 def test_a_claim_that_pods_may_use_on_other_nodes_keeps_its_devices() -> None:
     scene, _ = with_devices(0)
     devices = scene.planner._state.node_capacity.devices.copy()
@@ -267,6 +287,37 @@ def test_a_part_of_a_device_in_the_log_takes_its_amount_only(wanted: str, decisi
     scene.put(*objects)
     assert submit(scene, "g", "a")
     assert len(submit(read_by_another(scene, objects), "h", "b")) == decisions
+
+
+def test_a_part_of_a_device_that_a_copy_takes_is_free_in_its_original() -> None:
+    scene, devices = with_devices(0)
+    scene.put(make_slice("n0", 1, details=nic("gpu-0"), generation=2))
+    part = device("gpu-0")._replace(consumed=(("bandwidth", Fraction(4)),))
+    devices.grants.pin(A, Grant("n0", "rc-a", (part,)))
+    devices.copy().grants.pin(("team", "b"), Grant("n0", "rc-b", (part,)))
+    assert devices.grants.contradiction() == ""
+
+
+def test_devices_of_the_log_are_kept_for_the_pod_that_is_gone_and_for_no_other() -> None:
+    scene, _ = with_devices(2)
+    scene.put(make_group("g", 2), *members("g", [("a",), ("b",)]))
+    (decision,) = scene.settle()
+    follower, devices = with_devices(2)
+    state = follower.planner._state
+    claim_choices.recall(state, decision)
+    claim_choices.keep(state, decision, "g-0")
+    claim_choices.forget(state, decision)
+    assert (len(chosen(devices, "a")), chosen(devices, "b")) == (1, [])
+
+
+def test_devices_of_the_log_that_no_pod_takes_up_become_free() -> None:
+    scene, _ = with_devices(1)
+    (decision,) = submit(scene, "g", "a")
+    assert decision.devices
+    follower, _ = with_devices(1)
+    claim_choices.recall(follower.planner._state, decision)
+    claim_choices.forget(follower.planner._state, decision)
+    assert len(submit(follower, "h", "b")) == 1
 
 
 def test_a_device_that_claims_share_without_amounts_is_named_as_shared() -> None:

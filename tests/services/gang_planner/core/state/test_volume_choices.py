@@ -73,6 +73,30 @@ def test_a_volume_that_the_log_gives_to_a_claim_is_no_other_claims() -> None:
     assert storage.contradiction() == ""
 
 
+def test_a_volume_of_the_log_is_no_longer_that_of_a_claim_that_had_it_in_the_log() -> None:
+    scene, storage = with_volumes(("a", "n0"))
+    storage.pin(DATA, Choice("n0", "pvc-data", "a", "pv-a"))
+    storage.pin(("team", "later"), Choice("n0", "pvc-later", "a", "pv-a"))
+    assert storage.contradiction() == ""
+    scene.put(make_group("g", 1), bound_by_another_scheduler("n0"))
+    assert storage.find(DATA) is None
+
+
+def test_a_volume_that_is_chosen_and_does_not_count_as_such_is_named() -> None:
+    scene, storage = with_volumes(("a", "n0"))
+    scene.put(make_group("g", 1), bound_by_another_scheduler("n0"))
+    storage.holders.clear()
+    assert "pv-a" in storage.contradiction()
+
+
+def test_a_volume_of_the_log_for_another_node_does_not_replace_that_of_a_claim_in_use() -> None:
+    scene, storage = with_volumes(("a", "n0"), ("b", "n1"))
+    scene.put(make_group("g", 1), bound_by_another_scheduler("n1"))
+    storage.pin(DATA, Choice("n0", "pvc-data", "a", "pv-a"))
+    assert storage.find(DATA) == Choice("n1", "pvc-data", "b", "pv-b")
+    assert storage.contradiction() == ""
+
+
 def test_a_volume_of_the_log_for_another_node_is_not_taken_up_and_no_other_is_chosen() -> None:
     scene, storage = with_volumes(("a", "n0"), ("b", "n1"))
     storage.pin(DATA, Choice("n0", "pvc-data", "a", "pv-a"))
