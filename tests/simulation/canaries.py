@@ -253,7 +253,7 @@ CANARIES: Final[dict[str, Canary]] = {
     "repair_never_opened": Canary(
         _repair_never_opened, 160, ("without a repair", "undisturbed"), first=185
     ),
-    "start_assumed": Canary(_start_assumed, 120, ("never complete",), first=183),
+    "start_assumed": Canary(_start_assumed, 200, ("never complete",), first=297),
     "stale_epoch_obeyed": Canary(
         _stale_epoch_obeyed, 8, ("of a stale epoch",), overlook=("is in force",)
     ),
