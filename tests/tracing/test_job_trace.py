@@ -59,7 +59,7 @@ async def test_jobs_gangs_are_traces_from_admission_to_the_last_pod_bound_refusa
     assert "2 of 3 pods by binder-" in out
     assert hapless in out
     assert again in out
-    assert unknown[0] == 1
+    assert unknown[0] == 2
     assert unknown[2].startswith("tutti: no gang team/unknown is known")
 
 

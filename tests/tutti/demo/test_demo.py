@@ -157,7 +157,7 @@ async def test_without_tutti_it_fails_at_once_and_leaves_the_logs(
     members = family(process)
     up.kill()
     output = await reported(process)
-    assert await process.wait() == 1
+    assert await process.wait() == 2
     assert "Every claim held" not in output
     await eventually(lambda: not living(members), because=f"all of {members} end")
     (folder,) = left_in(tmp_path)

@@ -82,14 +82,14 @@ class ClaimLedger(ABC, Generic[Choice, Unit]):
         found = self._choices.get(key)
         return found if found is not None and self.is_current(key, found) else None
 
-    def enter(self, keys: Iterable[Key], slot: int, count: int) -> None:
+    def add_users(self, keys: Iterable[Key], slot: int, count: int) -> None:
         """Pods or reservations on a node use these claims."""
         for key in keys:
             users = self.uses.setdefault(key, {})
             users[slot] = users.get(slot, 0) + count
 
-    def leave(self, keys: Iterable[Key], slot: int, count: int) -> None:
-        """Undo `enter`; choices for claims that are not in use any more end."""
+    def remove_users(self, keys: Iterable[Key], slot: int, count: int) -> None:
+        """Undo `add_users`; choices for claims that are not in use any more end."""
         for key in keys:
             users = self.uses[key]
             users[slot] -= count

@@ -198,7 +198,7 @@ class Devices:
         if missing and not self._choose(missing, slot):
             for one in missing if len(missing) > 1 else ():
                 self._choose([one], slot)
-        grants.enter(shape.device_keys, slot, count)
+        grants.add_users(shape.device_keys, slot, count)
 
     def take_alike(self, slots: Sequence[int], shapes: Sequence[ShapeEntry]) -> None:
         """Like `take` for each of these shapes on the slot at the same index; they have equal plain
@@ -227,7 +227,7 @@ class Devices:
 
     def give(self, slot: int, shape: ShapeEntry, count: int = 1) -> None:
         """Undo one `take`."""
-        self.grants.leave(shape.device_keys, slot, count)
+        self.grants.remove_users(shape.device_keys, slot, count)
 
     def _choose(self, claims: list[Open], slot: int) -> bool:
         """Choose devices for every request of these claims; False: the node has too few, nothing

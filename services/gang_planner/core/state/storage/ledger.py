@@ -174,14 +174,14 @@ class Storage(ClaimLedger[Choice, str]):
             # None: none is available, and another scheduler has bound the pod.
             if choice is not None:
                 self.choose((claim.namespace, claim.name), choice)
-        self.enter(keys, slot, count)
+        self.add_users(keys, slot, count)
         self._limits.change(slot, keys, count)
 
     def give(self, slot: int, shape: ShapeEntry, count: int = 1) -> None:
         """Undo one `take`."""
         keys = claim_keys(shape.shape)
         self._limits.change(slot, keys, -count)
-        self.leave(keys, slot, count)
+        self.remove_users(keys, slot, count)
 
     @override
     def is_current(self, key: Key, choice: Choice) -> bool:
