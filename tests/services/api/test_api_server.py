@@ -529,7 +529,8 @@ async def test_a_watch_that_fails_is_disconnected_and_not_answered_twice(
 async def test_a_client_that_does_not_read_its_watch_is_disconnected(
     characters: int, client: Client, serving: Serving, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(api_server, "SLOW_READER_S", 0.2)
+    # Long enough for a client on a busy machine, until the test pauses its reading.
+    monkeypatch.setattr(api_server, "SLOW_READER_S", 2.0)
     for seq in range(10, 400):
         why = Why(reason="QueueOrder", sentence="x" * characters)
         serving.state.take_verdict(seq, verdict("b", f"g{seq}", why=why))
