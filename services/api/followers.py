@@ -4,6 +4,7 @@ Each writes a part of one `ApiState`. Foreign messages are skipped.
 """
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -22,6 +23,9 @@ from shared.contracts.cluster import ClusterRecord, SnapshotPage
 from shared.contracts.foreign_messages import OnForeign, is_foreign, unless_foreign
 
 _decode_verdict: Final = unless_foreign(subjects.VERDICTS, codec.decode_verdict)
+
+#: How long notes and outcomes wait for the decisions.
+_DECISIONS_S: Final = 5.0
 
 OnPlaces = Callable[[set[Place]], None]
 """Called with the places of gangs that may have changed; an empty set: only a version has."""
@@ -146,19 +150,29 @@ class HistoryFollower:
         stream: str,
         consumer: str,
         state: ApiState,
-        on_lost: Callable[[], None],
         on_foreign: OnForeign,
+        *,
+        after: "HistoryFollower | None" = None,
     ) -> None:
-        """`on_lost` is called when the stream is another one, or records are missing."""
+        """`after`: the follower of the decisions to which these records belong, which reads what
+        there is first; None: this is that one.
+        """
         self._bus = bus
         self._stream = stream
-        self._on_lost = on_lost
-        self.consumer = consumer
         self._state = state
         self._on_foreign = on_foreign
+        self._after = after
+        self.consumer = consumer
+        #: Set once the records that the stream had at the beginning have been read.
+        self.complete = asyncio.Event()
 
     async def run(self) -> None:
         """Follow until cancelled."""
+        if self._after is not None:
+            # A stream may have no decisions, of which nothing would report the last.
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_DECISIONS_S):
+                    await self._after.complete.wait()
         while True:
             info = await wait_for_stream(self._bus, self._stream)
             first = max(info.first_seq, info.last_seq - DECISIONS_MAX, 1)
@@ -166,7 +180,9 @@ class HistoryFollower:
             try:
                 await reader.run(first, self._take)
             except (LogGap, StreamReplaced):
-                self._on_lost()
+                # Without later notes and outcomes, only these lack in their decisions.
+                if self._after is None:
+                    self._state.forget_decisions()
 
     async def _take(self, deliveries: list[Delivery]) -> None:
         for one in deliveries:
@@ -176,3 +192,5 @@ class HistoryFollower:
                 self._state.take_record(one.seq, codec.decode_outcome(one.payload))
             else:
                 self._state.take_record(one.seq, codec.decode_act_or_note(one.payload))
+        if not deliveries[-1].pending:
+            self.complete.set()

@@ -113,20 +113,19 @@ class ApiService:
             self._on_replaced,
             ctx.foreign_messages.met,
         )
-        notes, outcomes = subjects.api_notes_consumer(ctx.ordinal), subjects.OUTCOMES
+        decisions = self._history(
+            subjects.DECISIONS, subjects.api_consumer(subjects.DECISIONS, ctx.ordinal)
+        )
         self._histories = [
-            HistoryFollower(
-                ctx.bus, stream, consumer, self._state, on_lost, ctx.foreign_messages.met
-            )
-            for stream, consumer, on_lost in (
-                (
-                    subjects.DECISIONS,
-                    subjects.api_consumer(subjects.DECISIONS, ctx.ordinal),
-                    self._state.forget_decisions,
-                ),
-                (subjects.DECISIONS, notes, _nothing),
-                (outcomes, subjects.api_consumer(outcomes, ctx.ordinal), _nothing),
-            )
+            decisions,
+            self._history(
+                subjects.DECISIONS, subjects.api_notes_consumer(ctx.ordinal), after=decisions
+            ),
+            self._history(
+                subjects.OUTCOMES,
+                subjects.api_consumer(subjects.OUTCOMES, ctx.ordinal),
+                after=decisions,
+            ),
         ]
         self._readers = ManifestReaders()
         self._disconnected_s: float | None = None
@@ -195,6 +194,13 @@ class ApiService:
                 ctx.ready.require("registration")
                 tasks.create_task(registrar.run(), name="registration")
                 tasks.create_task(self._announce_attempt(registrar), name="attempted")
+
+    def _history(
+        self, stream: str, consumer: str, after: HistoryFollower | None = None
+    ) -> HistoryFollower:
+        ctx = self._ctx
+        met = ctx.foreign_messages.met
+        return HistoryFollower(ctx.bus, stream, consumer, self._state, met, after=after)
 
     def _server(self, authenticator: Authenticator, authorizer: Authorizer) -> ApiServer:
         ctx = self._ctx
@@ -308,10 +314,6 @@ class ApiService:
             log.warning("the API is not registered: %s", why)
         self._unregistered = why
         self._ctx.ready.note("registration", why or "registered")
-
-
-def _nothing() -> None:
-    """Without later records, notes and outcomes only lack in their decisions."""
 
 
 async def _leave(registrar: Registrar) -> None:

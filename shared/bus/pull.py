@@ -56,6 +56,7 @@ class Delivery:
         number: Its sequence among this consumer's deliveries; contiguous.
         delivered: How often it has been delivered, this time included.
         stored_ms: When the stream stored it.
+        pending: Messages for this consumer that the stream had behind it at its delivery.
     """
 
     __slots__ = ("_bus", "_reply", "_tokens", "number", "payload", "seq", "subject")
@@ -79,6 +80,10 @@ class Delivery:
     @property
     def stored_ms(self) -> int:
         return int(self._tokens[7]) // 1_000_000
+
+    @property
+    def pending(self) -> int:
+        return int(self._tokens[8])
 
     async def ack(self) -> None:
         """Report the work done. Not confirmed: if this is lost, the message is delivered again."""

@@ -10,7 +10,7 @@ from shared.contracts.visibility import DecidedPod, DecisionEvent, DecisionFailu
 
 _FAILURES_MAX: Final = 3
 #: Characters of the API server's words about one pod.
-_WORDS_MAX: Final = 1024
+_WORDS_MAX: Final = 512
 #: Notes that begin with a failure.
 _BAD: Final = frozenset({"repair", "release", "degraded"})
 

@@ -1,7 +1,7 @@
 """The newest decisions, bounded, as objects; and what a user may see of each."""
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Final
 
@@ -24,13 +24,14 @@ from shared.model.gang_keys import gang_title
 
 #: Decisions that are kept; a busy cluster makes some thousands an hour.
 DECISIONS_MAX: Final = 10_000
-#: Pods in all of them, about 50 MiB, and in one.
-PODS_MAX: Final = 200_000
+#: Pods and events in all of them, 50 to 100 MiB, and pods in one.
+SIZE_MAX: Final = 200_000
 _PODS_MAX: Final = 1_000
 #: Events of one decision.
 EVENTS_MAX: Final = 50
-#: Outcomes and notes that were read before their decisions: the consumers are independent.
-_EARLY_MAX: Final = 1_000
+#: Outcomes, and gangs with notes, that were read before their decisions: each stream is read by
+#: itself, those of outcomes and notes once the decisions have been read.
+EARLY_MAX: Final = 200
 #: Phases in which a pod has ended.
 _ENDS: Final = frozenset({"Succeeded", "Failed"})
 
@@ -47,8 +48,8 @@ DECISION_COLUMNS: tuple[Column, ...] = columns(
 
 
 class _Kept(msgspec.Struct, eq=False, kw_only=True):
-    """A decision, and what it does not have yet: ends of its pods (when and how, by UID), pods that
-    could not be bound, and events.
+    """A decision, its events, and what it does not have yet: ends of its pods (when and how, by
+    UID), and pods that could not be bound.
     """
 
     decision: Decision
@@ -56,19 +57,22 @@ class _Kept(msgspec.Struct, eq=False, kw_only=True):
     unbound: set[str] = set()
     events: list[DecisionEvent] = []
     has_outcome: bool = False
+    #: Whether the decision lacks ends or events.
+    is_behind: bool = False
 
 
 class DecisionHistory:
-    """The newest `DECISIONS_MAX` decisions, with `PODS_MAX` pods in all, in the order of the
-    log.
+    """The newest `DECISIONS_MAX` decisions, with `SIZE_MAX` pods and events in all, in the order of
+    the log.
     """
 
-    def __init__(self, decisions_max: int = DECISIONS_MAX) -> None:
+    def __init__(self, decisions_max: int = DECISIONS_MAX, size_max: int = SIZE_MAX) -> None:
         #: Sequence of the newest one.
         self.seq = 0
-        self._decisions_max = decisions_max
+        self._decisions_max, self._size_max = decisions_max, size_max
         self._kept: deque[_Kept] = deque()
-        self._pods = 0
+        #: Number of their pods and events.
+        self._size = 0
         #: The decision that bound each pod that has not ended, by UID.
         self._bound: dict[str, _Kept] = {}
         #: By sequence, and the last one of each gang, by its id.
@@ -87,15 +91,13 @@ class DecisionHistory:
         self._kept.append(made)
         self._by_seq[seq] = self._last[decision.gang_id] = made
         status = made.decision.status
-        self._pods += len(status.pods)
+        self._size += len(status.pods)
         if status.action == "Bind":
             self._bound.update((pod.uid, made) for pod in status.pods)
-        made.events += self._early_notes.pop(decision.gang_id, ())
+        self._add(made, self._early_notes.pop(decision.gang_id, ()))
         outcome = self._early_outcomes.pop(seq, None)
         if outcome is not None:
             self.take_outcome(outcome)
-        while len(self._kept) > self._decisions_max or self._pods > PODS_MAX:
-            self._forget(self._kept.popleft())
 
     def take_changes(self, record: PodChanges) -> None:
         """The next changes of pods: those that end are marked in their decisions."""
@@ -117,7 +119,7 @@ class DecisionHistory:
         if kept.has_outcome or status.gang_id != outcome.gang_id:
             return
         kept.has_outcome = True
-        kept.events += outcome_events(status, outcome)
+        self._add(kept, outcome_events(status, outcome))
         for one in outcome.members if status.action == "Bind" else ():
             # A request without an answer may still bind the pod.
             if one.result not in {"bound", "unknown"} and self._bound.get(one.uid) is kept:
@@ -137,27 +139,36 @@ class DecisionHistory:
             del self._early_notes[note.gang_id][:-EVENTS_MAX]
             _bound_early(self._early_notes)
         else:
-            kept.events.append(event)
-            del kept.events[:-EVENTS_MAX]
+            self._add(kept, (event,))
 
     def oldest_first(self) -> Iterator[Decision]:
         """All that are kept."""
         for one in self._kept:
-            if one.ends or one.events:
+            if one.is_behind:
                 one.decision = _completed(one)
-                one.ends, one.unbound, one.events = {}, set(), []
+                one.ends, one.unbound, one.is_behind = {}, set(), False
             yield one.decision
+
+    def _add(self, kept: _Kept, events: Iterable[DecisionEvent]) -> None:
+        """Add events, and forget what is too much: of this decision, and the oldest decisions."""
+        before = len(kept.events)
+        kept.events = sorted([*kept.events, *events], key=lambda event: event.time)[-EVENTS_MAX:]
+        kept.is_behind |= bool(kept.events)
+        self._size += len(kept.events) - before
+        while len(self._kept) > self._decisions_max or self._size > self._size_max:
+            self._forget(self._kept.popleft())
 
     def _note_end(self, uid: str, at_ms: int, end: str) -> None:
         # The first end counts: a pod that has succeeded is deleted later.
         bound_by = self._bound.pop(uid, None)
         if bound_by is not None:
             bound_by.ends[uid] = instant(at_ms), end
+            bound_by.is_behind = True
 
     def _forget(self, one: _Kept) -> None:
         status = one.decision.status
         pods = status.pods
-        self._pods -= len(pods)
+        self._size -= len(pods) + len(one.events)
         self._by_seq.pop(int(one.decision.metadata.name), None)
         if self._last.get(status.gang_id) is one:
             del self._last[status.gang_id]
@@ -168,7 +179,7 @@ class DecisionHistory:
 
 def _bound_early(early: dict[int, Outcome] | dict[str, list[DecisionEvent]]) -> None:
     """Forget the oldest if there are too many."""
-    if len(early) > _EARLY_MAX:
+    if len(early) > EARLY_MAX:
         del early[next(iter(early))]  # type: ignore[arg-type]  # a key of its own
 
 
@@ -183,9 +194,8 @@ def _completed(kept: _Kept) -> Decision:
         return msgspec.structs.replace(pod, ended=at, end=end, unbound=unbound)
 
     status = kept.decision.status
-    events = sorted([*status.events, *kept.events], key=lambda event: event.time)
     status = msgspec.structs.replace(
-        status, pods=tuple(map(known, status.pods)), events=tuple(events[-EVENTS_MAX:])
+        status, pods=tuple(map(known, status.pods)), events=tuple(kept.events)
     )
     return msgspec.structs.replace(kept.decision, status=status)
 

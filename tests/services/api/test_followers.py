@@ -1,20 +1,31 @@
-"""Reading VERDICTS: when its gangs can be served, also after the stream was created again."""
+"""Reading VERDICTS: when its gangs can be served, also after the stream was created again; and
+outcomes after their decisions.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable
 from types import SimpleNamespace
 
+import msgspec
 import pytest
 
 from services.api import followers
-from services.api.followers import VerdictFollower
+from services.api.core.decision_history import EARLY_MAX
+from services.api.followers import HistoryFollower, VerdictFollower
 from services.api.state import ApiState
+from shared.bus.connection import Bus
 from shared.bus.errors import StreamReplaced
 from shared.bus.pull import Delivery
+from shared.bus.setup import ensure_streams
 from shared.contracts import codec, subjects
+from shared.contracts.decisions import GangDecision
+from shared.contracts.outcomes import Outcome
 from shared.contracts.verdicts import Verdict
+from tests.services.api.core.test_decision_history import bound, outcome
 from tests.services.api.scene import verdict
+from tests.support.background import in_background
 from tests.support.waiting import eventually
+from tutti.nats_server import NatsServer
 
 Take = Callable[[list[Delivery]], Awaitable[None]]
 
@@ -78,3 +89,41 @@ async def test_gangs_are_served_once_all_that_a_stream_had_are_read(
         assert list(state.gangs.places("", None)) == [("a", "y")]
     finally:
         running.cancel()
+
+
+@pytest.mark.integration
+async def test_a_service_that_starts_knows_what_came_of_each_former_decision(
+    nats_server: NatsServer,
+) -> None:
+    """Each stream is read by itself: outcomes would otherwise come before their decisions."""
+    count = 3 * EARLY_MAX
+    bus = await Bus.connect(nats_server.url, name="api")
+    try:
+        await ensure_streams(bus)
+
+        async def append(subject: str, record: GangDecision | Outcome) -> int:
+            payload = codec.encode(record)
+            return (await bus.append(subject, payload, timeout_s=5.0, headers={})).seq
+
+        for number in range(count):
+            gang_id = f"g{number}"
+            act = msgspec.structs.replace(bound(f"u{number}"), gang_id=gang_id)
+            seq = await append(subjects.act(gang_id), act)
+            await append(subjects.outcome(gang_id, seq), outcome(seq, gang_id=gang_id))
+        state = ApiState()
+
+        def follower(stream: str, after: HistoryFollower | None = None) -> HistoryFollower:
+            consumer = subjects.api_consumer(stream, 0)
+            return HistoryFollower(bus, stream, consumer, state, lambda *_: None, after=after)
+
+        decisions = follower(subjects.DECISIONS)
+        outcomes = follower(subjects.OUTCOMES, after=decisions)
+        async with (
+            in_background(outcomes.run(), name="outcomes"),
+            in_background(decisions.run(), name="decisions"),
+        ):
+            await eventually(outcomes.complete.is_set)
+        events = [len(one.status.events) for one in state.decisions.oldest_first()]
+        assert events == [1] * count
+    finally:
+        await bus.close()

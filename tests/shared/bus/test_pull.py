@@ -59,6 +59,7 @@ async def test_a_delivery_says_where_it_stands(bus: LossyBus) -> None:
     first = seen[0]
     assert (first.subject, first.seq, first.number, first.delivered) == (act("g"), 2, 1, 1)
     assert first.stored_ms > 1_700_000_000_000
+    assert [one.pending for one in seen] == [2, 1, 0]
 
 
 async def test_new_work_arrives_without_waiting_for_a_full_batch(bus: LossyBus) -> None:

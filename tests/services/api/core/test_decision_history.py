@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 import msgspec
 
 from services.api.core.decision_history import (
+    EARLY_MAX,
     EVENTS_MAX,
     DecisionHistory,
     decision_cells,
@@ -182,9 +183,27 @@ def test_texts_about_an_evicted_pod_are_hidden_from_users_without_rights_to_it()
         assert "pod-v" not in str(shown)
 
 
-def test_what_comes_early_and_never_gets_a_decision_is_bounded() -> None:
+def test_of_what_comes_before_its_decision_the_newest_is_kept() -> None:
     history = DecisionHistory()
-    for number in range(3_000):
-        history.take_outcome(outcome(number + 1))
-        history.take_note(msgspec.structs.replace(note(1), gang_id=str(number)))
-    assert (len(history._early_outcomes), len(history._early_notes)) == (1_000, 1_000)
+    number_of = range(1, 3 * EARLY_MAX)
+    for seq in number_of:
+        history.take_outcome(outcome(seq, gang_id=str(seq)))
+        history.take_note(msgspec.structs.replace(note(1), gang_id=str(seq)))
+    for seq in number_of:
+        history.take(seq, msgspec.structs.replace(bound("u"), gang_id=str(seq)))
+    kept = [types(one) for one in history.oldest_first()]
+    newest = [["HoldBegun", "Bound"]] * EARLY_MAX
+    assert kept == [*[[]] * (len(number_of) - EARLY_MAX), *newest]
+
+
+def test_events_count_for_the_size_of_the_history() -> None:
+    history = DecisionHistory(size_max=10)
+    history.take(1, bound("u1"))
+    history.take(2, msgspec.structs.replace(bound("u2"), gang_id="another"))
+    for at_ms in range(2_000, 2_008):
+        history.take_note(note(at_ms))
+    assert len(history) == 2
+    history.take_note(note(2_008))
+    assert [one.metadata.name for one in history.oldest_first()] == [f"{2:012d}"]
+    history.take(3, bound(*(f"v{number}" for number in range(9))))
+    assert len(history) == 2, "what is forgotten takes its events with it"
