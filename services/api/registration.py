@@ -40,7 +40,6 @@ CHECK_S: Final = 10.0
 #: Pauses after a failure; each attempt outside a cluster may keep namespaces for `AVAILABLE_S`.
 _RETRY_S: Final = 5.0
 _RETRY_S_MAX: Final = 600.0
-_UNREACHED: Final = "the API server does not reach this process"
 #: Attempts outside a cluster if the API server has never reached this process: it may run in a
 #: container, from which 127.0.0.1 does not lead here.
 _UNREACHED_MAX: Final = 3
@@ -103,6 +102,8 @@ class Registrar:
         self._on_state = on_state
         self._writing = asyncio.Lock()
         self._left = False
+        #: Attempts that the API server did not answer; None: it has reached this process once.
+        self._unreached: int | None = 0
         #: UID of the APIService that this process has written; "": none.
         self._uid = ""
         #: Set once the first attempt to write the APIService has ended. Only then may a Service
@@ -115,14 +116,11 @@ class Registrar:
         because each keeps namespaces from being deleted while it waits for the API server.
         """
         backoff = Backoff(base_s=_RETRY_S, max_s=_RETRY_S_MAX)
-        reached, unreached = False, 0
         while True:
             why = await self._attempt()
             if self._left:
                 return
-            reached = reached or not why
-            unreached += why.startswith(_UNREACHED)
-            if self._address.external and not reached and unreached == _UNREACHED_MAX:
+            if self._address.external and self._unreached == _UNREACHED_MAX:
                 self._on_state(f"{why}; it is not tried again")
                 return
             self._on_state(why)
@@ -255,14 +253,17 @@ class Registrar:
                     stored = await self._stored()
                     condition = stored.available if stored is not None else None
                     if condition is not None and condition.status == "True":
+                        self._unreached = None
                         return ""
                     await asyncio.sleep(_POLL_S)
         except TimeoutError:
             message = condition.message if condition is not None else "no condition is set"
+        if self._unreached is not None:
+            self._unreached += 1
         if self._address.external:
             async with self._writing:
                 await self._leave()
-        return f"{_UNREACHED}: {message}"
+        return f"the API server does not reach this process: {message}"
 
     async def _leave(self) -> None:
         for _ in range(_CONFLICTS_MAX):
