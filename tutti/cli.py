@@ -116,7 +116,7 @@ HEADINGS: Final[Mapping[str, Table]] = {
             "Show what queues use, deserve and have reserved, and why.",
         ),
         "nodes": (
-            "tutti.top_command:nodes",
+            "tutti.nodes_command:nodes",
             "Show what is in use on each node, and by which gangs.",
         ),
         "timeline": (

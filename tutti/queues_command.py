@@ -21,8 +21,8 @@ from tutti.api.failures import Refusal, run
 from tutti.api.flags import access_flags, completion, objects_flag
 from tutti.api.output import print_objects
 from tutti.client.asynchronous import AsyncClient
+from tutti.nodes_command import interval_flag, of_queues, show_table, watch_flag
 from tutti.terminal import plain_table, report_console
-from tutti.top_command import interval_flag, of_queues, show_table, watch_flag
 
 _PODS = "pods"
 _COLUMNS = ("USED", "WAITING", "PROMISED", "OWED", "DESERVED", "GUARANTEE", "LIMIT")

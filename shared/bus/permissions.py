@@ -272,7 +272,6 @@ def _reader(*, observed: bool = False) -> User:
         READER,
         publish=(
             subjects.ASK_STATUS,
-            subjects.ASK_FIT,
             subjects.ASK_LEDGER,
             *((subjects.ASK_OBSERVATION,) if observed else ()),
             *(f"{PEOPLES_API}.STREAM.INFO.{stream}" for stream in subjects.STREAMS),

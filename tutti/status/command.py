@@ -24,6 +24,7 @@ from tutti.api.failures import run
 from tutti.api.flags import report_flag
 from tutti.api.output import as_yaml, print_report, report_data
 from tutti.nats_server import NoHealth, store_problem
+from tutti.nodes_command import share_of
 from tutti.service_access import NoStandby, ServiceBus, read_ledger, service_options
 from tutti.status.report import Report, ServiceLine, StreamLine, report
 from tutti.terminal import (
@@ -36,7 +37,6 @@ from tutti.terminal import (
     shortened,
     sparkline,
 )
-from tutti.top_command import share_of
 from tutti.up.readiness import ask_services
 
 #: Number of rounds in a sparkline: a minute, at one per second.

@@ -143,10 +143,10 @@ async def test_a_service_answers_where_it_is_asked_to_and_once_only(guarded: Gua
         guarded.client("reader") as (reader, refused_reader),
     ):
         answers = await reader.subscribe(f"{inbox('reader')}.1")
-        asked = await planner.subscribe(subjects.ASK_FIT)
+        asked = await planner.subscribe(subjects.ASK_LEDGER)
         await reports_all(planner, refused)
         await reports_all(reader, refused_reader)
-        await reader.publish(subjects.ASK_FIT, b"?", reply=f"{inbox('reader')}.1")
+        await reader.publish(subjects.ASK_LEDGER, b"?", reply=f"{inbox('reader')}.1")
         question = await asked.next_msg(10)
         await planner.publish(question.reply, b"first")
         await planner.publish(question.reply, b"second")

@@ -204,7 +204,7 @@ def test_an_id_is_taken_as_an_id() -> None:
     assert read_reference(f"{UID}-x", "team").gang_id == ""
 
 
-@pytest.mark.parametrize("typed", ["nobody", UID])
-def test_an_unknown_gang_is_an_error_that_names_it(typed: str) -> None:
-    with pytest.raises(Refusal, match=typed):
-        timeline(read_reference(typed, "team"), [], ALL)
+@pytest.mark.parametrize("gang", ["unknown", UID])
+def test_an_unknown_gang_is_an_error_that_names_it(gang: str) -> None:
+    with pytest.raises(Refusal, match=gang):
+        timeline(read_reference(gang, "team"), [], ALL)

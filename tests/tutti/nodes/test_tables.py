@@ -5,7 +5,7 @@ import io
 from rich.console import Console, RenderableType
 
 from shared.contracts.questions import LedgerAmount, LedgerAnswer, LedgerQueue
-from tutti.top_command import ROWS_MAX, NodeUse, ResourceUse, of_nodes, of_queues
+from tutti.nodes_command import ROWS_MAX, NodeUse, ResourceUse, of_nodes, of_queues
 
 
 def printed(table: RenderableType) -> list[str]:

@@ -5,7 +5,7 @@ from typing import Any, Final
 import msgspec
 
 from shared.kube.objects import Node, Pod
-from tutti.top_command import by_share, uses
+from tutti.nodes_command import by_share, uses
 
 GPUS: Final[Any] = {"nvidia.com/gpu": "2"}
 
