@@ -22,6 +22,9 @@ _DEPTH_MAX: Final = 8
 #: Pods above a pod that are followed: a Spark driver is above its executors, a leader above its
 #: workers.
 _PODS_MAX: Final = 3
+#: apiVersion and kind of Jobs: their controllers make no successors of pods that have succeeded.
+KUBERNETES_JOB: Final = "batch/v1", "Job"
+VOLCANO_JOB: Final = "batch.volcano.sh/v1alpha1", "Job"
 #: The Deployment controller appends the value of this label to its own name.
 _HASH: Final = "pod-template-hash"
 
@@ -42,6 +45,11 @@ class Workloads(Protocol):
     def get(self, uid: str, /) -> Workload | None:
         """The workload with a UID; None: it is not known."""
         ...
+
+
+def maker_of(pod: Pod) -> tuple[str, str]:
+    """Kind of the object whose controller makes the pod, after its apiVersion; "": none does."""
+    return (pod.owner.api_version, pod.owner.kind) if pod.owner is not None else ("", "")
 
 
 def topmost(workloads: Workloads, workload: Workload) -> Workload:

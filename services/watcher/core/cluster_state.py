@@ -26,6 +26,7 @@ from services.watcher.core.changes import RECORDS, record
 from shared.contracts.cluster import Gone, ObjectChanges
 from shared.model.invariants import InvariantViolation
 from shared.model.objects import KINDS, ClusterObject, Pod, PodGroup
+from shared.model.owners import KUBERNETES_JOB, maker_of
 
 _NEUTRAL_KIND: Final = {struct: kind for kind, struct in KINDS.items()}
 _ENDED: Final = frozenset({"Succeeded", "Failed"})
@@ -58,11 +59,10 @@ def _judged(observed: ClusterObject, known: ClusterObject | None) -> ClusterObje
     """
     if not isinstance(observed, Pod) or observed.phase != "Succeeded":
         return observed
-    owner = observed.owner
-    if owner is not None and (owner.api_version, owner.kind) == ("batch/v1", "Job"):
-        return observed
     evicted = observed.disrupted and observed.deleting
-    if not isinstance(known, Pod):
+    if maker_of(observed) == KUBERNETES_JOB:
+        made_to_end = False
+    elif not isinstance(known, Pod):
         made_to_end = evicted
     elif known.phase in _ENDED:
         made_to_end = known.phase == "Failed"

@@ -27,6 +27,7 @@ from services.gang_planner.core.state.member_states import ASSUMED, FAILED, SUCC
 from services.gang_planner.core.state.needs import NO_SUB_GANG
 from shared.contracts.decisions import GangDecision
 from shared.model.objects import LastRun, Owner, Pod
+from shared.model.owners import KUBERNETES_JOB, VOLCANO_JOB, maker_of
 
 if TYPE_CHECKING:
     from services.gang_planner.core.state.gangs import Gang, Member
@@ -34,13 +35,12 @@ if TYPE_CHECKING:
 #: Roles, sub-gangs, names and Jobs of members whose pods are gone that a run distinguishes. A gang
 #: whose pods come and go for ever must not grow; further ones count only for the gang as a whole.
 _DISTINGUISHED_MAX: Final = 1_000
-#: Their controllers make no successors of pods that have succeeded.
-_JOBS: Final = frozenset({("batch/v1", "Job"), ("batch.volcano.sh/v1alpha1", "Job")})
+_JOBS: Final = frozenset({KUBERNETES_JOB, VOLCANO_JOB})
 
 
 def is_of_job(pod: Pod) -> bool:
     """Whether a controller made the pod that makes no successors of pods that have succeeded."""
-    return pod.owner is not None and (pod.owner.api_version, pod.owner.kind) in _JOBS
+    return maker_of(pod) in _JOBS
 
 
 def is_interrupted(gang: "Gang") -> bool:
