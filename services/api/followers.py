@@ -147,22 +147,23 @@ class HistoryFollower:
     def __init__(
         self,
         bus: Bus,
-        stream: str,
-        consumer: str,
+        ordinal: int,
         state: ApiState,
         on_foreign: OnForeign,
+        stream: str,
+        records: str,
         *,
         after: "HistoryFollower | None" = None,
     ) -> None:
-        """`after`: the follower of the decisions to which these records belong, which reads what
-        there is first; None: this is that one.
+        """`records`: as in `subjects.api_consumer`. `after`: the follower of the decisions to which
+        they belong, which reads what there is first; None: this is that one.
         """
         self._bus = bus
         self._stream = stream
         self._state = state
         self._on_foreign = on_foreign
         self._after = after
-        self.consumer = consumer
+        self.consumer = subjects.api_consumer(records, ordinal)
         #: Set once the records that the stream had at the beginning have been read.
         self.complete = asyncio.Event()
 
@@ -171,8 +172,7 @@ class HistoryFollower:
         if self._after is not None:
             # A stream may have no decisions, of which nothing would report the last.
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(_DECISIONS_S):
-                    await self._after.complete.wait()
+                await asyncio.wait_for(self._after.complete.wait(), _DECISIONS_S)
         while True:
             info = await wait_for_stream(self._bus, self._stream)
             first = max(info.first_seq, info.last_seq - DECISIONS_MAX, 1)

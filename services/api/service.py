@@ -113,20 +113,15 @@ class ApiService:
             self._on_replaced,
             ctx.foreign_messages.met,
         )
-        decisions = self._history(
-            subjects.DECISIONS, subjects.api_consumer(subjects.DECISIONS, ctx.ordinal)
+        follow = partial(
+            HistoryFollower, ctx.bus, ctx.ordinal, self._state, ctx.foreign_messages.met
         )
-        self._histories = [
+        decisions = follow(subjects.DECISIONS, subjects.DECISIONS)
+        self._histories = (
             decisions,
-            self._history(
-                subjects.DECISIONS, subjects.api_notes_consumer(ctx.ordinal), after=decisions
-            ),
-            self._history(
-                subjects.OUTCOMES,
-                subjects.api_consumer(subjects.OUTCOMES, ctx.ordinal),
-                after=decisions,
-            ),
-        ]
+            follow(subjects.DECISIONS, subjects.NOTES, after=decisions),
+            follow(subjects.OUTCOMES, subjects.OUTCOMES, after=decisions),
+        )
         self._readers = ManifestReaders()
         self._disconnected_s: float | None = None
         #: Why this process is not registered; "" when it is.
@@ -184,7 +179,7 @@ class ApiService:
             tasks.create_task(self._clusters.run(), name="follow-cluster")
             tasks.create_task(self._verdicts.run(), name="follow-verdicts")
             for follower in self._histories:
-                tasks.create_task(follower.run(), name=f"follow-{follower.consumer}")
+                tasks.create_task(follower.run(), name=follower.consumer)
             tasks.create_task(self._announce_verdicts(), name="verdicts-complete")
             if not settings.tls_cert_file:
                 tasks.create_task(renew_own(folder, _TITLE, _names(settings)), name="renewal")
@@ -194,13 +189,6 @@ class ApiService:
                 ctx.ready.require("registration")
                 tasks.create_task(registrar.run(), name="registration")
                 tasks.create_task(self._announce_attempt(registrar), name="attempted")
-
-    def _history(
-        self, stream: str, consumer: str, after: HistoryFollower | None = None
-    ) -> HistoryFollower:
-        ctx = self._ctx
-        met = ctx.foreign_messages.met
-        return HistoryFollower(ctx.bus, stream, consumer, self._state, met, after=after)
 
     def _server(self, authenticator: Authenticator, authorizer: Authorizer) -> ApiServer:
         ctx = self._ctx

@@ -174,15 +174,16 @@ def _webhook(replicas: int) -> User:
 
 
 def _api(replicas: int) -> User:
-    consumers = (
-        (stream, consumer)
-        for ordinal in range(replicas)
-        for stream, consumer in (
-            *((stream, subjects.api_consumer(stream, ordinal)) for stream in subjects.STREAMS),
-            (subjects.DECISIONS, subjects.api_notes_consumer(ordinal)),
-        )
+    read = (
+        *((stream, stream) for stream in subjects.STREAMS),
+        (subjects.DECISIONS, subjects.NOTES),
     )
-    following = (subject for consumer in consumers for subject in _following(*consumer))
+    following = (
+        subject
+        for ordinal in range(replicas)
+        for stream, records in read
+        for subject in _following(stream, subjects.api_consumer(records, ordinal))
+    )
     return _user(
         "api",
         publish=(

@@ -219,22 +219,16 @@ def consumer_configs(planners: int, webhooks: int, apis: int) -> list[tuple[str,
         for ordinal in range(webhooks)
     ]
     of_apis = (
-        (subjects.CLUSTER,),
-        (subjects.DECISIONS, subjects.DECISIONS_ACT),
-        (subjects.OUTCOMES,),
-        (subjects.VERDICTS, subjects.VERDICTS_SUBJECTS),
+        (subjects.CLUSTER, subjects.CLUSTER),
+        (subjects.DECISIONS, subjects.DECISIONS, subjects.DECISIONS_ACT),
+        (subjects.DECISIONS, subjects.NOTES, subjects.DECISIONS_NOTE),
+        (subjects.OUTCOMES, subjects.OUTCOMES),
+        (subjects.VERDICTS, subjects.VERDICTS, subjects.VERDICTS_SUBJECTS),
     )
     configs += [
-        (stream, _reader(subjects.api_consumer(stream, ordinal), *filters))
+        (stream, _reader(subjects.api_consumer(records, ordinal), *filters))
         for ordinal in range(apis)
-        for stream, *filters in of_apis
-    ]
-    configs += [
-        (
-            subjects.DECISIONS,
-            _reader(subjects.api_notes_consumer(ordinal), subjects.DECISIONS_NOTE),
-        )
-        for ordinal in range(apis)
+        for stream, records, *filters in of_apis
     ]
     name, acts = subjects.BINDER_CONSUMER, subjects.DECISIONS_ACT
     binder = worker(name, "all", acts, BINDER_ACK_WAIT_S, BINDER_IN_FLIGHT_MAX)

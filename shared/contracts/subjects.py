@@ -29,6 +29,7 @@ CLUSTER_PRIORITY_CLASSES: Final = "cluster.priorityclass"
 DECISIONS_SUBJECTS: Final = "decisions.>"
 DECISIONS_ACT: Final = "decisions.act.>"
 DECISIONS_NOTE: Final = "decisions.note.>"
+NOTES: Final = "notes"
 DECISIONS_CHECKPOINT: Final = "decisions.checkpoint"
 DECISIONS_EPOCH: Final = "decisions.epoch"
 DECISIONS_OPENED: Final = "decisions.opened"
@@ -144,13 +145,8 @@ def observer_consumer(stream: str) -> str:
     return f"observer-{stream.lower()}"
 
 
-def api_consumer(stream: str, ordinal: int) -> str:
-    """Durable consumer of API replica `ordinal` on a log stream."""
-    return f"api-{ordinal}-{stream.lower()}"
-
-
-def api_notes_consumer(ordinal: int) -> str:
-    """Durable consumer of API replica `ordinal` on the notes in DECISIONS. An API service of an
-    older version reads decisions only, by its other consumer.
+def api_consumer(records: str, ordinal: int) -> str:
+    """Durable consumer of API replica `ordinal` on a log stream, or on the `NOTES` in DECISIONS: an
+    API service of an older version reads decisions only, by its other consumer.
     """
-    return f"api-{ordinal}-notes"
+    return f"api-{ordinal}-{records.lower()}"

@@ -24,19 +24,10 @@ def outcome_events(decision: DecisionStatus, outcome: Outcome) -> Iterator[Decis
     """The events of a decision's outcome."""
     pods = {one.uid: one for one in decision.pods}
     failed = [one for one in outcome.members if one.result not in {"bound", "skipped"}]
-    if decision.action == "Evict":
-        number = f"{outcome.evicted} of {_count(decision.count)} by {outcome.binder}"
-        yield DecisionEvent(
-            time=instant(outcome.last_bound_ms or outcome.received_ms),
-            type="Removed",
-            message=_joined(number, outcome.reason),
-            failures=_failures(failed, pods),
-            failures_count=len(failed),
-            failed=bool(outcome.reason or outcome.members),
-        )
-        return
+    evicts = decision.action == "Evict"
+    done = outcome.evicted if evicts else outcome.bound
     begun_ms = outcome.received_ms
-    if outcome.preflight_ms:
+    if outcome.preflight_ms and not evicts:
         proved = outcome.reason != "PreflightFailed"
         yield DecisionEvent(
             time=instant(outcome.preflight_ms),
@@ -51,14 +42,14 @@ def outcome_events(decision: DecisionStatus, outcome: Outcome) -> Iterator[Decis
             return
         begun_ms = outcome.preflight_ms
     end_ms = outcome.last_bound_ms or begun_ms
-    number = f"{outcome.bound} of {_count(decision.count)} by {outcome.binder}"
+    number = f"{decision.count} pod{'' if decision.count == 1 else 's'}"
     yield DecisionEvent(
         time=instant(end_ms),
-        type="Bound" if outcome.bound else "NotBound",
-        message=_joined(number, outcome.reason),
+        type="Removed" if evicts else "Bound" if done else "NotBound",
+        message=_joined(f"{done} of {number} by {outcome.binder}", outcome.reason),
         failures=_failures(failed, pods),
         failures_count=len(failed),
-        took_ms=end_ms - begun_ms,
+        took_ms=0 if evicts else end_ms - begun_ms,
         failed=bool(outcome.reason or outcome.members),
     )
 
@@ -97,7 +88,3 @@ def _words(failed: Member) -> str:
 
 def _joined(*parts: str) -> str:
     return ", ".join(filter(None, parts))
-
-
-def _count(pods: int) -> str:
-    return f"{pods} pod{'' if pods == 1 else 's'}"

@@ -29,8 +29,7 @@ SIZE_MAX: Final = 200_000
 _PODS_MAX: Final = 1_000
 #: Events of one decision.
 EVENTS_MAX: Final = 50
-#: Outcomes, and gangs with notes, that were read before their decisions: each stream is read by
-#: itself, those of outcomes and notes once the decisions have been read.
+#: Outcomes, and gangs with notes, that were read before their decisions: each stream by itself.
 EARLY_MAX: Final = 200
 #: Phases in which a pod has ended.
 _ENDS: Final = frozenset({"Succeeded", "Failed"})

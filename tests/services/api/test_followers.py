@@ -4,6 +4,7 @@ outcomes after their decisions.
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from functools import partial
 from types import SimpleNamespace
 
 import msgspec
@@ -112,12 +113,9 @@ async def test_a_service_that_starts_knows_what_came_of_each_former_decision(
             await append(subjects.outcome(gang_id, seq), outcome(seq, gang_id=gang_id))
         state = ApiState()
 
-        def follower(stream: str, after: HistoryFollower | None = None) -> HistoryFollower:
-            consumer = subjects.api_consumer(stream, 0)
-            return HistoryFollower(bus, stream, consumer, state, lambda *_: None, after=after)
-
-        decisions = follower(subjects.DECISIONS)
-        outcomes = follower(subjects.OUTCOMES, after=decisions)
+        follow = partial(HistoryFollower, bus, 0, state, lambda *_: None)
+        decisions = follow(subjects.DECISIONS, subjects.DECISIONS)
+        outcomes = follow(subjects.OUTCOMES, subjects.OUTCOMES, after=decisions)
         async with (
             in_background(outcomes.run(), name="outcomes"),
             in_background(decisions.run(), name="decisions"),

@@ -23,13 +23,13 @@ from shared.contracts.subjects import (
     CONTROLLER_CONSUMER,
     DECISIONS,
     DECISIONS_OPENED,
+    NOTES,
     OUTCOMES,
     PODGROUP_CONSUMER,
     PROVISIONING_CONSUMER,
     VERDICTS,
     act,
     api_consumer,
-    api_notes_consumer,
     planner_consumer,
     verdict,
     wanted,
@@ -86,7 +86,7 @@ async def test_every_consumer_that_a_service_binds_to_is_there(bus: LossyBus) ->
         ):
             found = await info(bus, f"CONSUMER.INFO.{stream}.{api_consumer(stream, ordinal)}")
             assert found["config"].get("filter_subjects") == filtered
-        found = await info(bus, f"CONSUMER.INFO.{DECISIONS}.{api_notes_consumer(ordinal)}")
+        found = await info(bus, f"CONSUMER.INFO.{DECISIONS}.{api_consumer(NOTES, ordinal)}")
         assert found["config"]["filter_subjects"] == ["decisions.note.>"]
     binder = (await info(bus, f"CONSUMER.INFO.{DECISIONS}.{BINDER_CONSUMER}"))["config"]
     assert (binder["filter_subject"], binder["ack_wait"], binder["max_deliver"]) == (
