@@ -168,7 +168,7 @@ class ReferenceTable:
         if not found:
             return None, ()
         made = _made_names(metadata) if len(found) > 1 else frozenset[str]()
-        if any(value not in made and _is_read(row, value, served) for row, value in found):
+        if made and any(value not in made and _is_read(row, value, served) for row, value in found):
             # The controller made its group before the pod's own reference was read.
             found = [one for one in found if one[1] not in made]
         joined, first = None, None

@@ -19,7 +19,6 @@ from shared.dialects.shapes import shape, unjudged
 from shared.kinds.durations import duration_ms
 from shared.kube import objects as kube
 from shared.kube.decoding import Undecodable
-from shared.kube.requests import extended_requests
 from shared.model import objects as model
 from shared.model.bounds import unjudged_shape
 from shared.model.terms import TooLarge
@@ -79,9 +78,9 @@ def read_pod(found: kube.Pod, context: ReadingContext) -> model.Pod:
     disrupted, released, scheduled_ms = (
         _conditions(status.conditions) if status.conditions else (False, False, 0)
     )
-    device_parts = vocabulary.device_parts(given) if ours and given else ()
+    parts = vocabulary.device_parts(given) if ours and given else ()
     unread = objections if ours else ()
-    encoded = shape(spec, status, metadata, unread=unread, device_parts=device_parts)
+    encoded, extended = shape(spec, status, metadata, unread=unread, device_parts=parts)
     if len(labels) > _LABEL_BYTES_MAX:
         labels = b""
         encoded = unjudged_shape(encoded, _LABELS_TOO_LARGE.text, on_node=bool(spec.node_name))
@@ -132,7 +131,7 @@ def read_pod(found: kube.Pod, context: ReadingContext) -> model.Pod:
         and not ours
         and spec.scheduler_name == DEFAULT_SCHEDULER
         and vocabulary.references.is_ignored_by_kube_scheduler(metadata, spec, context.served),
-        extended=_same_devices(extended_requests(spec)) if ours else (),
+        extended=extended if ours else (),
     )
 
 
@@ -216,12 +215,6 @@ def _min_member(
 def _shared(group: model.PodGroup) -> model.PodGroup:
     """One object for all pods that declare an equal group, to save memory."""
     return group
-
-
-@lru_cache(maxsize=_SHARED_MAX)
-def _same_devices(found: tuple[model.ContainerDevices, ...]) -> tuple[model.ContainerDevices, ...]:
-    """One object for all pods of a template, to save memory."""
-    return found
 
 
 @lru_cache(maxsize=_SHARED_MAX)

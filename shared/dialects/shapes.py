@@ -19,7 +19,13 @@ import msgspec
 from shared.dialects import selectors
 from shared.kube import objects as kube
 from shared.kube.quantities import QuantityError
-from shared.kube.requests import Resize, effective_requests, host_ports, resize_of
+from shared.kube.requests import (
+    Resize,
+    effective_requests,
+    extended_requests,
+    host_ports,
+    resize_of,
+)
 from shared.model import objects as model
 from shared.model.bounds import ENTRIES_MAX, judged_shape
 from shared.model.terms import PodAffinity, PodTerm, SpreadConstraint, WeightedTerm
@@ -81,9 +87,9 @@ def shape(
     *,
     unread: tuple[str, ...] = (),
     device_parts: tuple[str, ...] = (),
-) -> bytes:
-    """The msgpack of the pod's `Shape`. Never raises: what cannot be judged is in
-    `Shape.unsupported`.
+) -> tuple[bytes, tuple[model.ContainerDevices, ...]]:
+    """The msgpack of the pod's `Shape`, and its containers' requests for extended resources. Never
+    raises: what cannot be judged is in `Shape.unsupported`.
 
     Args:
         spec: The pod's spec, or a template's.
@@ -174,8 +180,10 @@ def _pod_terms(spec: kube.PodSpec) -> Iterator[kube.PodAffinityTerm]:
             yield from (weighted.pod_affinity_term for weighted in terms.preferred)
 
 
-def _shape(source: bytes, on_node: bool) -> bytes:  # a key of the cache
-    return judged_shape(_encode(_computed_shape(_decode_source(source))), on_node=on_node)
+def _shape(source: bytes, on_node: bool) -> tuple[bytes, tuple[model.ContainerDevices, ...]]:
+    read = _decode_source(source)  # a key of the cache, as `on_node`
+    encoded = judged_shape(_encode(_computed_shape(read)), on_node=on_node)
+    return encoded, extended_requests(read.spec)
 
 
 _cached_shape: Final = lru_cache(maxsize=8192)(_shape)
