@@ -1,13 +1,10 @@
 """`tutti nodes` and `tutti queues --shares`: the nodes or queues with the highest usage, once or on
 a screen that is redrawn.
-
-The usage of queues comes from the standby planner, that of nodes from the requests of their pods in
-the API server.
 """
 
 import asyncio
 from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from functools import partial
 from typing import Final, NamedTuple, TypeVar
 
@@ -17,27 +14,18 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from shared.contracts.annotations import GROUP_NAME
 from shared.contracts.questions import LedgerAmount, LedgerAnswer, LedgerQueue
-from shared.kube import objects
-from shared.kube.client import KubeClient
-from shared.kube.errors import ApiError, KubeError
-from shared.kube.objects import Node, Pod
-from shared.kube.quantities import QuantityError
+from shared.contracts.visibility import Gang, Node
+from shared.kube.errors import ApiError, MalformedAnswer
+from shared.kube.quantities import QuantityError, amount
 from shared.kube.requests import PODS as POD_COUNT
-from shared.kube.requests import amounts, effective_requests, resize_of
-from shared.kube.resources import NODES, PODS
-from shared.model.gang_keys import gang_title
 from tutti.api.access import Access, open_client
 from tutti.api.failures import explained, running
-from tutti.api.fetches import list_typed
 from tutti.api.flags import access_flags, report_flag
 from tutti.api.output import print_report
 from tutti.client.asynchronous import AsyncClient
-from tutti.client.gangs import ApiNotServed
 from tutti.terminal import bar, cut, drawing_width, redraw, report_console, shortened
 
-_ENDED: Final = frozenset({"Succeeded", "Failed"})
 #: Maximum number of rows; further ones are counted.
 ROWS_MAX: Final = 200
 _BAR: Final = 16
@@ -47,7 +35,6 @@ _NAME_MAX: Final = 40
 _RULER: Final = 10_000
 _GANGS_MAX: Final = 2
 _UNAVAILABLE: Final = 503
-_NONE: Final[Mapping[tuple[str, str], str]] = {}
 #: Resources that the table of nodes leaves out.
 _QUIET: Final = frozenset({"pods", "ephemeral-storage"})
 
@@ -73,7 +60,7 @@ class NodeUse(msgspec.Struct, frozen=True, kw_only=True):
     state: str
     #: cpu and memory, then devices by name, then pods.
     resources: tuple[ResourceUse, ...]
-    #: "namespace/title" of the gangs with pods on it, those with most pods first.
+    #: "namespace/title" of the gangs with members on it, those with most members first.
     gangs: tuple[str, ...] = ()
 
     def use(self, resource: str) -> ResourceUse | None:
@@ -81,30 +68,21 @@ class NodeUse(msgspec.Struct, frozen=True, kw_only=True):
         return next((one for one in self.resources if one.resource == resource), None)
 
 
-def uses(
-    nodes: Iterable[Node], pods: Iterable[Pod], titles: Mapping[tuple[str, str], str] = _NONE
-) -> list[NodeUse]:
-    """Every node, by name, without ended pods and pods whose requests cannot be read. `titles`: of
-    gangs by namespace and name, as far as they are known.
+def uses(nodes: Iterable[Node], gangs: Iterable[Gang]) -> list[NodeUse]:
+    """Every node, by name, with those of the gangs that have not completed.
+
+    Raises:
+        QuantityError: An amount is no quantity.
     """
-    used: defaultdict[str, Counter[str]] = defaultdict(Counter)
-    gangs: defaultdict[str, Counter[str]] = defaultdict(Counter)
-    for pod in pods:
-        name = pod.spec.node_name
-        if not name or pod.status.phase in _ENDED:
-            continue
-        try:
-            asked = effective_requests(pod.spec, resize_of(pod.status))
-        except QuantityError:
-            continue
-        used[name].update(dict(asked))
-        group = pod.metadata.annotations.get(GROUP_NAME, "")
-        if group:
-            namespace = pod.metadata.namespace
-            title = titles.get((namespace, group)) or gang_title(group)
-            gangs[name][f"{namespace}/{title}"] += 1
-    found = [_use(node, used[node.metadata.name], gangs[node.metadata.name]) for node in nodes]
-    return sorted(found, key=lambda one: one.name)
+    members: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    for gang in gangs:
+        if gang.status.phase != "Completed":
+            title = f"{gang.metadata.namespace}/{gang.status.title or gang.metadata.name}"
+            for placed in gang.status.placement:
+                members[placed.node][title] += placed.members
+    return sorted(
+        (_use(node, members[node.metadata.name]) for node in nodes), key=lambda use: use.name
+    )
 
 
 def by_share(found: Iterable[NodeUse], resource: str) -> list[NodeUse]:
@@ -117,29 +95,29 @@ def by_share(found: Iterable[NodeUse], resource: str) -> list[NodeUse]:
     return sorted(found, key=key)
 
 
-def _use(node: Node, used: Counter[str], gangs: Counter[str]) -> NodeUse:
-    try:
-        has = amounts(node.status.allocatable, "status.allocatable")
-    except QuantityError:
-        has = {}
-    names = sorted(has.keys() | used.keys(), key=_place)
-    ready = any(one.type == "Ready" and one.status == "True" for one in node.status.conditions)
-    state = "Ready" if ready else "NotReady"
+def _use(node: Node, members: Counter[str]) -> NodeUse:
+    state = "Ready" if node.status.ready else "NotReady"
+    resources = (
+        ResourceUse(
+            resource=one.resource,
+            used=amount(one.resource, one.requested),
+            allocatable=amount(one.resource, one.allocatable),
+        )
+        for one in node.status.resources
+    )
     return NodeUse(
         name=node.metadata.name,
-        state=f"{state},cordoned" if node.spec.unschedulable else state,
+        state=state if node.status.schedulable else f"{state},cordoned",
         resources=tuple(
-            ResourceUse(resource=name, used=used[name], allocatable=has.get(name, 0))
-            for name in names
-            if has.get(name, 0) or used[name]
+            use for use in sorted(resources, key=_place) if use.allocatable or use.used
         ),
-        gangs=tuple(sorted(gangs, key=lambda gang: (-gangs[gang], gang))),
+        gangs=tuple(sorted(members, key=lambda gang: (-members[gang], gang))),
     )
 
 
-def _place(resource: str) -> tuple[int, str]:
+def _place(use: ResourceUse) -> tuple[int, str]:
     order = {"cpu": 0, "memory": 1, POD_COUNT: 3}
-    return order.get(resource, 2), resource
+    return order.get(use.resource, 2), use.resource
 
 
 def of_queues(ledger: LedgerAnswer, width: int = 160) -> RenderableType:
@@ -306,9 +284,11 @@ async def nodes(
 ) -> None:
     """Show the requests of the pods on each node, and their gangs.
 
-    Needs the right to list nodes and pods.
+    Tutti's API answers users who may list nodes; gangs are shown in namespaces whose pods they may
+    list. Exits with status 2 when it does not answer.
     """
-    async with open_client(access) as client:
+    async with open_client(access) as kube:
+        client = AsyncClient(kube=kube)
         if watch or output == "text":
             read = partial(_uses, client, sort_by)
             await show_table(read, of_nodes, interval_s if watch else None)
@@ -345,19 +325,12 @@ async def _frames(
         await asyncio.sleep(interval_s)
 
 
-async def _uses(client: KubeClient, sort_by: str) -> list[NodeUse]:
+async def _uses(client: AsyncClient, sort_by: str) -> list[NodeUse]:
     async with asyncio.TaskGroup() as group:
-        nodes = group.create_task(list_typed(client, NODES, objects.Node), name="nodes")
-        pods = group.create_task(list_typed(client, PODS, objects.Pod), name="pods")
-        titles = group.create_task(_titles(client), name="gangs")
-    found = uses(nodes.result(), pods.result(), titles.result())
-    return found if sort_by == "name" else by_share(found, sort_by)
-
-
-async def _titles(client: KubeClient) -> dict[tuple[str, str], str]:
-    """The titles of all gangs by namespace and name; none if Tutti's API does not answer."""
+        nodes = group.create_task(client.nodes(), name="nodes")
+        gangs = group.create_task(client.gangs(all_namespaces=True), name="gangs")
     try:
-        gangs = await AsyncClient(kube=client).gangs(all_namespaces=True)
-    except (ApiNotServed, KubeError):
-        return {}
-    return {(one.metadata.namespace, one.metadata.name): one.status.title for one in gangs}
+        read = uses(nodes.result(), gangs.result())
+    except QuantityError as error:
+        raise MalformedAnswer(f"nodes: {error}") from None
+    return read if sort_by == "name" else by_share(read, sort_by)

@@ -1,85 +1,101 @@
-"""What pods ask of their nodes."""
+"""What `tutti nodes` reads from the API's nodes and gangs."""
 
-from typing import Any, Final
+from typing import Literal
 
-import msgspec
+import pytest
 
-from shared.kube.objects import Node, Pod
+from shared.contracts.visibility import (
+    API_VERSION,
+    Gang,
+    GangStatus,
+    MemberCounts,
+    Node,
+    NodeAmounts,
+    NodePlacement,
+    NodeStatus,
+    ObjectMeta,
+)
+from shared.kube.quantities import QuantityError
 from tutti.nodes_command import by_share, uses
-
-GPUS: Final[Any] = {"nvidia.com/gpu": "2"}
 
 
 def node(
-    name: str, cpu: str, *, ready: str = "True", cordoned: bool = False, **allocatable: str
+    name: str, *, ready: bool = True, cordoned: bool = False, **amounts: tuple[str, str]
 ) -> Node:
-    return msgspec.convert(
-        {
-            "metadata": {"name": name},
-            "spec": {"unschedulable": cordoned},
-            "status": {
-                "allocatable": {"pods": "110", "cpu": cpu, **allocatable},
-                "conditions": [{"type": "Ready", "status": ready}],
-            },
-        },
-        Node,
+    """A node with what is requested and allocatable of each resource."""
+    resources = tuple(
+        NodeAmounts(resource=resource, requested=requested, allocatable=allocatable, free="")
+        for resource, (requested, allocatable) in amounts.items()
+    )
+    return Node(
+        api_version=API_VERSION,
+        kind="Node",
+        metadata=ObjectMeta(name=name),
+        status=NodeStatus(
+            ready=ready, schedulable=not cordoned, pods=0, members=0, resources=resources
+        ),
     )
 
 
-def pod(name: str, where: str, *, gang: str = "", phase: str = "Running", cpu: str = "1") -> Pod:
-    found: dict[str, Any] = {
-        "metadata": {
-            "name": name,
-            "namespace": "team",
-            "annotations": {"scheduling.k8s.io/group-name": gang} if gang else {},
-        },
-        "spec": {
-            "nodeName": where,
-            "containers": [{"name": "c", "resources": {"requests": {"cpu": cpu}}}],
-        },
-        "status": {"phase": phase},
-    }
-    return msgspec.convert(found, Pod)
+def gang(
+    name: str,
+    *,
+    title: str = "",
+    phase: Literal["Running", "Completed"] = "Running",
+    **placement: int,
+) -> Gang:
+    """A gang of the namespace `team` with members on nodes."""
+    return Gang(
+        api_version=API_VERSION,
+        kind="Gang",
+        metadata=ObjectMeta(namespace="team", name=name),
+        status=GangStatus(
+            phase=phase,
+            queue="default",
+            title=title,
+            min_member=1,
+            members=MemberCounts(total=1, pending=0, running=1, succeeded=0, failed=0),
+            placement=tuple(
+                NodePlacement(node=where, members=members) for where, members in placement.items()
+            ),
+        ),
+    )
 
 
-def test_a_node_is_used_by_the_pods_on_it_that_have_not_ended() -> None:
-    (found,) = uses(
-        [node("n1", "4", memory="8Gi")],
+def test_a_node_has_the_apis_amounts_in_order_and_the_gangs_with_most_members_first() -> None:
+    (used,) = uses(
+        [node("n1", pods=("4", "110"), memory=("0", "8Gi"), cpu=("3500m", "4"), unused=("0", "0"))],
         [
-            pod("a", "n1", gang="large"),
-            pod("b", "n1", gang="large"),
-            pod("c", "n1", gang="small"),
-            pod("d", "n1", cpu="500m"),
-            pod("done", "n1", phase="Succeeded", cpu="100"),
-            pod("elsewhere", "n2", cpu="100"),
-            pod("waits", "", cpu="100"),
-            pod("unreadable", "n1", cpu="many"),
+            gang("small", n1=1),
+            gang("large", n1=2, n2=7),
+            gang("done", phase="Completed", n1=9),
+            gang("elsewhere", n2=1),
+            gang("second-a843473f-2a42-4665-8d18-7da12094861f", title="job/second", n1=1),
         ],
     )
-    reported = {one.resource: (one.used, one.allocatable) for one in found.resources}
-    assert reported == {"cpu": (3_500, 4_000), "memory": (0, 8 << 30), "pods": (4, 110)}
-    assert [one.resource for one in found.resources] == ["cpu", "memory", "pods"]
-    assert found.gangs == ("team/large", "team/small")
-    assert found.state == "Ready"
+    assert [(use.resource, use.used, use.allocatable) for use in used.resources] == [
+        ("cpu", 3_500, 4_000),
+        ("memory", 0, 8 << 30),
+        ("pods", 4, 110),
+    ]
+    assert used.gangs == ("team/large", "team/job/second", "team/small")
+    assert used.state == "Ready"
 
 
 def test_the_fullest_come_first_and_those_without_the_resource_last() -> None:
-    found = uses(
+    nodes = uses(
         [
-            node("full", "1", ready="False", cordoned=True),
-            node("half", "2", **GPUS),
-            node("empty", "2"),
+            node("full", ready=False, cordoned=True, cpu=("1", "1")),
+            node("half", cpu=("1", "2"), gpu=("0", "2")),
+            node("empty", cpu=("0", "2")),
         ],
-        [pod("a", "full"), pod("b", "half")],
+        [],
     )
-    assert [one.name for one in by_share(found, "cpu")] == ["full", "half", "empty"]
-    assert [one.name for one in by_share(found, "nvidia.com/gpu")] == ["half", "empty", "full"]
-    assert [one.state for one in found if one.name == "full"] == ["NotReady,cordoned"]
+    assert [use.name for use in by_share(nodes, "cpu")] == ["full", "half", "empty"]
+    assert [use.name for use in by_share(nodes, "gpu")] == ["half", "empty", "full"]
+    assert [use.state for use in nodes if use.name == "full"] == ["NotReady,cordoned"]
 
 
-def test_gangs_have_their_names_for_users() -> None:
-    name = "second-a843473f-2a42-4665-8d18-7da12094861f"
-    nodes, pods = [node("n1", "4")], [pod("a", "n1", gang=name)]
-    assert uses(nodes, pods)[0].gangs == ("team/second",), "without Tutti's API"
-    titles = {("team", name): "job/second"}
-    assert uses(nodes, pods, titles)[0].gangs == ("team/job/second",)
+def test_an_amount_that_is_no_quantity_is_refused() -> None:
+    with pytest.raises(QuantityError):
+        uses([node("n1", cpu=("many", "4"))], [])

@@ -8,9 +8,11 @@ import pytest
 import yaml
 
 from services.api.core.openapi import openapi_document
+from shared.contracts.cluster import NodeChanges
 from shared.contracts.decisions import Cycle, EvictionDecision, Victim
 from shared.contracts.questions import FitAnswer, LedgerAmount, LedgerAnswer, LedgerQueue
 from shared.contracts.visibility import API_VERSION
+from shared.model.objects import Node
 from tests.services.api.conformity import violations
 from tests.services.api.scene import FIRST_SEEN_MS
 from tests.services.api.serving import Serving
@@ -69,6 +71,23 @@ async def test_queues_are_objects_of_the_api_in_every_format(
     assert "75% 4500m 6" in " ".join((await typed("top", "queues")).stdout.split())
     unknown = await typed("queues", "c")
     assert (unknown.exit_code, unknown.stderr) == (2, "tutti: no queue c\n")
+
+
+async def test_nodes_are_read_from_the_api_only(typed: Typed, serving: Serving) -> None:
+    amounts = (("cpu", 4_000), ("pods", 110))
+    node = Node(uid="n1", name="n1", resource_version=1, allocatable=amounts)
+    serving.state.apply_cluster(4, NodeChanges(epoch=1, at_ms=1, changed=(node,)))
+    text = await typed("nodes")
+    assert (text.exit_code, text.stderr) == (0, ""), text.output
+    assert [" ".join(line.split()) for line in text.stdout.splitlines()] == [
+        "NODE STATE CPU PODS GANGS",
+        f"n1 Ready {'░' * 16} 0/4 0",
+    ]
+    data = json.loads((await typed("nodes", "-o", "json")).stdout)
+    assert [(each["name"], each["state"]) for each in data] == [("n1", "Ready")]
+    missing = await typed("nodes", served=False)
+    assert missing.exit_code == 2
+    assert "the cluster does not serve visibility.tutti.dev" in missing.stderr
 
 
 async def test_fits_asks_about_the_gangs_of_all_namespaces_together(
