@@ -1,6 +1,6 @@
-"""Objects of the API `visibility.tutti.dev` from answers of the planner, and back."""
+"""Objects of the API `visibility.tutti.dev` from answers of the planner."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Final
 
@@ -25,7 +25,7 @@ from shared.contracts.visibility import (
     QueueReservation,
     QueueStatus,
 )
-from shared.kube.quantities import amount, format_quantity
+from shared.kube.quantities import format_quantity
 
 #: Nodes in one gang's placement, and names in one list.
 NODES_MAX: Final = 1_000
@@ -96,77 +96,6 @@ def _amounts(one: LedgerAmount, total: LedgerTotal | None) -> QueueAmounts:
         limit=text(one.ceiling),
         cluster=text(total.total if total is not None else None),
         usable=text(total.usable if total is not None else None),
-    )
-
-
-def ledger_of(queues: Sequence[Queue]) -> LedgerAnswer:
-    """The planner's answer from which the objects of all queues were made, as far as they have it.
-
-    Raises:
-        QuantityError: An amount is no quantity.
-    """
-    totals = {
-        one.resource: LedgerTotal(
-            resource=one.resource,
-            total=amount(one.resource, one.cluster),
-            usable=amount(one.resource, one.usable),
-        )
-        for queue in queues
-        for one in queue.status.resources
-        # An API service of an older version has neither.
-        if one.cluster and one.usable
-    }
-    return LedgerAnswer(
-        queues=tuple(map(_read_queue, queues)),
-        shared=all(one.status.shared for one in queues),
-        totals=tuple(totals[name] for name in sorted(totals)),
-    )
-
-
-def _read_queue(queue: Queue) -> LedgerQueue:
-    status = queue.status
-    return LedgerQueue(
-        name=queue.metadata.name,
-        exists=status.exists,
-        parent=status.parent,
-        state=status.state,
-        weight=status.weight,
-        priority=status.priority,
-        strict=status.strict,
-        reclaimable=status.reclaimable,
-        running=status.gangs.running,
-        waiting=status.gangs.waiting,
-        outside=status.gangs.not_admitted,
-        amounts=tuple(_read_amounts(one) for one in status.resources),
-        holders=status.holders.names if status.holders is not None else (),
-        why=status.message,
-        reservations=tuple(
-            LedgerReservation(
-                gang=one.gang,
-                reason=one.reason,
-                amounts=tuple((name, amount(name, text)) for name, text in one.resources.items()),
-                count=one.count,
-                until_ms=int(one.until.timestamp() * 1_000) if one.until is not None else 0,
-            )
-            for one in status.reservations
-        ),
-        reservations_count=status.reservations_count,
-    )
-
-
-def _read_amounts(one: QueueAmounts) -> LedgerAmount:
-    def read(text: str) -> int | None:
-        return amount(one.resource, text) if text else None
-
-    return LedgerAmount(
-        resource=one.resource,
-        used=read(one.used) or 0,
-        wanted=read(one.wanted) or 0,
-        promised=read(one.promised) or 0,
-        owed=read(one.reserved) or 0,
-        deserved=read(one.deserved),
-        guarantee=read(one.guarantee) or 0,
-        ceiling=read(one.limit),
     )
 
 

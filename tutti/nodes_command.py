@@ -14,10 +14,9 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from shared.contracts.questions import LedgerAmount, LedgerAnswer, LedgerQueue
-from shared.contracts.visibility import Gang, Node
-from shared.kube.errors import ApiError, MalformedAnswer
-from shared.kube.quantities import QuantityError, amount
+from shared.contracts.visibility import Gang, Node, Queue, QueueAmounts
+from shared.kube.errors import ApiError
+from shared.kube.quantities import amount
 from shared.kube.requests import PODS as POD_COUNT
 from tutti.api.access import Access, open_client
 from tutti.api.failures import explained, running
@@ -65,15 +64,11 @@ class NodeUse(msgspec.Struct, frozen=True, kw_only=True):
 
     def use(self, resource: str) -> ResourceUse | None:
         """The use of one resource; None: the node has none."""
-        return next((one for one in self.resources if one.resource == resource), None)
+        return next((use for use in self.resources if use.resource == resource), None)
 
 
 def uses(nodes: Iterable[Node], gangs: Iterable[Gang]) -> list[NodeUse]:
-    """Every node, by name, with those of the gangs that have not completed.
-
-    Raises:
-        QuantityError: An amount is no quantity.
-    """
+    """Every node, by name, with those of the gangs that have not completed."""
     members: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for gang in gangs:
         if gang.status.phase != "Completed":
@@ -85,25 +80,25 @@ def uses(nodes: Iterable[Node], gangs: Iterable[Gang]) -> list[NodeUse]:
     )
 
 
-def by_share(found: Iterable[NodeUse], resource: str) -> list[NodeUse]:
+def by_share(nodes: Iterable[NodeUse], resource: str) -> list[NodeUse]:
     """Nodes sorted by the part of a resource in use, largest first; nodes without it last."""
 
-    def key(one: NodeUse) -> tuple[bool, float, str]:
-        use = one.use(resource)
-        return use is None, -(use.share if use is not None else 0.0), one.name
+    def key(node: NodeUse) -> tuple[bool, float, str]:
+        use = node.use(resource)
+        return use is None, -(use.share if use is not None else 0.0), node.name
 
-    return sorted(found, key=key)
+    return sorted(nodes, key=key)
 
 
 def _use(node: Node, members: Counter[str]) -> NodeUse:
     state = "Ready" if node.status.ready else "NotReady"
     resources = (
         ResourceUse(
-            resource=one.resource,
-            used=amount(one.resource, one.requested),
-            allocatable=amount(one.resource, one.allocatable),
+            resource=amounts.resource,
+            used=amount(amounts.resource, amounts.requested),
+            allocatable=amount(amounts.resource, amounts.allocatable),
         )
-        for one in node.status.resources
+        for amounts in node.status.resources
     )
     return NodeUse(
         name=node.metadata.name,
@@ -120,50 +115,51 @@ def _place(use: ResourceUse) -> tuple[int, str]:
     return order.get(use.resource, 2), use.resource
 
 
-def of_queues(ledger: LedgerAnswer, width: int = 160) -> RenderableType:
+def of_queues(queues: Sequence[Queue], width: int = 160) -> RenderableType:
     """A table of queues, sorted by the part of their share in use, with a row per resource;
     `width` in characters.
     """
-    ranked = sorted(ledger.queues, key=lambda queue: (-_largest(queue), queue.name))
+    ranked = sorted(queues, key=lambda queue: (-_largest(queue), queue.metadata.name))
 
     def drawn(style: _Style) -> Table:
         table = _table(
             style, "QUEUE", "RUN", "WAIT", "RESOURCE", "SHARE", "", "USED", "OF", "WAITING"
         )
         for queue in ranked[:ROWS_MAX]:
-            name = cut(queue.name, style.name_max)
-            head = (name, str(queue.running), str(queue.waiting + queue.outside))
-            if not queue.amounts:
+            gangs = queue.status.gangs
+            name = cut(queue.metadata.name, style.name_max)
+            head = (name, str(gangs.running), str(gangs.waiting + gangs.not_admitted))
+            if not queue.status.resources:
                 table.add_row(*head)
-            for index, one in enumerate(queue.amounts):
-                table.add_row(*(head if index == 0 else ("", "", "")), *_cells(one, style))
+            for index, amounts in enumerate(queue.status.resources):
+                table.add_row(*(head if index == 0 else ("", "", "")), *_cells(amounts, style))
         _count_rest(table, len(ranked))
         return table
 
     return _fitted(drawn, width)
 
 
-def of_nodes(found: Sequence[NodeUse], width: int = 160) -> RenderableType:
+def of_nodes(nodes: Sequence[NodeUse], width: int = 160) -> RenderableType:
     """A table of nodes in the given order, with a bar per resource; `width` in characters."""
     resources = list(
         dict.fromkeys(
-            use.resource for one in found for use in one.resources if use.resource not in _QUIET
+            use.resource for node in nodes for use in node.resources if use.resource not in _QUIET
         )
     )
 
     def drawn(style: _Style) -> Table:
         titles = (cut(name.upper(), style.name_max) for name in resources)
         table = _table(style, "NODE", "STATE", *titles, "PODS", "GANGS")
-        for one in found[:ROWS_MAX]:
-            pods = one.use("pods")
+        for node in nodes[:ROWS_MAX]:
+            pods = node.use("pods")
             table.add_row(
-                cut(one.name, style.name_max),
-                Text(one.state, "green" if one.state == "Ready" else "yellow"),
-                *(_drawn(one.use(resource), style.bar) for resource in resources),
+                cut(node.name, style.name_max),
+                Text(node.state, "green" if node.state == "Ready" else "yellow"),
+                *(_drawn(node.use(resource), style.bar) for resource in resources),
                 str(pods.used if pods is not None else 0),
-                cut(_named(one.gangs), style.name_max * 2),
+                cut(_named(node.gangs), style.name_max * 2),
             )
-        _count_rest(table, len(found))
+        _count_rest(table, len(nodes))
         return table
 
     return _fitted(drawn, width)
@@ -213,28 +209,39 @@ def _count_rest(table: Table, rows: int) -> None:
         table.add_row(Text(f"and {rows - ROWS_MAX} more", "dim"))
 
 
-def share_of(one: LedgerAmount) -> tuple[float, int]:
-    """The part that a queue uses of its share of a resource, and the share: what it deserves,
-    otherwise its limit. 0: it has none.
+class Share(NamedTuple):
+    """What a queue uses of a resource, in the model's units, and of how much: what it deserves,
+    otherwise its limit. 0: it has neither.
     """
-    whole = (one.deserved if one.deserved is not None else one.ceiling) or 0
-    return (one.used / whole if whole else 0.0), whole
+
+    used: int
+    whole: int
+
+    @property
+    def part(self) -> float:
+        return self.used / self.whole if self.whole else 0.0
 
 
-def _largest(queue: LedgerQueue) -> float:
-    return max((share_of(one)[0] for one in queue.amounts), default=0.0)
+def share_of(amounts: QueueAmounts) -> Share:
+    whole = amounts.deserved or amounts.limit or "0"
+    return Share(amount(amounts.resource, amounts.used), amount(amounts.resource, whole))
 
 
-def _cells(one: LedgerAmount, style: _Style) -> tuple[RenderableType, ...]:
-    share, whole = share_of(one)
-    colour = "yellow" if share > 1 else "green"
+def _largest(queue: Queue) -> float:
+    return max((share_of(amounts).part for amounts in queue.status.resources), default=0.0)
+
+
+def _cells(amounts: QueueAmounts, style: _Style) -> tuple[RenderableType, ...]:
+    share, resource = share_of(amounts), amounts.resource
+    wanted = amount(resource, amounts.wanted)
+    colour = "yellow" if share.part > 1 else "green"
     return (
-        cut(one.resource, style.name_max),
-        bar(share, 1.0, style.bar, colour) if whole and style.bar else "",
-        f"{share:.0%}" if whole else "",
-        shortened(one.resource, one.used),
-        shortened(one.resource, whole) if whole else "",
-        Text(shortened(one.resource, one.wanted) if one.wanted else "", "yellow"),
+        cut(resource, style.name_max),
+        bar(share.part, 1.0, style.bar, colour) if share.whole and style.bar else "",
+        f"{share.part:.0%}" if share.whole else "",
+        shortened(resource, share.used),
+        shortened(resource, share.whole) if share.whole else "",
+        Text(shortened(resource, wanted) if wanted else "", "yellow"),
     )
 
 
@@ -329,8 +336,5 @@ async def _uses(client: AsyncClient, sort_by: str) -> list[NodeUse]:
     async with asyncio.TaskGroup() as group:
         nodes = group.create_task(client.nodes(), name="nodes")
         gangs = group.create_task(client.gangs(all_namespaces=True), name="gangs")
-    try:
-        read = uses(nodes.result(), gangs.result())
-    except QuantityError as error:
-        raise MalformedAnswer(f"nodes: {error}") from None
+    read = uses(nodes.result(), gangs.result())
     return read if sort_by == "name" else by_share(read, sort_by)

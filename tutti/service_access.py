@@ -15,9 +15,7 @@ import msgspec
 from shared.bus.connection import Bus
 from shared.bus.errors import NoAnswer
 from shared.bus.permissions import PEOPLES_API, READER
-from shared.bus.questions import ask_ledger
 from shared.contracts import subjects
-from shared.contracts.questions import LedgerAnswer
 from shared.kube.credentials import load
 from shared.model.invariants import required
 from tutti.api.access import Access
@@ -30,13 +28,6 @@ _CONNECT_S: Final = 3.0
 #: Timeout of a request. NATS answers at once if no service listens, but never answers a user
 #: without the right to send the request.
 _API_S: Final = 1.0
-
-
-class NoStandby(Refusal):
-    """No standby planner answers."""
-
-    def __init__(self) -> None:
-        super().__init__("no standby planner answers")
 
 
 class ServiceBus(msgspec.Struct, frozen=True, kw_only=True):
@@ -106,16 +97,6 @@ async def _find_api(bus: Bus) -> None:
         subject = f"{PEOPLES_API}.STREAM.INFO.{subjects.CLUSTER}"
         await bus.request(subject, b"", timeout_s=_API_S)
         bus.api_prefix = PEOPLES_API
-
-
-async def read_ledger(bus: Bus, *, timeout_s: float) -> LedgerAnswer:
-    """The used, deserved and reserved resources of all queues; the timeout is for each page. Raises
-    BusError, and NoStandby when none answers in time.
-    """
-    try:
-        return await ask_ledger(bus, timeout_s=timeout_s)
-    except NoAnswer:
-        raise NoStandby from None
 
 
 #: The flags that select a running Tutti, given to a command as `services`.

@@ -1,6 +1,7 @@
 """`tutti status`: services, gangs and rates, once or on a screen that is redrawn."""
 
 import asyncio
+import contextlib
 import sys
 import time
 from collections import deque
@@ -17,15 +18,18 @@ from rich.table import Table
 from rich.text import Text
 
 from shared.bus.connection import Bus
-from shared.contracts.questions import LedgerAnswer, LedgerQueue, ServiceStatus
+from shared.bus.errors import NoAnswer
+from shared.bus.questions import ask_ledger
 from shared.contracts.subjects import CLUSTER, DECISIONS, OUTCOMES, VERDICTS
+from shared.contracts.visibility import Queue
 from shared.model.invariants import InvariantViolation
+from shared.visible_objects import build_queues
 from tutti.api.failures import run
 from tutti.api.flags import report_flag
 from tutti.api.output import as_yaml, print_report, report_data
 from tutti.nats_server import NoHealth, store_problem
 from tutti.nodes_command import share_of
-from tutti.service_access import NoStandby, ServiceBus, read_ledger, service_options
+from tutti.service_access import ServiceBus, service_options
 from tutti.status.report import Report, ServiceLine, StreamLine, report
 from tutti.terminal import (
     bar,
@@ -59,41 +63,38 @@ class StatusScreen:
     """The reports of the last rounds."""
 
     def __init__(self) -> None:
-        self.found: Report | None = None
-        self.ledger: LedgerAnswer | None = None
+        self.report: Report | None = None
+        self.queues: Sequence[Queue] | None = None
         self._decisions: deque[float] = deque(maxlen=HISTORY)
         self._bound: deque[float] = deque(maxlen=HISTORY)
         #: Last sequence and records per second of each stream.
         self._streams: dict[str, tuple[int, float]] = {}
 
-    def take(self, found: Report, ledger: LedgerAnswer | None, seconds: float) -> None:
-        """Add a round, `seconds` after the previous one; `ledger` None: no planner answers."""
-        self.found, self.ledger = found, ledger
-        for kept, rate in (
-            (self._decisions, found.decisions_per_s),
-            (self._bound, found.pods_bound_per_s),
-        ):
-            kept.append(rate)
-        for line in found.streams:
+    def take(self, round_: Report, queues: Sequence[Queue] | None, seconds: float) -> None:
+        """Add a round, `seconds` after the previous one; `queues` None: no planner answers."""
+        self.report, self.queues = round_, queues
+        self._decisions.append(round_.decisions_per_s)
+        self._bound.append(round_.pods_bound_per_s)
+        for line in round_.streams:
             before, _ = self._streams.get(line.stream, (line.last_seq, 0.0))
             gained = max(0, line.last_seq - before)
             self._streams[line.stream] = line.last_seq, gained / seconds if seconds > 0 else 0.0
 
     def draw(self, now: datetime) -> RenderableType:
         """The screen after the last round."""
-        found = self.found
-        if found is None:
+        last = self.report
+        if last is None:
             return Text("asking the services…", "dim")
         parts: list[RenderableType] = [
-            _head(found, now),
-            Panel(_drawn_services(found, now), title="services", title_align="left", box=ROUNDED),
-            Panel(self._gangs(found), title="gangs", title_align="left", box=ROUNDED),
+            _head(last, now),
+            Panel(_drawn_services(last, now), title="services", title_align="left", box=ROUNDED),
+            Panel(self._gangs(last), title="gangs", title_align="left", box=ROUNDED),
         ]
-        if self.ledger is not None and self.ledger.queues:
-            queues = _queues(self.ledger)
+        if self.queues:
+            queues = _queues(self.queues)
             parts.append(Panel(queues, title="queues", title_align="left", box=ROUNDED))
-        if found.streams:
-            parts.append(self._draw_streams(found.streams))
+        if last.streams:
+            parts.append(self._draw_streams(last.streams))
         return Group(*parts)
 
     def _gangs(self, found: Report) -> RenderableType:
@@ -162,13 +163,17 @@ def _words(line: ServiceLine) -> Text:
     return Text("; ".join(f"{topic}: {text}" for topic, text in line.notes.items()), "dim")
 
 
-def _queues(ledger: LedgerAnswer) -> RenderableType:
+def _queues(queues: Sequence[Queue]) -> RenderableType:
     table = Table.grid(padding=(0, 2))
-    busy = [one for one in ledger.queues if one.running or one.waiting or one.outside]
-    for queue in busy[:_QUEUES_MAX]:
-        waits = queue.waiting + queue.outside
+    gangs = [(queue, queue.status.gangs) for queue in queues]
+    busy = [
+        (queue, each.running, each.waiting + each.not_admitted)
+        for queue, each in gangs
+        if each.running or each.waiting or each.not_admitted
+    ]
+    for queue, running, waits in busy[:_QUEUES_MAX]:
         waiting = Text(f"{waits} wait", "yellow" if waits else "dim")
-        table.add_row(queue.name, f"{queue.running} run", waiting, *_largest(queue))
+        table.add_row(queue.metadata.name, f"{running} run", waiting, *_largest(queue))
     if len(busy) > _QUEUES_MAX:
         table.add_row(Text(f"and {len(busy) - _QUEUES_MAX} more", "dim"))
     if not busy:
@@ -176,25 +181,28 @@ def _queues(ledger: LedgerAnswer) -> RenderableType:
     return table
 
 
-def _largest(queue: LedgerQueue) -> tuple[RenderableType, Text]:
+def _largest(queue: Queue) -> tuple[RenderableType, Text]:
     """A bar and the amounts of the resource of which the queue uses most of its share."""
-    shared = [one for one in queue.amounts if share_of(one)[1]]
-    if not shared:
+    shares = {amounts.resource: share_of(amounts) for amounts in queue.status.resources}
+    resource = max(
+        (resource for resource, share in shares.items() if share.whole),
+        key=lambda resource: shares[resource].part,
+        default=None,
+    )
+    if resource is None:
         return Text(""), Text("")
-    one = max(shared, key=lambda one: share_of(one)[0])
-    part, whole = share_of(one)
-    colour = "yellow" if one.used > whole else "green"
-    used, of = shortened(one.resource, one.used), shortened(one.resource, whole)
-    return bar(part, 1.0, _WIDTH, colour), Text(f"{used} of {of} {one.resource}", "dim")
+    share = shares[resource]
+    used, of = shortened(resource, share.used), shortened(resource, share.whole)
+    drawn = bar(share.part, 1.0, _WIDTH, "yellow" if share.part > 1 else "green")
+    return drawn, Text(f"{used} of {of} {resource}", "dim")
 
 
 #: Services answer within milliseconds; a busy planner answers between two cycles.
 _ANSWERS_S: Final = 0.5
 _STREAMS: Final = (CLUSTER, DECISIONS, OUTCOMES, VERDICTS)
 
-Round: TypeAlias = tuple[Report, LedgerAnswer | None, float]
-"""A report, the ledger of queues (None: no planner answers), and the seconds since the previous
-round."""
+Round: TypeAlias = tuple[Report, Sequence[Queue] | None, float]
+"""A report, the queues (None: no planner answers), and the seconds since the previous round."""
 
 
 @click.command()
@@ -262,32 +270,31 @@ def _print_data(found: Report, output: str) -> None:
 
 async def _screens(rounds: AsyncIterator[Round]) -> AsyncIterator[RenderableType]:
     screen = StatusScreen()
-    async for found, ledger, seconds in rounds:
-        screen.take(found, ledger, seconds)
+    async for last, queues, seconds in rounds:
+        screen.take(last, queues, seconds)
         yield screen.draw(datetime.now(UTC))
 
 
 async def _rounds(bus: Bus, services: ServiceBus, interval_s: float) -> AsyncIterator[Round]:
     """Rounds without end."""
-    before: Sequence[ServiceStatus] = ()
+    before = None
     asked_s = time.monotonic()
     while True:
         began_s = time.monotonic()
-        answers, ledger = await asyncio.gather(ask_services(bus, _ANSWERS_S), _ledger(bus))
+        answers, queues = await asyncio.gather(ask_services(bus, _ANSWERS_S), _read_queues(bus))
         now_s = time.monotonic()
         seconds, asked_s = now_s - asked_s, now_s
         streams = [await _stream(bus, name) for name in _STREAMS]
         problem = await _store_problem(services)
-        yield report(before or answers, answers, seconds, streams, problem), ledger, seconds
+        yield report(before or answers, answers, seconds, streams, problem), queues, seconds
         before = answers
         await asyncio.sleep(max(0.0, interval_s - (time.monotonic() - began_s)))
 
 
-async def _ledger(bus: Bus) -> LedgerAnswer | None:
-    try:
-        return await read_ledger(bus, timeout_s=_ANSWERS_S)
-    except NoStandby:
-        return None
+async def _read_queues(bus: Bus) -> Sequence[Queue] | None:
+    with contextlib.suppress(NoAnswer):
+        return build_queues(await ask_ledger(bus, timeout_s=_ANSWERS_S), None)
+    return None
 
 
 async def _store_problem(services: ServiceBus) -> str:

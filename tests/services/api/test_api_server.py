@@ -29,12 +29,12 @@ from shared.contracts.verdicts import Why
 from shared.contracts.visibility import ExplanationStatus, Queue
 from shared.explanation.understanding import understand
 from shared.model.objects import Node
-from shared.visible_objects import ledger_of
 from tests.services.api.scene import FIRST_SEEN_MS, verdict, waiting
 from tests.services.api.serving import REFUSED, Client, Serving, a_server
 from tests.services.observer.scene import EPOCH, pod
 from tests.support.snapshots import snapshot_of
 from tests.support.waiting import eventually
+from tutti.queues_command import reservations
 
 
 @pytest.fixture
@@ -231,8 +231,11 @@ async def test_reservations_of_other_namespaces_are_amounts_without_an_owner(
         "count": 32,
         "until": "2023-11-14T22:13:20Z",
     }
-    (read,) = ledger_of([msgspec.convert(one, Queue)]).queues
-    assert read.reservations == (msgspec.structs.replace(kept[0], gang=""), kept[1])
+    assert list(reservations(msgspec.convert(one, Queue))) == [
+        "default: 31500m cpu reserved for a gang of another namespace (MinResources) "
+        "until 2023-11-14 22:13:20 UTC",
+        "default: 31500m cpu reserved for b/first (MinResources) until 2023-11-14 22:13:20 UTC",
+    ]
 
 
 async def test_a_node_has_the_version_of_its_last_change_and_is_built_again_after_that_only(

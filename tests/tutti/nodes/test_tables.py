@@ -5,6 +5,8 @@ import io
 from rich.console import Console, RenderableType
 
 from shared.contracts.questions import LedgerAmount, LedgerAnswer, LedgerQueue
+from shared.contracts.visibility import Queue
+from shared.visible_objects import build_queues
 from tutti.nodes_command import ROWS_MAX, NodeUse, ResourceUse, of_nodes, of_queues
 
 
@@ -12,6 +14,10 @@ def printed(table: RenderableType) -> list[str]:
     text = io.StringIO()
     Console(file=text, width=160, color_system=None).print(table)
     return [" ".join(line.split()) for line in text.getvalue().splitlines()]
+
+
+def built(*queues: LedgerQueue) -> list[Queue]:
+    return build_queues(LedgerAnswer(queues=queues), None)
 
 
 def test_queues_with_the_largest_part_of_their_share_come_first() -> None:
@@ -22,9 +28,7 @@ def test_queues_with_the_largest_part_of_their_share_come_first() -> None:
     limit = LedgerAmount(resource="cpu", used=1_000, ceiling=4_000)
     limited = LedgerQueue(name="limited", exists=True, amounts=(limit,))
     idle = LedgerQueue(name="idle", exists=True)
-    assert printed(
-        of_queues(LedgerAnswer(queues=(idle, queue("a", 1_000), limited, queue("b", 3_000))))
-    ) == [
+    assert printed(of_queues(built(idle, queue("a", 1_000), limited, queue("b", 3_000)))) == [
         "QUEUE RUN WAIT RESOURCE SHARE USED OF WAITING",
         "b 1 3 cpu " + "█" * 16 + " 150% 3 2 500m",
         "a 1 3 cpu " + "█" * 8 + "░" * 8 + " 50% 1 2 500m",
@@ -63,7 +67,7 @@ def test_all_figures_are_there_at_eighty_columns() -> None:
     )
     name = "research-and-development-of-language-models"
     queue = LedgerQueue(name=name, exists=True, running=120, waiting=34, amounts=amounts)
-    shown = lines(of_queues(LedgerAnswer(queues=(queue,)), 80))
+    shown = lines(of_queues(built(queue), 80))
     assert "research" in shown[1]
     assert all(figure in shown[1] for figure in ("120", "34", "53%", "1234", "2345", "567"))
     assert all(figure in shown[2] for figure in ("78%", "7Ti", "9Ti", "1.25Ti"))

@@ -12,12 +12,13 @@ from shared.contracts.questions import (
     LedgerReservation,
     LedgerTotal,
 )
+from shared.visible_objects import build_queues
 from tutti.queues_command import show
 
 
 def shown(answer: LedgerAnswer) -> list[str]:
     text = io.StringIO()
-    show(answer, Console(file=text, width=160))
+    show(build_queues(answer, None), Console(file=text, width=160))
     return [" ".join(line.split()) for line in text.getvalue().splitlines()]
 
 
@@ -26,7 +27,9 @@ def test_what_gangs_can_use_is_shown_beside_what_there_is() -> None:
         LedgerTotal(resource="cpu", total=20_000, usable=12_000),
         LedgerTotal(resource="nvidia.com/gpu", total=4, usable=4),
     )
-    *_, last = shown(LedgerAnswer(queues=(), totals=totals))
+    amounts = tuple(LedgerAmount(resource=total.resource) for total in totals)
+    queues = (LedgerQueue(name="a", exists=True, amounts=amounts),)
+    *_, last = shown(LedgerAnswer(queues=queues, shared=True, totals=totals))
     assert last == "gangs can use 12 of 20 cpu, 4 of 4 nvidia.com/gpu"
 
 

@@ -7,6 +7,7 @@ import msgspec
 from rich.console import Console
 
 from shared.contracts.questions import LedgerAmount, LedgerAnswer, LedgerQueue
+from shared.visible_objects import build_queues
 from tutti.status.command import StatusScreen
 from tutti.status.report import Report, ServiceLine, StreamLine
 
@@ -65,9 +66,10 @@ def test_services_gangs_queues_and_streams_are_on_one_screen() -> None:
             LedgerQueue(name="idle", exists=True),
         )
     )
+    queues = build_queues(ledger, None)
     lost = line("binder-0", ready=False, not_ready=("kubernetes: away",))
-    watched.take(found(line("watcher-0"), lost, line("gang-planner-1", active=False)), ledger, 1.0)
-    watched.take(found(line("watcher-0"), lost, decisions_per_s=8.0, last_seq=40), ledger, 2.0)
+    watched.take(found(line("watcher-0"), lost, line("gang-planner-1", active=False)), queues, 1.0)
+    watched.take(found(line("watcher-0"), lost, decisions_per_s=8.0, last_seq=40), queues, 2.0)
     lines = screen(watched)
     assert "tutti is not ready" in lines[0]
     assert "binder-0: away" in lines[0]
