@@ -6,19 +6,20 @@ from pathlib import Path
 import pytest
 
 from tests.controlplane.client import RawClient
+from tests.support.faulty_cluster import FaultyCluster
 from tests.support.otlp_sink import OtlpSink, otlp_sink
-from tutti.cluster.embedded import EmbeddedCluster, Settings
+from tutti.cluster.embedded import Settings
 from tutti.manifests.crds import manifests
 
 
 @pytest.fixture
-async def cluster() -> AsyncIterator[EmbeddedCluster]:
-    async with EmbeddedCluster(Settings(nodes=4, crds=tuple(manifests()))) as running:
+async def cluster() -> AsyncIterator[FaultyCluster]:
+    async with FaultyCluster(Settings(nodes=4, crds=tuple(manifests()))) as running:
         yield running
 
 
 @pytest.fixture
-def kubeconfig(cluster: EmbeddedCluster, tmp_path: Path) -> Path:
+def kubeconfig(cluster: FaultyCluster, tmp_path: Path) -> Path:
     return cluster.kubeconfig(tmp_path / "kubeconfig")
 
 

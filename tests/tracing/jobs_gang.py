@@ -2,6 +2,7 @@
 
 from shared.contracts.identity import gang_trace_id, job_trace_root
 from tests.controlplane.client import Object, RawClient
+from tests.support.faulty_cluster import ORDERS
 from tests.support.waiting import eventually
 
 GROUPS = "/apis/scheduling.volcano.sh/v1beta1/namespaces/default/podgroups"
@@ -49,4 +50,4 @@ async def second_trace(api: RawClient, name: str) -> str:
 async def refuse_once(api: RawClient, pod: str) -> None:
     """Have an embedded cluster refuse one binding of this pod."""
     rule = {"subresource": "binding", "name": pod, "status": 403, "times": 1}
-    await api.create("/tutti/misbehave", {"rules": [rule]})
+    await api.create(ORDERS, {"rules": [rule]})

@@ -11,6 +11,7 @@ import pytest
 from shared.contracts.identity import gang_trace_id
 from shared.telemetry.tracing import gang_span
 from tests.controlplane.client import Object, RawClient
+from tests.support.faulty_cluster import ORDERS
 from tests.support.otlp_sink import OtlpSink
 from tests.support.waiting import eventually
 from tests.tracing.traces import Trace, traces_of
@@ -58,7 +59,7 @@ async def complete_trace(
 
 async def misbehave(client: RawClient, **rule: str | int) -> None:
     """Order the embedded cluster to spoil requests."""
-    await client.create("/tutti/misbehave", {"rules": [rule]})
+    await client.create(ORDERS, {"rules": [rule]})
 
 
 async def make_traced_gang(client: RawClient, name: str) -> None:

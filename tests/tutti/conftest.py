@@ -10,8 +10,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tests.api_suite.client import Client, connected
+from tests.support.faulty_cluster import FaultyCluster
 from tutti.cli import main
-from tutti.cluster.embedded import EmbeddedCluster, Settings
+from tutti.cluster.embedded import Settings
 
 CRDS_DIR = Path(__file__).parents[2] / "deploy" / "crds"
 
@@ -22,7 +23,7 @@ Typed: TypeAlias = Callable[..., Coroutine[Any, Any, Result]]
 async def kubeconfig(tmp_path: Path) -> AsyncIterator[Path]:
     """The kubeconfig of a cluster; every kind of ours is served."""
     settings = Settings(crds=(CRDS_DIR,), pod_start_s=0, pod_stop_s=0)
-    async with EmbeddedCluster(settings) as running:
+    async with FaultyCluster(settings) as running:
         yield running.kubeconfig(tmp_path / "kubeconfig")
 
 

@@ -7,7 +7,7 @@ nothing on disk.
 From the inside out: `objects`, `errors`, `selectors`, `patches` (values) < `resources` (kinds) <
 `store` (objects and their history) < `pods`, `crds`, `kinds` (rules) < `admission` (webhooks) <
 `api` (the verbs) < `garbage` (owners, namespaces), `kubelet` (simulated nodes), `aggregation` (APIs
-of other servers), `discovery`, `watches`, `tables`, `faults`, `server` (HTTP) < `embedded` (all of
+of other servers), `discovery`, `watches`, `tables`, `server` (HTTP) < `embedded` (all of
 it, started and stopped).
 
 What is left out, and why: ADR 0007.

@@ -61,13 +61,19 @@ class EmbeddedCluster:
             "kubelets": self.kubelets.run,
             "aggregation": self._aggregator.run,
         }
-        server = Server(self.api, self._aggregator)
-        self.faults = server.faults
+        self._server = self.make_server(self._aggregator)
         self._runner = web.AppRunner(
-            server.app(), handler_cancellation=True, access_log=None, shutdown_timeout=_SHUTDOWN_S
+            self._server.app(),
+            handler_cancellation=True,
+            access_log=None,
+            shutdown_timeout=_SHUTDOWN_S,
         )
         self._tasks: list[asyncio.Task[None]] = []
         self.url = ""
+
+    def make_server(self, aggregator: Aggregator) -> Server:
+        """The server, which tests replace by one that injects faults."""
+        return Server(self.api, aggregator)
 
     async def __aenter__(self) -> Self:
         try:
@@ -87,7 +93,7 @@ class EmbeddedCluster:
         for task in self._tasks:
             task.cancel()
         ended = await asyncio.gather(*self._tasks, return_exceptions=True)
-        self.faults.drop_watches()
+        self._server.drop_watches()
         await self._aggregator.close()
         await self._runner.cleanup()
         await self.api.admission.close()

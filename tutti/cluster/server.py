@@ -27,7 +27,6 @@ from tutti.cluster.errors import (
     not_supported,
     unsupported,
 )
-from tutti.cluster.faults import FaultInjector
 from tutti.cluster.objects import Obj, Value, decode, dig, encode
 from tutti.cluster.patches import APPLY_PATCH
 from tutti.cluster.resources import (
@@ -146,27 +145,26 @@ _NO_LOG = "This node is simulated: no program runs in the pod, so there is nothi
 
 
 class Server:
-    """Answers HTTP requests with the API, discovery and injected faults."""
+    """Answers HTTP requests with the API and discovery."""
 
     def __init__(self, api: Api, aggregator: Aggregator) -> None:
         self._api = api
         self._aggregator = aggregator
         self._watching: set[asyncio.Transport] = set()
-        self.faults = FaultInjector(self._drop_watches, api.store.expire_all)
 
     def app(self) -> web.Application:
         app = web.Application(client_max_size=BODY_BYTES_MAX)
         app.router.add_route("*", "/{path:.*}", self._handle)
         return app
 
-    def _drop_watches(self) -> None:
+    def drop_watches(self) -> None:
         """Abort every open watch, as a lost connection does."""
         for transport in self._watching:
             transport.abort()
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
         try:
-            return await self._answer(request)
+            return await self.answer(request)
         except ApiError as error:
             return _failure(error)
         except web.HTTPRequestEntityTooLarge:
@@ -175,14 +173,11 @@ class Server:
             _log.exception("%s %s failed", request.method, request.path)
             return _failure(ApiError(500, "InternalError", f"Internal error occurred: {error!r}"))
 
-    async def _answer(self, request: web.Request) -> web.StreamResponse:
+    async def answer(self, request: web.Request) -> web.StreamResponse:
+        """The answer to a request. Raises ApiError."""
         path = request.path
         if path in ("/healthz", "/readyz", "/livez"):
             return web.Response(text="ok")
-        if path == "/tutti/misbehave":
-            if request.method == "POST":
-                self.faults.apply(await request.read())
-            return _json({"done": self.faults.done})
         registration = self._aggregator.registered(path.removeprefix(discovery.OPENAPI_V3))
         if registration is not None:
             return await self._aggregator.forward(registration, request)
@@ -193,18 +188,10 @@ class Server:
         if document is not None:
             return _json(document)
         verb, call = _call_of(request, self._api.registry)
-        rule = self.faults.rule_for(verb, call)
-        if rule is None:
-            return await self._do(verb, call, request)
-        await asyncio.sleep(rule.latency_ms / 1000)
-        if rule.status and not rule.after:
-            raise rule.error(call)
-        answer = await self._do(verb, call, request)
-        if rule.status:
-            raise rule.error(call)
-        return answer
+        return await self.carry_out(verb, call, request)
 
-    async def _do(self, verb: str, call: Call, request: web.Request) -> web.StreamResponse:
+    async def carry_out(self, verb: str, call: Call, request: web.Request) -> web.StreamResponse:
+        """The answer to a request about objects. Raises ApiError."""
         api = self._api
         match verb:
             case "watch":

@@ -23,9 +23,10 @@ from tests.controlplane.nodes import bind_pod, create_namespace, create_pods, po
 from tests.services.binder.harness import Desk, a_desk
 from tests.services.binder.test_on_kubernetes import decision_for
 from tests.services.binder.test_releases import release_of
+from tests.support.faulty_cluster import FaultyCluster
 from tests.support.service_process import a_service
 from tests.support.waiting import eventually
-from tutti.cluster.embedded import EmbeddedCluster, Settings
+from tutti.cluster.embedded import Settings
 from tutti.nats_server import NatsServer
 
 pytestmark = pytest.mark.integration
@@ -38,7 +39,7 @@ class Site:
     """An embedded API server, a NATS, and what the tests do with them."""
 
     def __init__(
-        self, cluster: EmbeddedCluster, api: RawClient, desk: Desk, url: str, folder: Path
+        self, cluster: FaultyCluster, api: RawClient, desk: Desk, url: str, folder: Path
     ) -> None:
         self._cluster = cluster
         self.api = api
@@ -96,7 +97,7 @@ class Site:
 
 @pytest.fixture
 async def site(nats_server: NatsServer, tmp_path: Path) -> AsyncIterator[Site]:
-    async with EmbeddedCluster(Settings(nodes=0)) as cluster:
+    async with FaultyCluster(Settings(nodes=0)) as cluster:
         kubeconfig = cluster.kubeconfig(tmp_path / "kubeconfig")
         async with RawClient(kubeconfig) as api, a_desk(nats_server.url) as desk:
             await create_namespace(api, NAMESPACE)

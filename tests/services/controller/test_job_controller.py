@@ -28,9 +28,9 @@ from shared.kube.resources import (
 )
 from tests.services.controller.job_stage import NS, Stage, a_task, job_controller
 from tests.services.controller.playing import Object, becomes, events, make, read, running
+from tests.support.faulty_cluster import FaultRule, FaultyCluster
 from tests.support.waiting import eventually
-from tutti.cluster.embedded import EmbeddedCluster, Settings
-from tutti.cluster.faults import FaultRule
+from tutti.cluster.embedded import Settings
 from tutti.manifests.crds import manifests
 
 
@@ -310,7 +310,7 @@ async def test_a_job_restarted_in_a_closed_queue_goes_on_when_the_queue_opens(
 
 
 async def test_pods_of_a_role_of_which_one_is_refused_are_not_all_tried(tmp_path: Path) -> None:
-    async with EmbeddedCluster(Settings(nodes=0, crds=tuple(manifests()))) as cluster:
+    async with FaultyCluster(Settings(nodes=0, crds=tuple(manifests()))) as cluster:
         refusal = FaultRule(verb="create", resource="pods", status=403)
         cluster.faults.rules = [refusal]
         path = cluster.kubeconfig(tmp_path / "kubeconfig")

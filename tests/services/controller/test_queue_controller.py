@@ -23,8 +23,8 @@ from shared.kube.resources import (
     QUEUES_VOLCANO,
 )
 from tests.services.controller.playing import Object, becomes, events, make, names_of, read, running
-from tutti.cluster.embedded import EmbeddedCluster, Settings
-from tutti.cluster.faults import FaultRule
+from tests.support.faulty_cluster import FaultRule, FaultyCluster
+from tutti.cluster.embedded import Settings
 from tutti.manifests.crds import manifests
 
 POLICY = "tutti-queue-commands"
@@ -195,7 +195,7 @@ async def test_a_queue_under_an_old_volcanos_crd_can_be_opened(tmp_path: Path) -
     (queues,) = (one for one in crds if one["metadata"]["name"] == "queues.scheduling.volcano.sh")
     schema = queues["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
     schema["properties"]["status"]["required"] = ["allocated"]
-    async with EmbeddedCluster(Settings(nodes=0, crds=tuple(crds))) as cluster:
+    async with FaultyCluster(Settings(nodes=0, crds=tuple(crds))) as cluster:
         path = cluster.kubeconfig(tmp_path / "kubeconfig")
         async with KubeClient(await load(str(path))) as client:
             await make(client, QUEUES_VOLCANO, {"metadata": {"name": "old"}, "spec": {}})
@@ -211,7 +211,7 @@ async def test_a_queue_under_an_old_volcanos_crd_can_be_opened(tmp_path: Path) -
 
 async def test_a_queue_that_cannot_be_written_keeps_no_other_one_closed(tmp_path: Path) -> None:
     """Its Command stays, that of the other queue goes."""
-    async with EmbeddedCluster(Settings(nodes=0, crds=tuple(manifests()))) as cluster:
+    async with FaultyCluster(Settings(nodes=0, crds=tuple(manifests()))) as cluster:
         path = cluster.kubeconfig(tmp_path / "kubeconfig")
         async with KubeClient(await load(str(path))) as client:
             for name in ("bad", "good"):
@@ -235,7 +235,7 @@ async def test_a_command_on_a_queue_that_cannot_be_written_is_given_up_with_an_e
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(queue_controller, "_ATTEMPTS_MAX", 2)
-    async with EmbeddedCluster(Settings(nodes=0, crds=tuple(manifests()))) as cluster:
+    async with FaultyCluster(Settings(nodes=0, crds=tuple(manifests()))) as cluster:
         path = cluster.kubeconfig(tmp_path / "kubeconfig")
         async with KubeClient(await load(str(path))) as client:
             queue = {"metadata": {"name": "bad"}, "spec": {}, "status": {"state": "Open"}}
@@ -258,7 +258,7 @@ async def test_a_command_that_is_older_than_the_policy_is_refused_and_reported(
     tmp_path: Path,
 ) -> None:
     """Nothing reviewed it: it may be of a user without the right to update the queue."""
-    async with EmbeddedCluster(Settings(nodes=0, crds=tuple(manifests()))) as cluster:
+    async with FaultyCluster(Settings(nodes=0, crds=tuple(manifests()))) as cluster:
         path = cluster.kubeconfig(tmp_path / "kubeconfig")
         async with KubeClient(await load(str(path))) as client:
             queue = {"metadata": {"name": "team"}, "spec": {}, "status": {"state": "Open"}}
@@ -280,7 +280,7 @@ async def test_a_command_that_is_older_than_the_policy_is_refused_and_reported(
 async def test_a_policy_with_another_content_is_replaced_and_counts_from_then_on(
     tmp_path: Path,
 ) -> None:
-    async with EmbeddedCluster(Settings(nodes=0, crds=tuple(manifests()))) as cluster:
+    async with FaultyCluster(Settings(nodes=0, crds=tuple(manifests()))) as cluster:
         path = cluster.kubeconfig(tmp_path / "kubeconfig")
         async with KubeClient(await load(str(path))) as client:
             first = QueueCommandPolicy(client, POLICY)
@@ -294,7 +294,7 @@ async def test_a_policy_with_another_content_is_replaced_and_counts_from_then_on
 
 
 async def test_an_api_server_that_refuses_the_policy_reviews_nothing(tmp_path: Path) -> None:
-    async with EmbeddedCluster(Settings(nodes=0)) as cluster:
+    async with FaultyCluster(Settings(nodes=0)) as cluster:
         cluster.faults.rules = [
             FaultRule(verb="create", resource="validatingadmissionpolicies", status=403)
         ]

@@ -10,10 +10,10 @@ from shared.kube.client import KubeClient
 from shared.kube.credentials import load
 from shared.kube.resources import QUEUES_VOLCANO
 from tests.services.controller.playing import read
+from tests.support.faulty_cluster import FaultRule, FaultyCluster
 from tests.support.standing import Stand
 from tests.support.waiting import eventually
-from tutti.cluster.embedded import EmbeddedCluster, Settings
-from tutti.cluster.faults import FaultRule
+from tutti.cluster.embedded import Settings
 from tutti.manifests.crds import manifests
 from tutti.nats_server import NatsServer
 
@@ -21,7 +21,7 @@ from tutti.nats_server import NatsServer
 async def test_a_kind_that_may_not_be_listed_keeps_only_its_own_controller_waiting(
     nats_server: NatsServer, tmp_path: Path
 ) -> None:
-    async with EmbeddedCluster(Settings(nodes=0, crds=tuple(manifests()))) as cluster:
+    async with FaultyCluster(Settings(nodes=0, crds=tuple(manifests()))) as cluster:
         cluster.faults.rules = [FaultRule(verb="list", resource="hypernodes", status=403)]
         path = str(cluster.kubeconfig(tmp_path / "kubeconfig"))
         bus = await Bus.connect(nats_server.url, name="controller")
@@ -41,7 +41,7 @@ async def test_a_kind_that_may_not_be_listed_keeps_only_its_own_controller_waiti
 async def test_the_controllers_are_ready_only_once_a_job_finds_the_default_queue(
     nats_server: NatsServer, tmp_path: Path
 ) -> None:
-    async with EmbeddedCluster(Settings(nodes=0, crds=tuple(manifests()))) as cluster:
+    async with FaultyCluster(Settings(nodes=0, crds=tuple(manifests()))) as cluster:
         refusal = FaultRule(verb="create", resource="queues", status=403)
         cluster.faults.rules = [refusal]
         path = str(cluster.kubeconfig(tmp_path / "kubeconfig"))

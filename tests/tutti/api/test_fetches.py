@@ -9,6 +9,7 @@ import pytest
 from shared.kube.errors import ApiError
 from shared.kube.resources import QUEUES_VOLCANO
 from tests.api_suite.client import Client
+from tests.support.faulty_cluster import ORDERS
 from tutti.api.access import Access, open_client
 from tutti.api.fetches import Wanted, fetch, follow
 from tutti.api.objects import Object, name_of
@@ -82,7 +83,7 @@ async def test_a_watch_goes_on_after_refusals_that_pass_and_a_lost_connection(
     kubeconfig: Path, cluster_api: Client
 ) -> None:
     async def misbehave(**order: object) -> None:
-        assert (await cluster_api.call("POST", "/tutti/misbehave", order)).status == 200
+        assert (await cluster_api.call("POST", ORDERS, order)).status == 200
 
     async with open_client(Access(kubeconfig=str(kubeconfig))) as client:
         await cluster_api.create(QUEUES, queue("a"))
@@ -102,7 +103,7 @@ async def test_a_failed_first_list_and_a_permanent_failure_are_raised(
     kubeconfig: Path, cluster_api: Client, verb: str, status: int
 ) -> None:
     order = {"rules": [{"verb": verb, "status": status}]}
-    assert (await cluster_api.call("POST", "/tutti/misbehave", order)).status == 200
+    assert (await cluster_api.call("POST", ORDERS, order)).status == 200
     async with open_client(Access(kubeconfig=str(kubeconfig))) as client:
         with pytest.raises(ApiError, match=str(status)):
             await _next(follow(client, Wanted(resource=QUEUES_VOLCANO)))

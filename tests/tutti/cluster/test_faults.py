@@ -7,8 +7,8 @@ import pytest
 
 from tests.api_suite.client import Client
 from tests.api_suite.objects import binding, config_map, pod
+from tests.support.faulty_cluster import ORDERS
 
-ORDERS = "/tutti/misbehave"
 MAPS = "/api/v1/namespaces/default/configmaps"
 
 

@@ -7,17 +7,18 @@ import pytest
 
 from shared.kube.client import KubeClient
 from shared.kube.credentials import load
-from tutti.cluster.embedded import EmbeddedCluster, Settings
+from tests.support.faulty_cluster import FaultyCluster
+from tutti.cluster.embedded import Settings
 
 
 @pytest.fixture
-async def cluster() -> AsyncIterator[EmbeddedCluster]:
-    async with EmbeddedCluster(Settings(nodes=0)) as running:
+async def cluster() -> AsyncIterator[FaultyCluster]:
+    async with FaultyCluster(Settings(nodes=0)) as running:
         yield running
 
 
 @pytest.fixture
-async def client(cluster: EmbeddedCluster, tmp_path: Path) -> AsyncIterator[KubeClient]:
+async def client(cluster: FaultyCluster, tmp_path: Path) -> AsyncIterator[KubeClient]:
     credentials = await load(str(cluster.kubeconfig(tmp_path / "kubeconfig")), "")
     async with KubeClient(credentials) as connected:
         yield connected

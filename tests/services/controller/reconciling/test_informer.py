@@ -12,8 +12,8 @@ from services.controller.reconciling.informer import Informer, key_of
 from shared.kinds.metadata import Metadata
 from shared.kube.client import KubeClient
 from shared.kube.resources import Resource
+from tests.support.faulty_cluster import FaultyCluster
 from tests.support.waiting import eventually
-from tutti.cluster.embedded import EmbeddedCluster
 
 MAPS = Resource("", "v1", "configmaps", "ConfigMap")
 
@@ -50,7 +50,7 @@ async def running(informer: Informer[ConfigMap]) -> AsyncIterator[list[tuple[str
 
 
 async def test_objects_are_found_by_key_and_by_owner_and_handlers_hear_of_each_change(
-    cluster: EmbeddedCluster, client: KubeClient
+    cluster: FaultyCluster, client: KubeClient
 ) -> None:
     owner = await client.create(MAPS, config_map("o"), namespace="default")
     uid = msgspec.json.decode(owner.body, type=ConfigMap).metadata.uid
@@ -72,7 +72,7 @@ async def test_objects_are_found_by_key_and_by_owner_and_handlers_hear_of_each_c
 
 
 async def test_objects_that_vanished_during_an_outage_are_reported_as_gone(
-    cluster: EmbeddedCluster, client: KubeClient
+    cluster: FaultyCluster, client: KubeClient
 ) -> None:
     await client.create(MAPS, config_map("a"), namespace="default")
     informer = Informer(client, MAPS, ConfigMap)
@@ -85,7 +85,7 @@ async def test_objects_that_vanished_during_an_outage_are_reported_as_gone(
 
 
 async def test_an_own_write_is_seen_at_once_and_a_late_answer_brings_nothing_back(
-    cluster: EmbeddedCluster, client: KubeClient
+    cluster: FaultyCluster, client: KubeClient
 ) -> None:
     informer = Informer(client, MAPS, ConfigMap)
     made = await client.create(MAPS, config_map("a"), namespace="default")
@@ -99,7 +99,7 @@ async def test_an_own_write_is_seen_at_once_and_a_late_answer_brings_nothing_bac
 
 
 async def test_an_object_made_again_under_its_name_is_one_that_went_and_one_that_appeared(
-    cluster: EmbeddedCluster, client: KubeClient
+    cluster: FaultyCluster, client: KubeClient
 ) -> None:
     await client.create(MAPS, config_map("a"), namespace="default")
     informer = Informer(client, MAPS, ConfigMap)
@@ -112,7 +112,7 @@ async def test_an_object_made_again_under_its_name_is_one_that_went_and_one_that
 
 
 async def test_a_cluster_that_was_restored_from_a_backup_is_shown_as_it_is_again(
-    cluster: EmbeddedCluster, client: KubeClient
+    cluster: FaultyCluster, client: KubeClient
 ) -> None:
     await client.create(MAPS, config_map("a", x="1"), namespace="default")
     store, key = cluster.store, ("", "configmaps")
@@ -134,7 +134,7 @@ async def test_a_cluster_that_was_restored_from_a_backup_is_shown_as_it_is_again
 
 
 async def test_an_object_that_cannot_be_read_any_more_is_as_good_as_gone(
-    cluster: EmbeddedCluster, client: KubeClient
+    cluster: FaultyCluster, client: KubeClient
 ) -> None:
     await client.create(MAPS, config_map("a", x="1"), namespace="default")
     informer = Informer(client, MAPS, ConfigMap)
@@ -146,7 +146,7 @@ async def test_an_object_that_cannot_be_read_any_more_is_as_good_as_gone(
 
 
 async def test_a_kind_that_is_not_served_is_absent_and_counts_as_synced(
-    cluster: EmbeddedCluster, client: KubeClient
+    cluster: FaultyCluster, client: KubeClient
 ) -> None:
     nowhere = Resource("example.org", "v1", "things", "Thing")
     informer = Informer(client, nowhere, ConfigMap)

@@ -12,8 +12,7 @@ from shared.kinds.metadata import Metadata
 from shared.kube.client import KubeClient
 from shared.kube.errors import Conflict, Invalid
 from shared.kube.resources import CORE_EVENTS, Resource
-from tutti.cluster.embedded import EmbeddedCluster
-from tutti.cluster.faults import FaultRule
+from tests.support.faulty_cluster import FaultRule, FaultyCluster
 
 MAPS = Resource("", "v1", "configmaps", "ConfigMap")
 
@@ -30,7 +29,7 @@ class Event(msgspec.Struct, frozen=True):
 
 
 async def test_each_way_a_write_can_be_late_has_its_outcome(
-    cluster: EmbeddedCluster, client: KubeClient
+    cluster: FaultyCluster, client: KubeClient
 ) -> None:
     writes = Writes(client, per_s=1000)
     manifest = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}
@@ -47,7 +46,7 @@ async def test_each_way_a_write_can_be_late_has_its_outcome(
 
 
 async def test_a_create_that_met_a_quotas_change_has_not_found_its_object_there(
-    cluster: EmbeddedCluster, client: KubeClient
+    cluster: FaultyCluster, client: KubeClient
 ) -> None:
     writes = Writes(client, per_s=1000)
     manifest = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}
@@ -57,14 +56,14 @@ async def test_a_create_that_met_a_quotas_change_has_not_found_its_object_there(
     assert (await writes.create(MAPS, manifest, namespace="default")).done
 
 
-async def test_a_wrong_object_is_an_error(cluster: EmbeddedCluster, client: KubeClient) -> None:
+async def test_a_wrong_object_is_an_error(cluster: FaultyCluster, client: KubeClient) -> None:
     writes = Writes(client, per_s=1000)
     with pytest.raises(Invalid):
         await writes.create(MAPS, {"metadata": {"name": "Not A Name"}}, namespace="default")
 
 
 async def test_the_same_words_are_one_event_whichever_process_repeats_them(
-    cluster: EmbeddedCluster, client: KubeClient
+    cluster: FaultyCluster, client: KubeClient
 ) -> None:
     about = Metadata(namespace="default", name="a", uid="u-1")
     event = ControllerEvent("Normal", "Said", "the same words")

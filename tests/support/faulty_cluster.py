@@ -1,17 +1,27 @@
-"""Injects faults: latency, errors, lost answers, broken and expired watches.
+"""An embedded cluster with injected faults: latency, errors, lost answers, broken and expired
+watches, as tests set them, in process or by a POST to ORDERS.
 
 Rules are matched in order, and only against requests over HTTP: the simulated kubelets and the
 stand-in operator run inside and are not affected. Nothing is random, so failures are reproducible.
 """
 
+import asyncio
 from collections.abc import Callable
 from typing import Annotated
 
 import msgspec
+from aiohttp import web
+from typing_extensions import override
 
 from tutti.cluster.admission import Call
+from tutti.cluster.aggregation import Aggregator
+from tutti.cluster.api import Api
+from tutti.cluster.embedded import EmbeddedCluster
 from tutti.cluster.errors import ApiError, bad_request, details_of
+from tutti.cluster.server import Server
 
+#: Where orders (`FaultRequest`) are sent, and the numbers of affected requests are read.
+ORDERS = "/tutti/misbehave"
 RULES_MAX = 100
 _REASONS = {
     403: "Forbidden",
@@ -64,7 +74,7 @@ class FaultRule(msgspec.Struct, kw_only=True, rename="camel", forbid_unknown_fie
 
 
 class FaultRequest(msgspec.Struct, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """The body of POST /tutti/misbehave; its fields apply in this request."""
+    """The body of a POST to ORDERS; its fields apply in this request."""
 
     clear: bool = False
     rules: list[FaultRule] = []
@@ -108,3 +118,42 @@ class FaultInjector:
         if rule is not None:
             rule.done += 1
         return rule
+
+
+class _FaultyServer(Server):
+    def __init__(self, api: Api, aggregator: Aggregator) -> None:
+        super().__init__(api, aggregator)
+        self.faults = FaultInjector(self.drop_watches, api.store.expire_all)
+
+    @override
+    async def answer(self, request: web.Request) -> web.StreamResponse:
+        if request.path != ORDERS:
+            return await super().answer(request)
+        if request.method == "POST":
+            self.faults.apply(await request.read())
+        return web.json_response({"done": self.faults.done})
+
+    @override
+    async def carry_out(self, verb: str, call: Call, request: web.Request) -> web.StreamResponse:
+        rule = self.faults.rule_for(verb, call)
+        if rule is None:
+            return await super().carry_out(verb, call, request)
+        await asyncio.sleep(rule.latency_ms / 1000)
+        if rule.status and not rule.after:
+            raise rule.error(call)
+        answer = await super().carry_out(verb, call, request)
+        if rule.status:
+            raise rule.error(call)
+        return answer
+
+
+class FaultyCluster(EmbeddedCluster):
+    """An embedded cluster whose server has `faults`."""
+
+    faults: FaultInjector
+
+    @override
+    def make_server(self, aggregator: Aggregator) -> Server:
+        server = _FaultyServer(self.api, aggregator)
+        self.faults = server.faults
+        return server
