@@ -22,7 +22,7 @@ from shared.bus.errors import BusError
 from shared.bus.questions import ask_all
 from shared.contracts.codec import decode_status, decode_verdict
 from shared.contracts.questions import ServiceStatus, StatusRequest
-from shared.contracts.subjects import ASK_STATUS, CLUSTER, DECISIONS, OUTCOMES, VERDICTS
+from shared.contracts.subjects import ASK_STATUS, STREAMS, VERDICTS
 from shared.contracts.verdicts import Verdict
 from shared.kube.client import KubeClient
 from shared.kube.decoding import Undecodable
@@ -109,7 +109,6 @@ class Archive:
         return manifest
 
 
-_STREAMS: Final = (CLUSTER, DECISIONS, OUTCOMES, VERDICTS)
 #: Verdicts that are read, and how many at once.
 _VERDICTS_MAX: Final = 20_000
 _AT_ONCE: Final = 128
@@ -162,7 +161,7 @@ def collect_versions(archive: Archive, bus: Bus, found: list[ServiceStatus], own
 async def collect_streams(archive: Archive, bus: Bus) -> None:
     """Add the state of the streams, and the latest verdict of each gang."""
     states: list[_Stream] = []
-    for name in _STREAMS:
+    for name in STREAMS:
         try:
             info = await bus.stream_info(name)
         except BusError as error:

@@ -69,14 +69,12 @@ class ServiceBus(msgspec.Struct, frozen=True, kw_only=True):
             raise Refusal(f"no tutti up runs in {folder}: give --nats or --data-dir") from None
 
     @asynccontextmanager
-    async def connected(self, name: str, found: RunningFile | None = None) -> AsyncIterator[Bus]:
-        """A connection, open until the block ends; `found`: to the NATS that `find` returned.
-        Raises as `find` does, and BusError.
-        """
-        found = found or await self.find()
-        credentials = self.nats_credentials or found.nats_credentials
+    async def connected(self, name: str) -> AsyncIterator[Bus]:
+        """A connection, open until the block ends. Raises as `find` does, and BusError."""
+        running = await self.find()
+        credentials = self.nats_credentials or running.nats_credentials
         bus = await Bus.connect(
-            found.nats_url,
+            running.nats_url,
             name=name,
             user=READER,
             credentials=credentials,

@@ -4,9 +4,10 @@ may see.
 
 import hashlib
 from collections.abc import Callable, Sequence
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, Protocol, TypeAlias
 
 import msgspec
+from typing_extensions import override
 
 from services.api.authentication import User
 from services.api.authorization import Authorizer
@@ -36,15 +37,43 @@ from services.api.errors import not_found
 from services.api.planner_questions import InstanceQuestions, PlannerQuestions
 from services.api.resources import Item, Page
 from services.api.state import ApiState
-from shared.contracts.questions import FragmentationAnswer, LedgerAnswer
 from shared.contracts.visibility import Decision, Instance, Node, ObjectMeta, PodShape, Queue
 from shared.model import objects as model
 from shared.visible_objects import build_queues
 
 _encode: Final = msgspec.json.Encoder().encode
 
+_Object: TypeAlias = Queue | Node | PodShape | Instance | Decision
 
-class QueueResource:
+
+class _Answer(NamedTuple):
+    """Objects in order, and what they were built from."""
+
+    objects: Sequence[_Object]
+    source: object
+
+
+class _AskedResource(Protocol):
+    """As `ReadableResource`: objects that are built from an answer of other services."""
+
+    async def read(self, user: User, name: str, /) -> _Answer:
+        """All objects that the user may see, or at least the one with this name, in order."""
+        ...
+
+    async def get(self, user: User, target: Target) -> Item:
+        """As `ReadableResource`."""
+        objects = (await self.read(user, target.name)).objects
+        return _only([each for each in objects if each.metadata.name == target.name], target)
+
+    async def list(self, user: User, target: Target, options: ReadOptions) -> Page:
+        """As `ReadableResource`. Its version is a hash: the answer has no sequence."""
+        answer = await self.read(user, "")
+        version = _version_of(answer.source)
+        chosen, metadata = page_of(answer.objects, _metadata, target, options, version)
+        return Page([_item(each) for each in chosen], metadata)
+
+
+class QueueResource(_AskedResource):
     """As `ReadableResource`: the ledger of queues."""
 
     columns = QUEUE_COLUMNS
@@ -54,30 +83,17 @@ class QueueResource:
         self._questions = questions
         self._authorizer = authorizer
 
-    async def get(self, user: User, target: Target) -> Item:
-        """As `ReadableResource`."""
+    @override
+    async def read(self, user: User, name: str) -> _Answer:
         ledger = await self._questions.ledger()
-        return _found(await self._built(user, ledger, target.name), target)
-
-    async def list(self, user: User, target: Target, options: ReadOptions) -> Page:
-        """As `ReadableResource`. Its version is a hash: the ledger has no sequence."""
-        ledger = await self._questions.ledger()
-        built = await self._built(user, ledger)
-        chosen, metadata = page_of(built, _metadata, target, options, _version_of(ledger))
-        return Page([_item(one) for one in chosen], metadata)
-
-    async def _built(self, user: User, ledger: LedgerAnswer, name: str = "") -> Sequence[Queue]:
-        """The objects of all queues, or of the one with this name, that the user may see."""
-        chosen = tuple(one for one in ledger.queues if name in {"", one.name})
-        gangs = {gang for one in chosen for gang in one.holders}
-        gangs |= {kept.gang for one in chosen for kept in one.reservations}
+        chosen = tuple(queue for queue in ledger.queues if name in {"", queue.name})
+        gangs = {gang for queue in chosen for gang in queue.holders}
+        gangs |= {kept.gang for queue in chosen for kept in queue.reservations}
         sight = await self._authorizer.sight(user, {gang.partition("/")[0] for gang in gangs})
         shown = msgspec.structs.replace(ledger, queues=chosen)
-        visible: frozenset[str] | None = None
         if not sight.sees_all:
             shown = msgspec.structs.replace(shown, queues=public_queues(shown))
-            visible = sight.namespaces
-        return sorted(build_queues(shown, visible), key=_place)
+        return _Answer(sorted(build_queues(shown, sight.namespaces), key=_place), ledger)
 
 
 class NodeResource:
@@ -97,7 +113,7 @@ class NodeResource:
         """As `ReadableResource`."""
         await self._authorizer.require_nodes(user)
         node = self._state.cluster.nodes.get(target.name)
-        return _found([] if node is None else [self._build(node)], target)
+        return _only([] if node is None else [self._build(node)], target)
 
     async def list(self, user: User, target: Target, options: ReadOptions) -> Page:
         """As `ReadableResource`."""
@@ -123,7 +139,7 @@ class NodeResource:
         return build_node(node, cluster.loads.get(node.name), version)
 
 
-class PodShapeResource:
+class PodShapeResource(_AskedResource):
     """As `ReadableResource`: the capacity for common pods, for users who may list nodes."""
 
     columns = POD_SHAPE_COLUMNS
@@ -136,32 +152,17 @@ class PodShapeResource:
         self._state = state
         self._authorizer = authorizer
 
-    async def get(self, user: User, target: Target) -> Item:
-        """As `ReadableResource`."""
-        answer = await self._answer(user)
-        return _found(
-            [build_pod_shape(one) for one in answer.shapes if one.id == target.name], target
-        )
-
-    async def list(self, user: User, target: Target, options: ReadOptions) -> Page:
-        """As `ReadableResource`. Its version is a hash, as that of queues."""
-        answer = await self._answer(user)
-        built = sorted(map(build_pod_shape, answer.shapes), key=_place)
-        chosen, metadata = page_of(built, _metadata, target, options, _version_of(answer))
-        return Page([_item(one) for one in chosen], metadata)
-
-    async def _answer(self, user: User) -> FragmentationAnswer:
-        """The planner's answer, as far as the user may see it."""
+    @override
+    async def read(self, user: User, name: str) -> _Answer:
         await self._authorizer.require_nodes(user)
         answer = await self._questions.fragmentation()
-        if (await self._authorizer.sight(user, ())).sees_all:
-            return answer
-        return FragmentationAnswer(
-            shapes=public_shapes(answer.shapes, self._state.cluster.nodes.values())
-        )
+        shapes = answer.shapes
+        if not (await self._authorizer.sight(user, ())).sees_all:
+            shapes = public_shapes(shapes, self._state.cluster.nodes.values())
+        return _Answer(sorted(map(build_pod_shape, shapes), key=_place), shapes)
 
 
-class InstanceResource:
+class InstanceResource(_AskedResource):
     """As `ReadableResource`: the processes of Tutti that answer now, for all users."""
 
     columns = INSTANCE_COLUMNS
@@ -170,16 +171,10 @@ class InstanceResource:
     def __init__(self, questions: InstanceQuestions) -> None:
         self._questions = questions
 
-    async def get(self, _user: User, target: Target) -> Item:
-        """As `ReadableResource`."""
-        built = [build_instance(one) for one in await self._questions.statuses()]
-        return _found([one for one in built if one.metadata.name == target.name], target)
-
-    async def list(self, _user: User, target: Target, options: ReadOptions) -> Page:
-        """As `ReadableResource`. Its version is a hash, as that of queues."""
-        built = sorted(map(build_instance, await self._questions.statuses()), key=_place)
-        chosen, metadata = page_of(built, _metadata, target, options, _version_of(built))
-        return Page([_item(one) for one in chosen], metadata)
+    @override
+    async def read(self, user: User, name: str) -> _Answer:
+        instances = sorted(map(build_instance, await self._questions.statuses()), key=_place)
+        return _Answer(instances, instances)
 
 
 class DecisionResource:
@@ -195,36 +190,36 @@ class DecisionResource:
     async def get(self, user: User, target: Target) -> Item:
         """As `ReadableResource`."""
         await self._authorizer.require_pods(user, "list", target.namespace)
-        named = [one for one in self._of(target) if one.metadata.name == target.name]
-        return _found(await self._visible(user, named), target)
+        named = [each for each in self._of(target) if each.metadata.name == target.name]
+        return _only(await self._visible(user, named), target)
 
     async def list(self, user: User, target: Target, options: ReadOptions) -> Page:
         """As `ReadableResource`; by namespace, and the oldest first."""
         if target.namespace:
             await self._authorizer.require_pods(user, "list", target.namespace)
         version, kept = str(self._history().seq), self._of(target)
-        sight = await self._authorizer.sight(user, {one.metadata.namespace for one in kept})
-        seen = sorted((one for one in kept if sight.sees(one.metadata.namespace)), key=_place)
+        sight = await self._authorizer.sight(
+            user, {decision.metadata.namespace for decision in kept}
+        )
+        visible = (each for each in kept if sight.sees(each.metadata.namespace))
+        seen = sorted(visible, key=_place)
         chosen, metadata = page_of(seen, _metadata, target, options, version)
-        return Page([_item(one) for one in await self._visible(user, chosen)], metadata)
+        return Page([_item(each) for each in await self._visible(user, chosen)], metadata)
 
     def _of(self, target: Target) -> Sequence[Decision]:
         return [
-            one
-            for one in self._history().oldest_first()
-            if target.namespace in {"", one.metadata.namespace}
+            decision
+            for decision in self._history().oldest_first()
+            if target.namespace in {"", decision.metadata.namespace}
         ]
 
     async def _visible(self, user: User, decisions: Sequence[Decision]) -> Sequence[Decision]:
         """These decisions, with the pods that the user may see."""
-        namespaces = {pod.namespace for one in decisions for pod in one.status.pods}
+        namespaces = {pod.namespace for each in decisions for pod in each.status.pods}
         sight = await self._authorizer.sight(user, namespaces)
         if sight.namespaces is None:
             return decisions
-        return [visible_part(one, sight.namespaces) for one in decisions]
-
-
-_Object: TypeAlias = Queue | Node | PodShape | Instance | Decision
+        return [visible_part(each, sight.namespaces) for each in decisions]
 
 
 def _version_of(answer: object) -> str:
@@ -233,19 +228,19 @@ def _version_of(answer: object) -> str:
     return str(int.from_bytes(digest, "big"))
 
 
-def _item(one: _Object) -> Item:
-    return Item(one, msgspec.Raw(_encode(one)))
+def _item(shown: _Object) -> Item:
+    return Item(shown, msgspec.Raw(_encode(shown)))
 
 
-def _metadata(one: _Object) -> ObjectMeta:
-    return one.metadata
+def _metadata(shown: _Object) -> ObjectMeta:
+    return shown.metadata
 
 
-def _place(one: _Object) -> tuple[str, str]:
-    return one.metadata.namespace, one.metadata.name
+def _place(shown: _Object) -> tuple[str, str]:
+    return shown.metadata.namespace, shown.metadata.name
 
 
-def _found(built: Sequence[_Object], target: Target) -> Item:
+def _only(built: Sequence[_Object], target: Target) -> Item:
     """The only one. Raises RequestFailed: 404, there is none."""
     if not built:
         raise not_found(target.resource.plural, target.name)

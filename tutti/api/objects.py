@@ -14,7 +14,7 @@ def new_object(resource: Resource, metadata: Object, **content: Any) -> Object:
     return head | content
 
 
-def field(obj: Object, path: str, default: Any = None) -> Any:
+def field(obj: object, path: str, default: Any = None) -> Any:
     """The field at a dotted path, or the default where anything on the way is missing or null."""
     found: Any = obj
     for step in path.split("."):

@@ -15,8 +15,9 @@ from typing import Final, NamedTuple
 import aiohttp
 import msgspec
 
+from tutti.api.objects import field
 from tutti.cluster.errors import ApiError
-from tutti.cluster.objects import Obj, decode, dig, encode
+from tutti.cluster.objects import Obj, decode, encode
 from tutti.cluster.patches import apply_json_patch
 from tutti.cluster.resources import MUTATING, NAMESPACES, VALIDATING, Key, Resource
 from tutti.cluster.selectors import labels_of_object
@@ -110,12 +111,12 @@ class Admission:
             holder = review.obj or review.old
         elif row := self._store.get(NAMESPACES, "", call.namespace):
             holder = row.obj
-        labels = dig(holder, "metadata.labels") or {}
+        labels = field(holder, "metadata.labels") or {}
         if holder is not None and not labels_of_object(hook["namespaceSelector"])(labels):
             return False
         matches = labels_of_object(hook["objectSelector"])
         states = [obj for obj in (review.obj, review.old) if obj is not None]
-        return any(matches(dig(obj, "metadata.labels") or {}) for obj in states)
+        return any(matches(field(obj, "metadata.labels") or {}) for obj in states)
 
     async def _call(self, hook: Obj, review: Review) -> Obj:
         """The response of a webhook that allows the request; empty if its failure is ignored.
@@ -158,8 +159,8 @@ class Admission:
         ):
             if answer.status != 200:
                 raise ValueError(f"the server answered {answer.status}")
-            response: Obj = dig(decode(await answer.read()), "response")
-        if dig(response, "uid") != request["uid"]:
+            response: Obj = field(decode(await answer.read()), "response")
+        if field(response, "uid") != request["uid"]:
             raise ValueError("invalid response: its uid must be the request's")
         if response.get("patch") and response.get("patchType") != "JSONPatch":
             raise ValueError("webhook returned a patch but not patchType=JSONPatch")
@@ -215,7 +216,7 @@ def _request(review: Review) -> Obj:
         "resource": resource,
         "requestKind": kind,
         "requestResource": resource,
-        "name": call.name or dig(review.obj, "metadata.name") or "",
+        "name": call.name or field(review.obj, "metadata.name") or "",
         "operation": review.operation,
         "userInfo": {"username": call.user, "groups": ADMIN_GROUPS},
         "object": seen(review.obj),

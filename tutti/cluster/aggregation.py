@@ -20,10 +20,11 @@ from aiohttp import web
 from yarl import URL
 
 from shared.runtime.certificate_authority import Issued, issue, new_authority
+from tutti.api.objects import field
 from tutti.cluster.admission import ADMIN, ADMIN_GROUPS
 from tutti.cluster.api import Api
 from tutti.cluster.errors import ApiError
-from tutti.cluster.objects import Obj, dig, encode, set_condition
+from tutti.cluster.objects import Obj, encode, set_condition
 from tutti.cluster.resources import API_SERVICES, SERVICES
 from tutti.cluster.store import Stored
 
@@ -174,10 +175,10 @@ class Aggregator:
         Raises:
             ValueError: The APIService leads nowhere, or its caBundle cannot be read.
         """
-        service: Obj = dig(row.obj, "spec.service") or {}
+        service: Obj = field(row.obj, "spec.service") or {}
         namespace, name = service.get("namespace", ""), service.get("name", "")
         found = self._api.store.get(SERVICES, namespace, name)
-        host = dig(found.obj, "spec.externalName") if found is not None else None
+        host = field(found.obj, "spec.externalName") if found is not None else None
         if not host:
             raise ValueError(f"Service {namespace}/{name} leads to no name outside the cluster")
         if self._session is None:
@@ -191,7 +192,7 @@ class Aggregator:
             URL(f"https://{host}:{service.get('port', 443)}{path}", encoded=True),
             headers=[*headers, *identity],
             data=data,
-            ssl=self._context(dig(row.obj, "spec.caBundle") or ""),
+            ssl=self._context(field(row.obj, "spec.caBundle") or ""),
             server_hostname=f"{name}.{namespace}.svc",
             timeout=aiohttp.ClientTimeout(total=total_s, sock_connect=_CONNECT_S),
             allow_redirects=False,
@@ -213,7 +214,7 @@ class Aggregator:
 
 def _has_server(row: Stored) -> bool:
     """Without a Service, an APIService is about a group of this cluster itself."""
-    return dig(row.obj, "spec.service") is not None
+    return field(row.obj, "spec.service") is not None
 
 
 def _trusted_proxy(authority: Issued) -> Obj:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from msgspec.structs import replace
 
 from shared.schemas.strict_fields import unknown_fields
+from tutti.api.objects import field
 from tutti.cluster import crds, kinds, patches, pods
 from tutti.cluster.admission import ADMIN, Admission, Call, Review
 from tutti.cluster.errors import (
@@ -25,7 +26,7 @@ from tutti.cluster.errors import (
     required,
     wrong,
 )
-from tutti.cluster.objects import Obj, clone, dig, only, set_condition
+from tutti.cluster.objects import Obj, clone, only, set_condition
 from tutti.cluster.patches import Applied, read_configuration
 from tutti.cluster.resources import CRDS, EVENTS, NAMESPACES, PODS, Registry
 from tutti.cluster.store import Store, Stored
@@ -100,7 +101,7 @@ class Api:
             row = self.get(call)
             body = change(resource.view(row.obj, call.version))
             _check_identity(call, body)
-            if resource.custom and not dig(body, "metadata.resourceVersion"):
+            if resource.custom and not field(body, "metadata.resourceVersion"):
                 error = wrong("metadata.resourceVersion", 0, "must be specified for an update")
                 raise invalid(resource.kind, resource.group, call.name, [error])
             obj = kinds.changed(resource, self._decoded(call, body), row.obj, call.subresource)
@@ -131,7 +132,7 @@ class Api:
 
         def change(old: Obj) -> Obj:
             new = patches.apply(content_type, old, body, custom=resource.custom)
-            uid = dig(new, "metadata.uid")
+            uid = field(new, "metadata.uid")
             if uid != old["metadata"]["uid"]:
                 error = wrong("metadata.uid", uid, "field is immutable")
                 raise invalid(resource.kind, resource.group, call.name, [error])
@@ -176,7 +177,7 @@ class Api:
 
     async def bind(self, call: Call, binding: Obj) -> None:
         """POST pods/binding. Neither the existence nor the capacity of the node is checked."""
-        if not dig(binding, "target.name"):
+        if not field(binding, "target.name"):
             raise ApiError(500, "", "target.name: Required value")
         await self._admitted(Review(call, "CREATE", binding))
         pod = pods.bound(self.get(call).obj, binding, call.resource)
@@ -276,7 +277,7 @@ def _check_identity(call: Call, body: Obj) -> None:
         if body.get(key, value) != value:
             which = f'{body.get("kind", "")} in version "{body.get("apiVersion", "")}"'
             raise bad_request(f"{which} cannot be handled as a {resource.kind}: expected {own}")
-    namespace, name = dig(body, "metadata.namespace"), dig(body, "metadata.name")
+    namespace, name = field(body, "metadata.namespace"), field(body, "metadata.name")
     if namespace and namespace != call.namespace:
         text = "the namespace of the provided object does not match the namespace sent on"
         raise bad_request(f"{text} the request")

@@ -5,8 +5,9 @@ and validation; no other part of OpenAPI, and no CEL.
 """
 
 from shared.schemas.strict_fields import has_type
+from tutti.api.objects import field
 from tutti.cluster.errors import FieldError, not_supported, required, wrong
-from tutti.cluster.objects import Obj, Value, clone, dig, only, set_condition, without
+from tutti.cluster.objects import Obj, Value, clone, only, set_condition, without
 from tutti.cluster.resources import Key, Resource
 
 _NAMES = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array"}
@@ -47,10 +48,10 @@ def check(crd: Obj) -> list[FieldError]:
     if sum(version["storage"] for version in spec["versions"]) != 1:
         text = "must have exactly one version marked as storage version"
         errors.append(wrong("spec.versions", "", text))
-    if dig(spec, "conversion.strategy") != "None":
+    if field(spec, "conversion.strategy") != "None":
         errors.append(wrong("spec.conversion.strategy", "", "only None is supported here"))
     for index, version in enumerate(spec["versions"]):
-        if not dig(version, "schema.openAPIV3Schema"):
+        if not field(version, "schema.openAPIV3Schema"):
             errors.append(required(f"spec.versions[{index}].schema.openAPIV3Schema"))
     return errors
 
@@ -67,7 +68,7 @@ def resource_of(crd: Obj) -> Resource:
         singular=names["singular"],
         namespaced=spec["scope"] == "Namespaced",
         short_names=tuple(names.get("shortNames") or ()),
-        has_status=any(dig(v, "subresources.status") is not None for v in served),
+        has_status=any(field(v, "subresources.status") is not None for v in served),
         has_generation=True,
         custom=True,
         schemas={v["name"]: v["schema"]["openAPIV3Schema"] for v in served},

@@ -11,6 +11,7 @@ import msgspec
 
 from shared.kube.objects import DisruptionBudget, KubeObject, KubeStruct, Node, Pod
 from shared.kube.quantities import QuantityError
+from tutti.api.objects import field
 from tutti.cluster import crds, pods
 from tutti.cluster.errors import (
     FieldError,
@@ -22,7 +23,7 @@ from tutti.cluster.errors import (
     required,
     wrong,
 )
-from tutti.cluster.objects import Obj, Value, clone, dig, now_text, only, without
+from tutti.cluster.objects import Obj, Value, clone, now_text, only, without
 from tutti.cluster.resources import (
     API_SERVICES,
     BUDGETS,
@@ -185,7 +186,7 @@ def errors(resource: Resource, version: str, obj: Obj, old: Obj | None) -> list[
         found.append(required("value"))
     elif resource.key == API_SERVICES:
         name = obj["metadata"].get("name", "")
-        wanted = f"{dig(obj, 'spec.version')}.{dig(obj, 'spec.group')}"
+        wanted = f"{field(obj, 'spec.version')}.{field(obj, 'spec.group')}"
         if name != wanted:
             text = f'must be `spec.version+"."+spec.group`: "{wanted}"'
             found.append(wrong("metadata.name", name, text))
@@ -302,7 +303,7 @@ def deleted(resource: Resource, obj: Obj, options: Obj) -> tuple[Obj, bool]:
 
 def _grace_s(pod: Obj, options: Obj) -> int:
     """The grace period of a pod; 0 if no kubelet has it, or its containers have ended."""
-    if not dig(pod, "spec.nodeName") or dig(pod, "status.phase") in ("Failed", "Succeeded"):
+    if not field(pod, "spec.nodeName") or field(pod, "status.phase") in ("Failed", "Succeeded"):
         return 0
     given = options.get("gracePeriodSeconds")
-    return int(dig(pod, "spec.terminationGracePeriodSeconds") if given is None else given)
+    return int(field(pod, "spec.terminationGracePeriodSeconds") if given is None else given)

@@ -16,9 +16,10 @@ import msgspec
 
 from shared.kube.objects import Pod
 from shared.kube.requests import amounts, effective_requests, host_ports
+from tutti.api.objects import field
 from tutti.cluster.api import Api
 from tutti.cluster.errors import ApiError
-from tutti.cluster.objects import Obj, dig, now_text, set_condition
+from tutti.cluster.objects import Obj, now_text, set_condition
 from tutti.cluster.pods import ENDED
 from tutti.cluster.resources import NODES, PODS, Key
 from tutti.cluster.store import Change
@@ -159,9 +160,9 @@ class Kubelets:
 
     async def _run_once(self, worker: _Worker, address: str) -> int | None:
         """Run the containers until they end; the exit code, or None if the pod is deleted."""
-        if not dig(worker.obj, "metadata.deletionTimestamp"):
+        if not field(worker.obj, "metadata.deletionTimestamp"):
             await self._report(worker, _running(worker, address))
-        while not dig(worker.obj, "metadata.deletionTimestamp"):
+        while not field(worker.obj, "metadata.deletionTimestamp"):
             code = worker.exit_code()
             if code is not None:
                 return code
@@ -175,13 +176,13 @@ class Kubelets:
         node = row.obj if row else self._nodes[worker.node]  # a kubelet outlives its Node object
         spec = msgspec.convert(worker.obj, Pod).spec
         requests, ports = dict(effective_requests(spec)), frozenset(host_ports(spec))
-        labels = dig(node, "metadata.labels") or {}
+        labels = field(node, "metadata.labels") or {}
         if any(labels.get(key) != value for key, value in spec.node_selector.items()):
             return "NodeAffinity", "Predicate NodeAffinity failed"
         others = [other for other in self._workers.values() if other.node == worker.node]
         if any(ports & other.ports for other in others):
             return "NodePorts", "Predicate NodePorts failed"
-        allocatable = amounts(dig(node, "status.allocatable") or {}, "status.allocatable")
+        allocatable = amounts(field(node, "status.allocatable") or {}, "status.allocatable")
         for resource, wanted in requests.items():
             used = sum(other.requests.get(resource, 0) for other in others)
             capacity = allocatable.get(resource, 0)
@@ -232,7 +233,7 @@ def _running(worker: _Worker, address: str) -> Obj:
     state = {"running": {"startedAt": now_text()}}
     return {
         "phase": "Running",
-        "startTime": dig(worker.obj, "status.startTime") or now_text(),
+        "startTime": field(worker.obj, "status.startTime") or now_text(),
         "hostIP": "127.0.0.1",
         "podIP": address,
         "podIPs": [{"ip": address}],

@@ -22,15 +22,6 @@ def clone(value: Obj) -> Obj:
     return copied
 
 
-def dig(obj: object, path: str) -> Value:
-    """The value at a dotted path, or None where any step is absent."""
-    for step in path.split("."):
-        if not isinstance(obj, dict):
-            return None
-        obj = obj.get(step)
-    return obj
-
-
 def without(obj: Obj, *keys: str) -> Obj:
     return {key: value for key, value in obj.items() if key not in keys}
 

@@ -9,6 +9,7 @@ import msgspec
 
 from shared.kube.objects import Pod
 from shared.kube.requests import effective_requests
+from tutti.api.objects import field
 from tutti.cluster.errors import (
     ApiError,
     FieldError,
@@ -19,7 +20,7 @@ from tutti.cluster.errors import (
     required,
     wrong,
 )
-from tutti.cluster.objects import Obj, clone, dig, set_condition, without
+from tutti.cluster.objects import Obj, clone, set_condition, without
 from tutti.cluster.resources import BUDGETS, PODS, PRIORITY_CLASSES, Resource
 from tutti.cluster.selectors import labels_of_object
 from tutti.cluster.store import Store
@@ -154,7 +155,7 @@ def _check_node_constraints(new: Obj, old: Obj) -> list[FieldError]:
 
 
 def _required_terms(pod: Obj) -> list[Obj]:
-    terms: list[Obj] = dig(pod, _REQUIRED_TERMS) or []
+    terms: list[Obj] = field(pod, _REQUIRED_TERMS) or []
     return terms
 
 
@@ -210,7 +211,7 @@ def bound(pod: Obj, binding: Obj, resource: Resource) -> Obj:
 
 
 def _is_healthy(pod: Obj) -> bool:
-    conditions: list[Obj] = dig(pod, "status.conditions") or []
+    conditions: list[Obj] = field(pod, "status.conditions") or []
     ready = any(item["type"] == "Ready" and item["status"] == "True" for item in conditions)
     return ready and not pod["metadata"].get("deletionTimestamp")
 
@@ -220,16 +221,16 @@ def budget_refusal(pod: Obj, store: Store) -> ApiError | None:
 
     The real server reads the budget's status; here there is no controller, so pods are counted.
     """
-    phase, metadata = dig(pod, "status.phase"), pod["metadata"]
+    phase, metadata = field(pod, "status.phase"), pod["metadata"]
     if phase in (*ENDED, "Pending") or metadata.get("deletionTimestamp"):
         return None
     for row in store.rows(BUDGETS, metadata["namespace"]):
-        matches = labels_of_object(dig(row.obj, "spec.selector"))
+        matches = labels_of_object(field(row.obj, "spec.selector"))
         if not matches(metadata.get("labels") or {}):
             continue
         others = [each.obj for each in store.rows(PODS, metadata["namespace"])]
         covered = [each for each in others if matches(each["metadata"].get("labels") or {})]
-        expected = [each for each in covered if dig(each, "status.phase") not in ENDED]
+        expected = [each for each in covered if field(each, "status.phase") not in ENDED]
         healthy = sum(_is_healthy(each) for each in expected)
         desired = _desired_healthy(row.obj["spec"], len(expected))
         if healthy <= desired:

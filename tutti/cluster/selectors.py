@@ -3,8 +3,9 @@
 import re
 from collections.abc import Callable, Iterable
 
+from tutti.api.objects import field
 from tutti.cluster.errors import bad_request
-from tutti.cluster.objects import Obj, dig
+from tutti.cluster.objects import Obj
 
 Predicate = Callable[[Obj], bool]
 LabelTest = Callable[[dict[str, str]], bool]
@@ -70,7 +71,7 @@ def _field_term(text: str, plural: str) -> Predicate:
     path, operator, wanted = found[1], found[2], found[3]
     if path not in ("metadata.name", "metadata.namespace", *_SELECTABLE.get(plural, ())):
         raise bad_request(f"field label not supported: {path}")
-    return lambda obj: (str(dig(obj, path) or "") == wanted) != (operator == "!=")
+    return lambda obj: (str(field(obj, path) or "") == wanted) != (operator == "!=")
 
 
 def selector(labels: str, fields: str, plural: str, namespace: str = "") -> Predicate | None:

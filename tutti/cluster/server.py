@@ -12,6 +12,7 @@ import msgspec
 from aiohttp import web
 from msgspec.structs import replace
 
+from tutti.api.objects import field
 from tutti.cluster import discovery
 from tutti.cluster.admission import ADMIN_GROUPS, Call
 from tutti.cluster.aggregation import Aggregator
@@ -27,7 +28,7 @@ from tutti.cluster.errors import (
     not_supported,
     unsupported,
 )
-from tutti.cluster.objects import Obj, Value, decode, dig, encode
+from tutti.cluster.objects import Obj, Value, decode, encode
 from tutti.cluster.patches import APPLY_PATCH
 from tutti.cluster.resources import (
     ACCESS_REVIEWS,
@@ -258,7 +259,7 @@ class Server:
             return _object(call, _reviewed(call.resource.key, body), status=201)
         if call.subresource not in ("binding", "eviction"):
             return _object(call, await self._api.create(call, body), status=201)
-        if dig(body, "metadata.name") != call.name:
+        if field(body, "metadata.name") != call.name:
             kind = call.subresource.capitalize()
             raise bad_request(f"name in URL does not match name in {kind} object")
         act = self._api.bind if call.subresource == "binding" else self._api.evict
@@ -321,7 +322,7 @@ def _reviewed(key: Key, body: Obj) -> Obj:
     if key == TOKEN_REVIEWS:
         return body | {"status": {"user": {}, "error": "this cluster knows no tokens"}}
     if key == ACCESS_REVIEWS:
-        allowed = ADMIN_GROUPS[0] in (dig(body, "spec.groups") or ())
+        allowed = ADMIN_GROUPS[0] in (field(body, "spec.groups") or ())
         return body | {"status": {"allowed": allowed, "reason": "" if allowed else "no RBAC here"}}
     raise KeyError(key)
 

@@ -6,9 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 from shared.kube.ages import since
+from tutti.api.objects import field
 from tutti.api.pod_table import ready, restarts, status
 from tutti.cluster.admission import Call
-from tutti.cluster.objects import Obj, dig
+from tutti.cluster.objects import Obj
 from tutti.cluster.store import Stored
 
 Cell = Callable[[Obj], Any]
@@ -25,13 +26,13 @@ def _path(expression: str) -> Cell:
     steps = _STEP.findall(expression)
 
     def value(obj: object) -> object:
-        for key, wanted, position, field in steps:
+        for key, wanted, position, member in steps:
             if isinstance(obj, list) and key:
                 obj = next((item for item in obj if item.get(key) == wanted), None)
             elif isinstance(obj, list) and position:
                 obj = obj[int(position)] if obj else None
             else:
-                obj = obj.get(field.replace("\\", "")) if isinstance(obj, dict) else None
+                obj = obj.get(member.replace("\\", "")) if isinstance(obj, dict) else None
         return obj
 
     return value
@@ -44,7 +45,7 @@ def _restarts(pod: Obj) -> str:
 def _node_status(node: Obj) -> str:
     ready = _path('.status.conditions[?(@.type=="Ready")].status')(node)
     word = {"True": "Ready", "False": "NotReady"}.get(str(ready), "Unknown")
-    return word + (",SchedulingDisabled" if dig(node, "spec.unschedulable") else "")
+    return word + (",SchedulingDisabled" if field(node, "spec.unschedulable") else "")
 
 
 _NAME: Column = ("Name", _path(".metadata.name"))

@@ -20,7 +20,7 @@ from rich.text import Text
 from shared.bus.connection import Bus
 from shared.bus.errors import NoAnswer
 from shared.bus.questions import ask_ledger
-from shared.contracts.subjects import CLUSTER, DECISIONS, OUTCOMES, VERDICTS
+from shared.contracts.subjects import STREAMS
 from shared.contracts.visibility import Queue
 from shared.model.invariants import InvariantViolation
 from shared.visible_objects import build_queues
@@ -199,7 +199,6 @@ def _largest(queue: Queue) -> tuple[RenderableType, Text]:
 
 #: Services answer within milliseconds; a busy planner answers between two cycles.
 _ANSWERS_S: Final = 0.5
-_STREAMS: Final = (CLUSTER, DECISIONS, OUTCOMES, VERDICTS)
 
 Round: TypeAlias = tuple[Report, Sequence[Queue] | None, float]
 """A report, the queues (None: no planner answers), and the seconds since the previous round."""
@@ -243,7 +242,7 @@ async def _collect(services: ServiceBus, interval_s: float) -> Report:
         await asyncio.sleep(max(0.0, interval_s - (time.monotonic() - started_s)))
         seconds = time.monotonic() - started_s
         second = await ask_services(bus, _ANSWERS_S)
-        streams = [await _stream(bus, name) for name in _STREAMS]
+        streams = [await _stream(bus, name) for name in STREAMS]
     return report(first, second, seconds, streams, await _store_problem(services))
 
 
@@ -284,7 +283,7 @@ async def _rounds(bus: Bus, services: ServiceBus, interval_s: float) -> AsyncIte
         answers, queues = await asyncio.gather(ask_services(bus, _ANSWERS_S), _read_queues(bus))
         now_s = time.monotonic()
         seconds, asked_s = now_s - asked_s, now_s
-        streams = [await _stream(bus, name) for name in _STREAMS]
+        streams = [await _stream(bus, name) for name in STREAMS]
         problem = await _store_problem(services)
         yield report(before or answers, answers, seconds, streams, problem), queues, seconds
         before = answers

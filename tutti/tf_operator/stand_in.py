@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Final, Literal, Self
 
 from shared.contracts.annotations import GROUP_NAME
+from tutti.api.objects import field
 from tutti.cluster.admission import Call
 from tutti.cluster.api import Api
 from tutti.cluster.errors import ApiError
-from tutti.cluster.objects import Obj, clone, controller_of, dig, encode, now_text, set_condition
+from tutti.cluster.objects import Obj, clone, controller_of, encode, now_text, set_condition
 from tutti.cluster.resources import BUDGETS, PODS, Key
 from tutti.cluster.store import Change
 
@@ -128,7 +129,7 @@ class TfOperator:
     async def _report(self, job: Obj, pods: Pods, outcome: str | None) -> None:
         counts: Obj = {kind: {} for kind in _replicas(job)}
         for kind, _, name in _members(job):
-            phase = dig(pods.get(name), "status.phase")
+            phase = field(pods.get(name), "status.phase")
             for key in (key for key, value in _PHASES.items() if value == phase):
                 counts[kind][key] = counts[kind].get(key, 0) + 1
 
@@ -142,7 +143,7 @@ class TfOperator:
                 if "Running" in _conditions(new):
                     set_condition(status, "Running", "False", reason=f"TFJob{outcome}")
                 set_condition(status, outcome, "True", reason=f"TFJob{outcome}")
-            elif pods and all(dig(pod, "status.phase") == "Running" for pod in pods.values()):
+            elif pods and all(field(pod, "status.phase") == "Running" for pod in pods.values()):
                 set_condition(status, "Running", "True", reason="TFJobRunning")
 
         await self._api.modify(self._call(TFJOBS, job, job["metadata"]["name"], "status"), change)
@@ -153,7 +154,7 @@ class TfOperator:
         gone = [
             (PODS, each)
             for each, pod in pods.items()
-            if dig(pod, "status.phase") in phases.get(policy, ())
+            if field(pod, "status.phase") in phases.get(policy, ())
         ]
         if self.gang != "off":
             gone.append((GROUPS if self.gang == "podgroup" else BUDGETS, name))
@@ -171,7 +172,7 @@ class TfOperator:
 
 def _replicas(job: Obj) -> dict[str, Obj]:
     """Each replica type's spec, in the job's order."""
-    return {kind: spec or {} for kind, spec in (dig(job, "spec.tfReplicaSpecs") or {}).items()}
+    return {kind: spec or {} for kind, spec in (field(job, "spec.tfReplicaSpecs") or {}).items()}
 
 
 def _members(job: Obj) -> list[tuple[str, int, str]]:
@@ -186,7 +187,7 @@ def _members(job: Obj) -> list[tuple[str, int, str]]:
 
 def _conditions(job: Obj) -> list[str]:
     """The types of the conditions that are True."""
-    conditions: list[Obj] = dig(job, "status.conditions") or []
+    conditions: list[Obj] = field(job, "status.conditions") or []
     return [item["type"] for item in conditions if item["status"] == "True"]
 
 
@@ -198,9 +199,9 @@ def _outcome(job: Obj, pods: Pods) -> str | None:
     kinds = _replicas(job)
     deciding = next((kind for kind in ("Chief", "Master") if kind in kinds), "Worker")
     names = [name for kind, _, name in _members(job) if kind == deciding]
-    if any(dig(pod, "status.phase") == "Failed" for pod in pods.values()):
+    if any(field(pod, "status.phase") == "Failed" for pod in pods.values()):
         return "Failed"
-    done = [dig(pods.get(name), "status.phase") == "Succeeded" for name in names]
+    done = [field(pods.get(name), "status.phase") == "Succeeded" for name in names]
     return "Succeeded" if done and all(done) else None
 
 
@@ -227,8 +228,8 @@ def _pod(job: Obj, kind: str, index: int, name: str, gang: Gang) -> Obj:
     spec["restartPolicy"] = "Never" if restart == "ExitCode" else restart
     metadata: Obj = _owned(job)["metadata"] | {"name": name}
     place = {"tf-replica-type": kind.lower(), "tf-replica-index": str(index)}
-    metadata["labels"] = (dig(template, "metadata.labels") or {}) | _labels(job) | place
-    metadata["annotations"] = dict(dig(template, "metadata.annotations") or {})
+    metadata["labels"] = (field(template, "metadata.labels") or {}) | _labels(job) | place
+    metadata["annotations"] = dict(field(template, "metadata.annotations") or {})
     if gang == "podgroup":
         metadata["annotations"].setdefault(GROUP_NAME, job["metadata"]["name"])
     hosts: dict[str, list[str]] = {}

@@ -1,11 +1,9 @@
 """From a Fit to questions for the planner, and from the planner's answers to the Fit's status."""
 
 from collections.abc import Iterable
-from typing import Final
 
 import msgspec
 
-from services.api.core.requests import read_body
 from services.api.errors import RequestFailed
 from shared.admission.judgement import Asked, KnownQueue, Refused, questions
 from shared.contracts import codec
@@ -20,14 +18,6 @@ class GangQuestion(msgspec.Struct, frozen=True, kw_only=True):
     members: int
     #: The FitRequest as the planner reads it.
     payload: bytes
-
-
-_decode: Final = msgspec.json.Decoder(Fit).decode
-
-
-def read_fit(body: bytes) -> Fit:
-    """The Fit in a request's body. Raises RequestFailed: 400, it is none."""
-    return read_body(body, _decode, "Fit")
 
 
 def questions_of(

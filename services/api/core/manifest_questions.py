@@ -7,23 +7,19 @@ from typing import Final, Literal
 
 import msgspec
 
-from services.api.core.fit_objects import GangQuestion, encoded, questions_of, read_fit
+from services.api.core.fit_objects import GangQuestion, encoded, questions_of
 from services.api.core.requests import read_body
 from services.api.errors import RequestFailed
 from shared.admission.judgement import KnownQueue
-from shared.contracts.visibility import Explanation, ExplanationStatus
+from shared.contracts.visibility import Explanation, ExplanationStatus, Fit
 from shared.dialects.manifests import InvalidManifest, flattened
 from shared.explanation.understanding import understand
 
 #: Objects in one Explanation: each takes some tenths of a millisecond.
 OBJECTS_MAX: Final = 200
 
-_decode: Final = msgspec.json.Decoder(Explanation).decode
-
-
-def read_explanation(body: bytes) -> Explanation:
-    """The Explanation in a request's body. Raises RequestFailed: 400, it is none."""
-    return read_body(body, _decode, "Explanation")
+_decode_explanation: Final = msgspec.json.Decoder(Explanation).decode
+_decode_fit: Final = msgspec.json.Decoder(Fit).decode
 
 
 def explained(
@@ -98,12 +94,13 @@ def reply_to(question: ManifestQuestion) -> ManifestReply:
 
 
 def _explanation(question: ManifestQuestion) -> ManifestReply:
-    found = explained(read_explanation(question.body), question.namespace, question.scheduler_names)
-    return ManifestReply(json=_encode(found))
+    asked = read_body(question.body, _decode_explanation, question.kind)
+    answered = explained(asked, question.namespace, question.scheduler_names)
+    return ManifestReply(json=_encode(answered))
 
 
 def _fit(question: ManifestQuestion) -> ManifestReply:
-    fit = read_fit(question.body)
+    fit = read_body(question.body, _decode_fit, question.kind)
     asked = questions_of(fit, question.namespace, question.scheduler_names, question.queues)
     return ManifestReply(
         json=_encode(msgspec.structs.replace(fit, status=None)),
