@@ -34,8 +34,8 @@ _NAMES_MAX: Final = 10
 
 def build_queues(ledger: LedgerAnswer, visible: frozenset[str] | None) -> list[Queue]:
     """The objects of the ledger's queues; gangs of `visible` namespaces are named (None: all)."""
-    totals = {one.resource: one for one in ledger.totals}
-    return [_queue(one, visible, totals, shared=ledger.shared) for one in ledger.queues]
+    totals = {total.resource: total for total in ledger.totals}
+    return [_queue(queue, visible, totals, shared=ledger.shared) for queue in ledger.queues]
 
 
 def _queue(
@@ -60,40 +60,42 @@ def _queue(
             gangs=QueueGangs(
                 running=queue.running, waiting=queue.waiting, not_admitted=queue.outside
             ),
-            resources=tuple(_amounts(one, totals.get(one.resource)) for one in queue.amounts),
+            resources=tuple(
+                _amounts(amounts, totals.get(amounts.resource)) for amounts in queue.amounts
+            ),
             holders=visible_gangs(queue.holders, visible),
             message=queue.why,
-            reservations=tuple(_reservation(one, visible) for one in queue.reservations),
+            reservations=tuple(_reservation(kept, visible) for kept in queue.reservations),
             reservations_count=queue.reservations_count,
             shared=shared,
         ),
     )
 
 
-def _reservation(one: LedgerReservation, visible: frozenset[str] | None) -> QueueReservation:
-    seen = visible is None or one.gang.partition("/")[0] in visible
+def _reservation(kept: LedgerReservation, visible: frozenset[str] | None) -> QueueReservation:
+    seen = visible is None or kept.gang.partition("/")[0] in visible
     return QueueReservation(
-        gang=one.gang if seen else "",
-        reason=one.reason,
-        resources={name: format_quantity(name, found) for name, found in one.amounts},
-        count=one.count,
-        until=datetime.fromtimestamp(one.until_ms / 1_000, UTC) if one.until_ms > 0 else None,
+        gang=kept.gang if seen else "",
+        reason=kept.reason,
+        resources={name: format_quantity(name, quantity) for name, quantity in kept.amounts},
+        count=kept.count,
+        until=datetime.fromtimestamp(kept.until_ms / 1_000, UTC) if kept.until_ms > 0 else None,
     )
 
 
-def _amounts(one: LedgerAmount, total: LedgerTotal | None) -> QueueAmounts:
+def _amounts(amounts: LedgerAmount, total: LedgerTotal | None) -> QueueAmounts:
     def text(amount: int | None) -> str:
-        return "" if amount is None else format_quantity(one.resource, amount)
+        return "" if amount is None else format_quantity(amounts.resource, amount)
 
     return QueueAmounts(
-        resource=one.resource,
-        used=text(one.used),
-        wanted=text(one.wanted),
-        promised=text(one.promised),
-        reserved=text(one.owed),
-        guarantee=text(one.guarantee),
-        deserved=text(one.deserved),
-        limit=text(one.ceiling),
+        resource=amounts.resource,
+        used=text(amounts.used),
+        wanted=text(amounts.wanted),
+        promised=text(amounts.promised),
+        reserved=text(amounts.owed),
+        guarantee=text(amounts.guarantee),
+        deserved=text(amounts.deserved),
+        limit=text(amounts.ceiling),
         cluster=text(total.total if total is not None else None),
         usable=text(total.usable if total is not None else None),
     )
@@ -139,7 +141,7 @@ def _displaced(answer: FitAnswer, visible: frozenset[str] | None) -> Displacemen
 
 def visible_gangs(names: tuple[str, ...], visible: frozenset[str] | None) -> NamedGangs | None:
     """Gangs ("namespace/name") with the names of those in `visible` namespaces; None: none."""
-    seen = [one for one in names if visible is None or one.partition("/")[0] in visible]
+    seen = [gang for gang in names if visible is None or gang.partition("/")[0] in visible]
     return named_gangs(seen, len(names), None)
 
 
@@ -152,5 +154,5 @@ def named_gangs(names: Iterable[str], count: int, namespace: str | None) -> Name
     if not whole:
         return None
     if namespace is not None:
-        known = tuple(one for one in known if one.startswith(f"{namespace}/"))
+        known = tuple(gang for gang in known if gang.startswith(f"{namespace}/"))
     return NamedGangs(count=whole, names=known[:_NAMES_MAX])

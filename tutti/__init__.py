@@ -37,9 +37,9 @@ _CLIENT: Final = {
 def __getattr__(name: str) -> object:
     if name not in _CLIENT:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found: object = getattr(import_module(_CLIENT[name]), name)
-    globals()[name] = found
-    return found
+    member: object = getattr(import_module(_CLIENT[name]), name)
+    globals()[name] = member
+    return member
 
 
 def __dir__() -> list[str]:

@@ -80,8 +80,8 @@ class Archive:
         entry = Entry(path=path, what=what, size_bytes=len(content), sha256=digest)
         self._files.append((entry, content))
 
-    def add_json(self, path: str, what: str, found: object) -> None:
-        self.add(path, what, msgspec.json.format(msgspec.json.encode(found)) + b"\n")
+    def add_json(self, path: str, what: str, content: object) -> None:
+        self.add(path, what, msgspec.json.format(msgspec.json.encode(content)) + b"\n")
 
     def miss(self, what: str, why: str) -> None:
         """Record that data is missing, and why."""
@@ -134,26 +134,26 @@ class _Stream(msgspec.Struct, frozen=True, kw_only=True):
 async def collect_services(archive: Archive, bus: Bus) -> list[ServiceStatus]:
     """Add the instances that answer, with figures and settings; return them. Raises BusError."""
     request = StatusRequest(settings=True)
-    found = await ask_all(bus, ASK_STATUS, request, decode_status, wait_s=_ANSWERS_S)
-    found.sort(key=lambda one: one.instance)
-    if not found:
+    statuses = await ask_all(bus, ASK_STATUS, request, decode_status, wait_s=_ANSWERS_S)
+    statuses.sort(key=lambda status: status.instance)
+    if not statuses:
         archive.miss("services", "no service answers on ask.status")
-    bare = [msgspec.structs.replace(one, figures={}, settings={}) for one in found]
+    bare = [msgspec.structs.replace(status, figures={}, settings={}) for status in statuses]
     archive.add_json("services.json", "services that answer, and why they are not ready", bare)
-    settings = {one.instance: one.settings for one in found}
+    settings = {status.instance: status.settings for status in statuses}
     archive.add_json("settings.json", "settings of each process, secrets removed", settings)
-    figures = {one.instance: one.figures for one in found}
+    figures = {status.instance: status.figures for status in statuses}
     archive.add_json("figures.json", "counters and gauges of each process", figures)
-    return found
+    return statuses
 
 
-def collect_versions(archive: Archive, bus: Bus, found: list[ServiceStatus], own: str) -> None:
+def collect_versions(archive: Archive, bus: Bus, statuses: list[ServiceStatus], own: str) -> None:
     found_versions = {
         "tutti": own,
         "python": platform.python_version(),
         "machine": platform.platform(),
         "nats-server": ".".join(map(str, bus.server_version)),
-        **{one.instance: one.version for one in found},
+        **{status.instance: status.version for status in statuses},
     }
     archive.add_json("versions.json", "of this program, NATS and each service", found_versions)
 
@@ -174,40 +174,42 @@ async def collect_streams(archive: Archive, bus: Bus) -> None:
     except BusError as error:
         archive.miss("verdicts", str(error))
         return
-    lines = b"".join(msgspec.json.encode(one) + b"\n" for one in verdicts)
+    lines = b"".join(msgspec.json.encode(verdict) + b"\n" for verdict in verdicts)
     archive.add("verdicts.jsonl", "the latest verdict of each gang, one per line", lines)
 
 
 async def _read_verdicts(bus: Bus) -> list[Verdict]:
     """The newest verdicts, one of each gang, without foreign messages. Raises BusError."""
     info = await bus.stream_info(VERDICTS)
-    found: dict[str, Verdict] = {}
+    verdicts: dict[str, Verdict] = {}
     start = max(info.first_seq, 1, info.last_seq - _VERDICTS_MAX + 1)
     for first in range(start, info.last_seq + 1, _AT_ONCE):
         seqs = range(first, min(first + _AT_ONCE, info.last_seq + 1))
-        for one in await asyncio.gather(*(bus.get_message(VERDICTS, seq) for seq in seqs)):
-            if one is not None:
+        for message in await asyncio.gather(*(bus.get_message(VERDICTS, seq) for seq in seqs)):
+            if message is not None:
                 with contextlib.suppress(msgspec.MsgspecError):
                     # A second subject has those that request a new PodGroup.
-                    verdict = decode_verdict(one.payload)
-                    found[verdict.gang_id] = verdict
-    return list(found.values())
+                    verdict = decode_verdict(message.payload)
+                    verdicts[verdict.gang_id] = verdict
+    return list(verdicts.values())
 
 
-async def collect_metrics(archive: Archive, found: list[ServiceStatus]) -> None:
+async def collect_metrics(archive: Archive, statuses: list[ServiceStatus]) -> None:
     """Add /metrics of each process on this machine, with histograms."""
     timeout = aiohttp.ClientTimeout(total=_SCRAPE_S)
     async with aiohttp.ClientSession(timeout=timeout) as session:
-        for one in found:
-            url = f"http://127.0.0.1:{one.http_port}/metrics"
+        for status in statuses:
+            url = f"http://127.0.0.1:{status.http_port}/metrics"
             try:
                 async with session.get(url) as answer:
                     answer.raise_for_status()
                     text = await answer.read()
             except (aiohttp.ClientError, TimeoutError) as error:
-                archive.miss(f"metrics of {one.instance}", f"{url}: {type(error).__name__} {error}")
+                archive.miss(
+                    f"metrics of {status.instance}", f"{url}: {type(error).__name__} {error}"
+                )
                 continue
-            archive.add(f"metrics/{one.instance}.txt", "in Prometheus' text format", text)
+            archive.add(f"metrics/{status.instance}.txt", "in Prometheus' text format", text)
 
 
 def collect_logs(archive: Archive, data_dir: Path) -> None:
@@ -224,12 +226,12 @@ def collect_recordings(archive: Archive, folder: Path, bytes_max: int) -> None:
     """Add the newest segments of each planner's recording, up to a total size, but at least the
     newest one. Blocks. Raises OSError.
     """
-    found = sorted(folder.rglob(_RECORDINGS), key=lambda path: path.name, reverse=True)
-    found = [path for path in found if path.stat().st_size]
-    if not found:
+    segments = sorted(folder.rglob(_RECORDINGS), key=lambda path: path.name, reverse=True)
+    segments = [path for path in segments if path.stat().st_size]
+    if not segments:
         archive.miss("recording", f"no segments in {folder}")
     left = bytes_max
-    for number, path in enumerate(found):
+    for number, path in enumerate(segments):
         size = path.stat().st_size
         if number and size > left:
             archive.miss(
@@ -276,7 +278,7 @@ async def collect_pod_logs(archive: Archive, client: KubeClient, namespace: str)
     except KubeError as error:
         archive.miss(f"logs of pods in {namespace}", str(error))
         return
-    pods = [one for one in page.items if not isinstance(one, Undecodable)]
+    pods = [pod for pod in page.items if not isinstance(pod, Undecodable)]
     if not pods:
         archive.miss(f"logs of pods in {namespace}", f"no pods with {_SELECTOR}")
     for pod in pods:
@@ -356,12 +358,12 @@ async def _write(
     archive = Archive()
     data_dir = await services.folder()
     async with services.connected("tutti-bundle") as bus:
-        found = await collect_services(archive, bus)
-        collect_versions(archive, bus, found, program_version())
+        statuses = await collect_services(archive, bus)
+        collect_versions(archive, bus, statuses, program_version())
         await collect_streams(archive, bus)
     if data_dir is not None:
         # Only services on this machine: elsewhere these ports belong to other processes.
-        await collect_metrics(archive, found)
+        await collect_metrics(archive, statuses)
         await asyncio.to_thread(collect_logs, archive, data_dir)
     folder = recordings or (data_dir / "recordings" if data_dir is not None else None)
     if folder is None:
@@ -391,7 +393,7 @@ async def _collect_from_cluster(archive: Archive, services: ServiceBus, namespac
 
 
 def _report(path: Path, manifest: Manifest) -> None:
-    size = sum(one.size_bytes for one in manifest.files)
+    size = sum(entry.size_bytes for entry in manifest.files)
     click.echo(f"{path}: {len(manifest.files)} files, {size / _MIB:.1f} MiB before compression")
-    for one in manifest.missing:
-        click.echo(f"  without {one.what}: {one.why}")
+    for missing in manifest.missing:
+        click.echo(f"  without {missing.what}: {missing.why}")

@@ -69,8 +69,8 @@ class Tutti(StreamCommand, click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        if found := self.find_old(ctx, args):
-            return found
+        if resolved := self.find_old(ctx, args):
+            return resolved
         if not ctx.resilient_parsing and args[0] not in self.list_commands(ctx):
             moved = [old for old in OLD_SPELLINGS if old.split()[0] == args[0]]
             if moved:
@@ -87,18 +87,18 @@ class Tutti(StreamCommand, click.Group):
             old = " ".join(words[:length])
             if old in OLD_SPELLINGS:
                 first, *inner = OLD_SPELLINGS[old].split()
-                found = _imported(_VCCTL) if first == "vcctl" else self.get_command(ctx, first)
-                while inner and isinstance(found, click.Group):
-                    found = found.get_command(ctx, inner.pop(0))
-                if found is not None:
-                    return old, found, [*inner, *words[length:]]
+                command = _imported(_VCCTL) if first == "vcctl" else self.get_command(ctx, first)
+                while inner and isinstance(command, click.Group):
+                    command = command.get_command(ctx, inner.pop(0))
+                if command is not None:
+                    return old, command, [*inner, *words[length:]]
         return None
 
 
 def _imported(definition: str) -> click.Command:
     module, _, attribute = definition.partition(":")
-    found: click.Command = getattr(import_module(module), attribute)
-    return found
+    command: click.Command = getattr(import_module(module), attribute)
+    return command
 
 
 #: Each subcommand by the heading in `tutti --help`: where it is defined, and its line there.

@@ -36,7 +36,7 @@ _NO_FILES: Final = ":4"
 def kubectl_complete() -> None:
     """`kubectl_complete-tutti WORD...`: kubectl runs it to complete `kubectl tutti WORD...`."""
     *words, begun = sys.argv[1:] or [""]
-    found = ShellComplete(main, {}, "kubectl tutti", "").get_completions(words, begun)
-    for item in found:
+    completions = ShellComplete(main, {}, "kubectl tutti", "").get_completions(words, begun)
+    for item in completions:
         click.echo(f"{item.value}\t{item.help or ''}".rstrip())
     click.echo(_NO_FILES)

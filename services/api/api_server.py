@@ -218,12 +218,12 @@ class ApiServer:
         now_ms = self._now_ms()
         rows = (
             row(
-                resource.cells(one.object, now_ms),
-                one.object.metadata,
-                one.json,
+                resource.cells(item.object, now_ms),
+                item.object.metadata,
+                item.json,
                 options.row_object,
             )
-            for one in page.items
+            for item in page.items
         )
         return _encode(table(resource.columns, rows, page.metadata))
 
@@ -289,7 +289,7 @@ class ApiServer:
         etag = f'"{hashlib.blake2b(body, digest_size=16).hexdigest()}"'
         known = request.headers.get("If-None-Match", "").split(",")
         # A proxy that compresses an answer makes its ETag a weak one (`W/`).
-        if {etag, "*"} & {one.strip().removeprefix("W/") for one in known}:
+        if {etag, "*"} & {tag.strip().removeprefix("W/") for tag in known}:
             response = web.Response(status=304)
         else:
             response = web.Response(body=body, content_type=_JSON)
@@ -303,7 +303,7 @@ class ApiServer:
             # RFC 7234: 299, a persistent warning; kubectl prints its text. A user's name in it may
             # have any characters.
             text = warning.replace("\\", "").replace('"', "'")
-            plain = "".join(one if " " <= one <= "~" else "?" for one in text)
+            plain = "".join(character if " " <= character <= "~" else "?" for character in text)
             response.headers["Warning"] = f'299 - "{plain[:_WARNING_CHARACTERS_MAX]}"'
 
 
@@ -311,10 +311,10 @@ def _file_of_console(request: web.BaseRequest) -> web.Response | None:
     """A file of the console, for all clients: there is nothing of the cluster in it."""
     if request.method != "GET":
         return None
-    found = answer_file(request.path, request.headers.get("If-None-Match", ""))
-    if found is None:
+    file = answer_file(request.path, request.headers.get("If-None-Match", ""))
+    if file is None:
         return None
-    return web.Response(status=found.status, headers=found.headers, body=found.body)
+    return web.Response(status=file.status, headers=file.headers, body=file.body)
 
 
 def _disconnect(request: web.BaseRequest) -> None:
@@ -349,7 +349,7 @@ def _list(kind: str, page: Page) -> bytes:
             "kind": kind,
             "apiVersion": API_VERSION,
             "metadata": page.metadata,
-            "items": [one.json for one in page.items],
+            "items": [item.json for item in page.items],
         }
     )
 

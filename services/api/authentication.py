@@ -166,8 +166,8 @@ class Authenticator:
             await asyncio.sleep(READ_EVERY_S if known else _READ_AGAIN_S)
 
     async def _read(self) -> None:
-        found = await self._client.get(CONFIGMAPS, _CONFIGMAP, _ConfigMap, namespace=_NAMESPACE)
-        proxy = read_front_proxy(found.data)
+        stored = await self._client.get(CONFIGMAPS, _CONFIGMAP, _ConfigMap, namespace=_NAMESPACE)
+        proxy = read_front_proxy(stored.data)
         if proxy == self._proxy:
             return
         await asyncio.to_thread(self._on_ca, proxy.ca)
@@ -199,20 +199,20 @@ class Authenticator:
         scheme, _, token = request.headers.get("Authorization", "").partition(" ")
         token = token.strip()
         if scheme.lower() == "bearer" and 0 < len(token) <= _TOKEN_CHARACTERS_MAX:
-            found = await self._of_token(token)
-            if found is None:
+            user_of_token = await self._of_token(token)
+            if user_of_token is None:
                 raise TokenRefused
-            return found
+            return user_of_token
         raise RequestFailed(401, "a bearer token of this cluster is needed")
 
     def _is_front_proxy(self, certificate: Mapping[str, Any]) -> bool:
         """Whether a client's certificate, which TLS has verified, is one of a front proxy."""
         names = self._proxy.allowed_names
-        return not names or any(one in names for one in _common_names(certificate))
+        return not names or any(name in names for name in _common_names(certificate))
 
     def _from_headers(self, request: web.BaseRequest) -> User | None:
         proxy, headers = self._proxy, request.headers
-        name = next((headers[one] for one in proxy.user_headers if headers.get(one)), "")
+        name = next((headers[header] for header in proxy.user_headers if headers.get(header)), "")
         if not name:
             return None
         extra: dict[str, list[str]] = {}
@@ -222,8 +222,10 @@ class Authenticator:
                     extra.setdefault(unquote(key[len(prefix) :].lower()), []).append(value)
         return User(
             name=name,
-            uid=next((headers[one] for one in proxy.uid_headers if headers.get(one)), ""),
-            groups=tuple(value for one in proxy.group_headers for value in headers.getall(one, ())),
+            uid=next((headers[header] for header in proxy.uid_headers if headers.get(header)), ""),
+            groups=tuple(
+                value for header in proxy.group_headers for value in headers.getall(header, ())
+            ),
             extra=tuple(sorted((key, tuple(values)) for key, values in extra.items())),
         )
 

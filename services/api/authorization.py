@@ -87,11 +87,11 @@ class Authorizer:
         Raises:
             RequestFailed: 503, the API server does not answer in time.
         """
-        asked = [(_key(user, one), partial(self._review, user, one)) for one in actions]
+        asked = [(_key(user, action), partial(self._review, user, action)) for action in actions]
         kept = [self._answers.kept(key, ask, user.name) for key, ask in asked]
         if None not in kept:
             # The usual case, and cheap: watches ask before each write.
-            return tuple(one is True for one in kept)
+            return tuple(allowed is True for allowed in kept)
         try:
             async with asyncio.timeout(_TIMEOUT_S):
                 answers = (self._answers.get(key, ask, user.name) for key, ask in asked)
@@ -137,8 +137,10 @@ class Authorizer:
         if everywhere:
             return Sight(None)
         asked = sorted(set(namespaces))
-        allowed = await self.may(user, *(_pods("list", one) for one in asked))
-        return Sight(frozenset(one for one, may in zip(asked, allowed, strict=True) if may))
+        allowed = await self.may(user, *(_pods("list", namespace) for namespace in asked))
+        return Sight(
+            frozenset(namespace for namespace, may in zip(asked, allowed, strict=True) if may)
+        )
 
     async def _review(self, user: User, action: Action) -> bool:
         spec: dict[str, Any] = {

@@ -185,12 +185,12 @@ class HistoryFollower:
                     self._state.forget_decisions()
 
     async def _take(self, deliveries: list[Delivery]) -> None:
-        for one in deliveries:
-            if is_foreign(self._stream, one.payload):
-                self._on_foreign(self._stream, one.seq, one.subject, one.payload)
+        for delivery in deliveries:
+            if is_foreign(self._stream, delivery.payload):
+                self._on_foreign(self._stream, delivery.seq, delivery.subject, delivery.payload)
             elif self._stream == subjects.OUTCOMES:
-                self._state.take_record(one.seq, codec.decode_outcome(one.payload))
+                self._state.take_record(delivery.seq, codec.decode_outcome(delivery.payload))
             else:
-                self._state.take_record(one.seq, codec.decode_act_or_note(one.payload))
+                self._state.take_record(delivery.seq, codec.decode_act_or_note(delivery.payload))
         if not deliveries[-1].pending:
             self.complete.set()

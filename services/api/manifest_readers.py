@@ -93,8 +93,8 @@ class ManifestReaders:
     async def stop(self) -> None:
         """End the processes. Safe to call twice."""
         self._stopped = True
-        for one in self._readers:
-            await one.end()
+        for reader in self._readers:
+            await reader.end()
 
     async def _read(self, user: str, question: ManifestQuestion) -> ManifestReply:
         reader = self._idle.pop() if self._idle else await self._start()

@@ -111,7 +111,8 @@ class PlannerQuestions:
         try:
             async with asyncio.timeout(_FITS_TIMEOUT_S):
                 return [
-                    await self._turns.run(user, partial(self._ask_fit, one)) for one in questions
+                    await self._turns.run(user, partial(self._ask_fit, question))
+                    for question in questions
                 ]
         except BusError:
             raise RequestFailed(503, _NO_PLANNER, retry_after_s=5) from None

@@ -63,7 +63,10 @@ class _ApiService(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def available(self) -> _Condition | None:
-        return next((one for one in self.status.conditions if one.type == "Available"), None)
+        return next(
+            (condition for condition in self.status.conditions if condition.type == "Available"),
+            None,
+        )
 
 
 class _Service(msgspec.Struct, frozen=True, kw_only=True):

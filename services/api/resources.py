@@ -99,10 +99,10 @@ class FitResource:
             queues=known_queues(await self._questions.ledger()),
         )
         fit = await self._read(user.name, question)
-        for namespace in sorted({one.namespace for one in fit.gangs} - {target.namespace}):
+        for namespace in sorted({gang.namespace for gang in fit.gangs} - {target.namespace}):
             await self._authorizer.require_pods(user, "create", namespace)
         answers = await self._questions.fits(user.name, fit.gangs)
-        displaced = {gang.partition("/")[0] for one in answers for gang, _ in one.displaces}
+        displaced = {gang.partition("/")[0] for answer in answers for gang, _ in answer.displaces}
         sight = await self._authorizer.sight(user, displaced)
         status = status_of(target.namespace, fit.gangs, answers, sight.namespaces, fit.warnings)
         return with_status(fit.json, status)

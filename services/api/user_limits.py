@@ -31,7 +31,7 @@ class UserLimits:
         self._of_user = of_user
         self._retry_s = retry_s
         self._in_all_flag, self._of_user_flag = (
-            (f" ({one})" for one in flags) if flags else ("", "")
+            (f" ({flag})" for flag in flags) if flags else ("", "")
         )
         #: By the user's name: what is open, and what is being opened.
         self._open = Counter[str]()

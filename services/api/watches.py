@@ -203,7 +203,9 @@ class GangWatch:
         if not book.knows_deletions_since(sent):
             raise RequestFailed(410, f"resourceVersion {sent.text()} is too old: list again")
         changed = set(book.changed_since(sent))
-        gone = {place for place, one in book.deletions.items() if not sent.contains(one.version)}
+        gone = {
+            place for place, deleted in book.deletions.items() if not sent.contains(deleted.version)
+        }
         if self._matching is not None:
             # Whether those that have changed matched at that version is not known any more.
             self._matching = gone | {place for place in changed if self._existed(place, sent)}

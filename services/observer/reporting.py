@@ -31,11 +31,11 @@ class Reporting:
             self._evictions(decision.reason).inc()
             summary = f"would evict {len(decision.victims)} pods: {decision.reason}"
         else:
-            found = required(recount, f"recount of decision {seq}")
-            self._decisions(found.proof).inc()
-            summary = f"would bind {len(decision.bindings)} pods, {found.proof}"
-            if found.reason:
-                summary += f": {found.reason}"
+            checked = required(recount, f"recount of decision {seq}")
+            self._decisions(checked.proof).inc()
+            summary = f"would bind {len(decision.bindings)} pods, {checked.proof}"
+            if checked.reason:
+                summary += f": {checked.reason}"
         level = logging.ERROR if recount is not None and recount.proof == "failed" else logging.INFO
         log.log(
             level,

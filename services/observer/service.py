@@ -154,15 +154,15 @@ class Observer:
                 continue
             decision = codec.decode_act(delivery.payload)
             await self._caught_up(max(decision.cycle.cluster_seq, 1))
-            found = self._state.decided(delivery.seq, decision, self._ctx.now_ms())
-            self._reporting.decided(delivery.seq, decision, found)
+            recount = self._state.decided(delivery.seq, decision, self._ctx.now_ms())
+            self._reporting.decided(delivery.seq, decision, recount)
         self._news.set()
 
     async def _answer_due(self) -> None:
         while True:
             self._news.clear()
-            for one in self._state.assumed.over(self._ctx.now_ms()):
-                if not await self._settle(one):
+            for assumed in self._state.assumed.over(self._ctx.now_ms()):
+                if not await self._settle(assumed):
                     await asyncio.sleep(_RETRY_S)
                     self._news.set()
                     break
@@ -179,10 +179,10 @@ class Observer:
         except TimeoutError:
             return
 
-    async def _settle(self, one: AssumedDecision) -> bool:
+    async def _settle(self, assumed: AssumedDecision) -> bool:
         """Store the one outcome of a decision; False: it has to be tried again."""
         outcome = answer(
-            one,
+            assumed,
             self._state.cluster_state,
             observer=self._ctx.instance,
             generation=self._generation,
@@ -195,12 +195,12 @@ class Observer:
         except (AppendRefused, BusError) as error:
             log.warning(
                 "gang %s: the outcome of decision %d was not stored: %s",
-                one.decision.gang,
-                one.seq,
+                assumed.decision.gang,
+                assumed.seq,
                 error,
             )
             return False
-        self._state.assumed.drop(one.seq)
+        self._state.assumed.drop(assumed.seq)
         return True
 
     async def _store(self, subject: str, payload: bytes) -> bool:
@@ -216,15 +216,15 @@ class Observer:
                     )
                 )
             except WrongLastSequence:
-                found = await newest_record(
+                newest = await newest_record(
                     self._ctx.bus, subjects.OUTCOMES, subject, _decode_outcome, self._on_foreign
                 )
-                if found.record is not None:
+                if newest.record is not None:
                     log.debug("an outcome is already stored under %s", subject)
                     return True
                 if behind:
                     return False
-                behind = found.last_seq
+                behind = newest.last_seq
             else:
                 return True
 

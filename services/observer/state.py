@@ -51,17 +51,17 @@ class ObserverState:
 
     def decided(self, seq: int, decision: Act, now_ms: int) -> Recount | None:
         """Assume a decision from now on; return its recount if it binds."""
-        found: Recount | None = None
+        counted: Recount | None = None
         due_ms: int | None = None
         if isinstance(decision, GangDecision):
-            found = recount(decision, self.cluster_state, self.assumed)
-            self.gangs.decided(decision, found)
+            counted = recount(decision, self.cluster_state, self.assumed)
+            self.gangs.decided(decision, counted)
             # From the instant of the decision: an earlier process may have read it.
             due_ms = min(decision.cycle.now_ms, now_ms) + self._stand_ms
         else:
             self.gangs.evicts(decision)
         self.assumed.add(AssumedDecision(seq, decision, due_ms))
-        return found
+        return counted
 
     def build_report(self, now_ms: int) -> Observation:
         return self.gangs.build_report(self.since_ms, now_ms)

@@ -67,7 +67,7 @@ def answer_file(path: str, if_none_match: str = "") -> FileAnswer | None:
     if name not in _TYPES:
         return FileAnswer(404, {**HEADERS, "Content-Type": "text/plain"}, b"not found")
     body, etag = _content(name)
-    known = {one.strip().removeprefix("W/") for one in if_none_match.split(",")}
+    known = {given.strip().removeprefix("W/") for given in if_none_match.split(",")}
     headers = {**HEADERS, "ETag": etag}
     if etag in known:
         return FileAnswer(304, headers, b"")

@@ -122,11 +122,13 @@ def is_good(
     """
     try:
         certificate.verify_directly_issued_by(issuer)
-        found = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        alternatives = certificate.extensions.get_extension_for_class(
+            x509.SubjectAlternativeName
+        ).value
     except Exception:  # noqa: BLE001 - any error means that the certificate is not usable
         return False
     lasts = certificate.not_valid_after_utc > until
-    return lasts and set(found) == set(_general_names(addresses))
+    return lasts and set(alternatives) == set(_general_names(addresses))
 
 
 def _builder(
@@ -152,10 +154,10 @@ def _name(common_name: str) -> x509.Name:
 
 
 def _general_names(addresses: Sequence[str]) -> list[x509.GeneralName]:
-    found: list[x509.GeneralName] = []
+    general: list[x509.GeneralName] = []
     for address in addresses:
         try:
-            found.append(x509.IPAddress(ipaddress.ip_address(address)))
+            general.append(x509.IPAddress(ipaddress.ip_address(address)))
         except ValueError:
-            found.append(x509.DNSName(address))
-    return found
+            general.append(x509.DNSName(address))
+    return general

@@ -143,5 +143,5 @@ class HealthServer:
 
     async def _exposition(self, request: web.Request) -> web.Response:
         metrics = self._required_pages()[1]
-        found = metrics.exposition(request.headers.get("Accept", ""))
-        return web.Response(body=found.body, headers={"Content-Type": found.content_type})
+        exposition = metrics.exposition(request.headers.get("Accept", ""))
+        return web.Response(body=exposition.body, headers={"Content-Type": exposition.content_type})

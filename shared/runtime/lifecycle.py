@@ -419,8 +419,8 @@ def ordinal_of(settings: CommonSettings) -> int:
     if settings.ordinal >= 0:
         return settings.ordinal
     in_pod = "KUBERNETES_SERVICE_HOST" in os.environ
-    found = re.search(r"-(\d+)$", socket.gethostname()) if in_pod else None
-    return int(found[1]) if found else 0
+    numbered = re.search(r"-(\d+)$", socket.gethostname()) if in_pod else None
+    return int(numbered[1]) if numbered else 0
 
 
 def instance_of(service: str, settings: CommonSettings) -> str:

@@ -165,7 +165,7 @@ def _loaded(files: CertificateFiles, client_ca: str | None) -> tuple[ssl.SSLCont
         chain = x509.load_pem_x509_certificates(files.certificate.read_bytes())
     except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
         raise CertificateProblem(f"{files.certificate}, {files.key}, {files.ca}: {error}") from None
-    return context, ca, min(one.not_valid_after_utc for one in chain).timestamp()
+    return context, ca, min(certificate.not_valid_after_utc for certificate in chain).timestamp()
 
 
 def ensure_certificate(
@@ -257,11 +257,11 @@ def serving_identity(instance: str, folder: str) -> str:
 def _read_authority(folder: Path, at: datetime) -> Issued | None:
     """The CA of the folder; None without one that is valid for longer than a new certificate."""
     try:
-        found = read((folder / CA_FILE).read_bytes(), (folder / CA_KEY_FILE).read_bytes())
+        authority = read((folder / CA_FILE).read_bytes(), (folder / CA_KEY_FILE).read_bytes())
     except (FileNotFoundError, Unreadable):
         return None
-    lasts = found.certificate.not_valid_after_utc > at + SERVING_LIFETIME
-    return found if lasts else None
+    lasts = authority.certificate.not_valid_after_utc > at + SERVING_LIFETIME
+    return authority if lasts else None
 
 
 def _is_current(path: Path, issuer: x509.Certificate, names: Sequence[str], at: datetime) -> bool:

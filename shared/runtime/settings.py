@@ -283,12 +283,12 @@ def visible_settings(settings: msgspec.Struct) -> dict[str, str]:
     Names of files with keys and credentials are shown as they are set. Credentials inside a URL,
     and values of settings whose names contain "secret" or the like, are replaced by `HIDDEN`.
     """
-    found: dict[str, str] = {}
+    shown: dict[str, str] = {}
     for name in settings.__struct_fields__:
         value = getattr(settings, name)
         text = ",".join(map(str, value)) if isinstance(value, tuple | list) else str(value)
         if _SECRET.search(name) and not name.endswith(("_file", "_dir")):
-            found[name] = HIDDEN if text else ""
+            shown[name] = HIDDEN if text else ""
         else:
-            found[name] = without_secrets(text)
-    return found
+            shown[name] = without_secrets(text)
+    return shown

@@ -156,12 +156,12 @@ def _children(parent: _Metric, known: Iterable[str]) -> Callable[[str], _Metric]
     children: dict[str, _Metric] = {}
 
     def child(value: str) -> _Metric:
-        found = children.get(value)
-        if found is None:
+        known_child = children.get(value)
+        if known_child is None:
             if len(children) >= CHILDREN_MAX and value != OTHER:
                 return child(OTHER)
-            found = children[value] = parent.labels(value)
-        return found
+            known_child = children[value] = parent.labels(value)
+        return known_child
 
     for value in known:
         child(value)

@@ -92,8 +92,8 @@ def _context(trace_id: str, own: str) -> SpanContext:
 
 
 def _link(traceparent: str) -> Link | None:
-    found = _TRACEPARENT.fullmatch(traceparent)
-    if found is None:
+    matched = _TRACEPARENT.fullmatch(traceparent)
+    if matched is None:
         return None
-    context = _context(found[1], found[2])
+    context = _context(matched[1], matched[2])
     return Link(context) if context.is_valid else None

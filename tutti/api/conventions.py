@@ -37,5 +37,5 @@ VOLCANO = Conventions(
 def conventions(context: click.Context | None = None) -> Conventions:
     """The conventions of the program that runs, or of a context's program."""
     context = context or click.get_current_context(silent=True)
-    found = None if context is None else context.find_object(Conventions)
-    return found or Conventions()
+    own = None if context is None else context.find_object(Conventions)
+    return own or Conventions()

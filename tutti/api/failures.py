@@ -37,9 +37,9 @@ _FAILED = 2
 _INTERRUPTED = 130
 #: Kinds without a namespace, by their plurals, as a Status has them.
 _OF_CLUSTER = frozenset(
-    one.plural
-    for one in vars(resources).values()
-    if isinstance(one, resources.Resource) and not one.namespaced
+    resource.plural
+    for resource in vars(resources).values()
+    if isinstance(resource, resources.Resource) and not resource.namespaced
 )
 _KIND_MISSING = "the server could not find the requested resource"
 
@@ -63,10 +63,10 @@ def run(work: Coroutine[Any, Any, T], *, interrupted: int = _INTERRUPTED) -> T:
         # The reader of our output has closed it; click ends the program quietly.
         raise
     except (BaseExceptionGroup, KubeError, BusError, Refusal, OSError) as error:
-        found = first_failure(error)
-        if not isinstance(found, KubeError | BusError | Refusal | OSError):
+        first = first_failure(error)
+        if not isinstance(first, KubeError | BusError | Refusal | OSError):
             raise
-        fail(explained(found))
+        fail(explained(first))
 
 
 def running(

@@ -61,8 +61,8 @@ async def at_once(keys: Iterable[K], work: Callable[[K], Coroutine[Any, Any, T]]
 async def get(client: KubeClient, resource: Resource, name: str, namespace: str = "") -> Object:
     """Read one object. Raises NotFound, and as `KubeClient.request` does."""
     reply = await client.request("GET", resource.path(namespace, name))
-    found: Object = msgspec.json.decode(reply.body)
-    return found
+    obj: Object = msgspec.json.decode(reply.body)
+    return obj
 
 
 async def find(
@@ -92,10 +92,10 @@ async def list_typed(
     """All objects of a kind, decoded as `kind`, without undecodable ones. Raises as `get` does."""
     wanted = Wanted(resource=resource, namespace=namespace, field_selector=field_selector)
     return [
-        one
+        item
         async for page in _pages(client, wanted, kind)
-        for one in page.items
-        if not isinstance(one, Undecodable)
+        for item in page.items
+        if not isinstance(item, Undecodable)
     ]
 
 
@@ -193,11 +193,11 @@ async def _watched(
                     yield change.type, _decoded(change.object)
 
 
-def _decoded(found: Object | Undecodable) -> Object:
+def _decoded(item: Object | Undecodable) -> Object:
     """Any JSON object decodes as a dict."""
-    if isinstance(found, Undecodable):
-        raise MalformedAnswer(f"{found.metadata.name}: {found.error}")
-    return found
+    if isinstance(item, Undecodable):
+        raise MalformedAnswer(f"{item.metadata.name}: {item.error}")
+    return item
 
 
 def _is_transient(error: KubeError) -> bool:
@@ -209,15 +209,15 @@ def _differences(known: dict[str, Object], objects: list[Object]) -> list[tuple[
     """The changes that a list shows, in its order; `known` is updated."""
     present = {text(each, "metadata.uid") for each in objects}
     gone = [uid for uid in known if uid not in present]
-    found: list[tuple[EventType, Object]] = [("DELETED", known.pop(uid)) for uid in gone]
+    changes: list[tuple[EventType, Object]] = [("DELETED", known.pop(uid)) for uid in gone]
     for each in objects:
         before = known.get(text(each, "metadata.uid"))
         if before is None:
-            found.append(("ADDED", each))
+            changes.append(("ADDED", each))
         elif text(before, "metadata.resourceVersion") != text(each, "metadata.resourceVersion"):
-            found.append(("MODIFIED", each))
+            changes.append(("MODIFIED", each))
         known[text(each, "metadata.uid")] = each
-    return found
+    return changes
 
 
 def _remember(known: dict[str, Object], kind: EventType, obj: Object) -> None:

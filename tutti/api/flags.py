@@ -75,20 +75,20 @@ def as_click_reads(
         if isinstance(param, click.Option)
         for name in param.opts
     }
-    found: list[str] = []
+    words: list[str] = []
     left = list(args)
     while left:
         arg = left.pop(0)
         if arg == "--":
-            return [*found, arg, *left]
+            return [*words, arg, *left]
         name, equals, value = arg.partition("=")
         if name in ignored:
             left = left if equals else left[1:]
         elif equals and name in options:
-            found += _one_option(options[name], name, value)
+            words += _one_option(options[name], name, value)
         else:
-            found.append(arg)
-    return found
+            words.append(arg)
+    return words
 
 
 def _one_option(option: click.Option, name: str, value: str) -> list[str]:
@@ -222,10 +222,10 @@ class Duration(click.ParamType[int]):
     def convert(
         self, value: str | int, param: click.Parameter | None, ctx: click.Context | None
     ) -> int:
-        found = value if isinstance(value, int) else duration_ms(value)
-        if found is None:
+        duration = value if isinstance(value, int) else duration_ms(value)
+        if duration is None:
             self.fail(f"{value!r} must be a duration, such as 90s, 10m or 1h30m", param, ctx)
-        return found
+        return duration
 
 
 def scheduler_names_flag(help_: str) -> Flag:
@@ -261,7 +261,7 @@ def _contents(ctx: click.Context, _: click.Parameter, given: tuple[str, ...]) ->
     program.
     """
     try:
-        return [] if ctx.resilient_parsing else [one for path in given for one in contents(path)]
+        return [] if ctx.resilient_parsing else [file for path in given for file in contents(path)]
     except Refusal as error:
         fail(str(error))
 
@@ -327,10 +327,10 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
 
     def single(self, resource: Resource) -> str:
         """The only name. Raises Refusal if there is none, or more than one."""
-        first, *more = found = self.required(resource)
+        first, *more = names = self.required(resource)
         if more:
             kind = resource.kind.lower()
-            raise Refusal(f"give one {kind} name, not {len(found)}: {', '.join(found)}")
+            raise Refusal(f"give one {kind} name, not {len(names)}: {', '.join(names)}")
         return first
 
 
@@ -397,9 +397,9 @@ async def names_of(
     """The names of the objects of these kinds, without those of kinds that are not served."""
     default = conventions(ctx).namespace or client.credentials.namespace
     place = ctx.params.get("namespace") or default
-    found: dict[str, None] = {}
+    names: dict[str, None] = {}
     for resource in resources:
         wanted = Wanted(resource=resource, namespace=place if resource.namespaced else "")
         with contextlib.suppress(NotFound):
-            found |= dict.fromkeys(name_of(each) for each in await fetch(client, wanted))
-    return list(found)
+            names |= dict.fromkeys(name_of(each) for each in await fetch(client, wanted))
+    return list(names)

@@ -49,10 +49,10 @@ def contents(path: str) -> list[Content]:
     """
     if path == "-" or not Path(path).is_dir():
         return [_content(path)]
-    found = sorted(str(each) for each in Path(path).iterdir() if each.suffix in _SUFFIXES)
-    if not found:
+    paths = sorted(str(each) for each in Path(path).iterdir() if each.suffix in _SUFFIXES)
+    if not paths:
         raise Refusal(f"{path}: there is no .yaml, .yml or .json file in this folder")
-    return [_content(each) for each in found]
+    return [_content(each) for each in paths]
 
 
 def _content(path: str) -> Content:
@@ -73,10 +73,10 @@ def read(files: Sequence[Content], resource: Resource) -> list[Object]:
     YAML, or contains another kind.
     """
     titles = ", ".join(file.title for file in files)
-    found = [each for file in files for each in file.documents() if each is not None]
-    if not found:
+    documents = [each for file in files for each in file.documents() if each is not None]
+    if not documents:
         raise Refusal(f"{titles}: there is no {resource.kind} in it")
-    for document in found:
+    for document in documents:
         kind = document.get("kind") if isinstance(document, dict) else None
         version = document.get("apiVersion") if isinstance(document, dict) else None
         if (version, kind) != (resource.api_version, resource.kind):
@@ -85,7 +85,7 @@ def read(files: Sequence[Content], resource: Resource) -> list[Object]:
                 f"{titles}: {found_kind}; expected {resource.kind} of "
                 f"{resource.api_version} (kubectl creates any kind)"
             )
-    return found
+    return documents
 
 
 def parse(text: str | bytes, title: str) -> list[Any]:
@@ -123,15 +123,15 @@ async def create(
     )
     for warning in warnings_of(reply.headers):
         click.echo(f"Warning: {warning}", err=True)
-    found: Object = msgspec.json.decode(reply.body)
-    return found
+    stored: Object = msgspec.json.decode(reply.body)
+    return stored
 
 
 def warnings_of(headers: Mapping[str, str]) -> list[str]:
     """The texts of `Warning: 299 - "text"` headers; other headers are left out."""
     given = headers.getall("Warning", []) if isinstance(headers, MultiMapping) else []
-    found = (_WARNING.fullmatch(each) for each in given)
-    return [_ESCAPED.sub(r"\1", each[1]) for each in found if each is not None]
+    matched = (_WARNING.fullmatch(each) for each in given)
+    return [_ESCAPED.sub(r"\1", each[1]) for each in matched if each is not None]
 
 
 async def create_all(

@@ -16,12 +16,12 @@ def new_object(resource: Resource, metadata: Object, **content: Any) -> Object:
 
 def field(obj: object, path: str, default: Any = None) -> Any:
     """The field at a dotted path, or the default where anything on the way is missing or null."""
-    found: Any = obj
+    value: Any = obj
     for step in path.split("."):
-        found = found.get(step) if isinstance(found, dict) else None
-        if found is None:
+        value = value.get(step) if isinstance(value, dict) else None
+        if value is None:
             return default
-    return found
+    return value
 
 
 def text(obj: Object, path: str) -> str:
@@ -31,8 +31,8 @@ def text(obj: Object, path: str) -> str:
 
 def number(obj: Object, path: str) -> int:
     """The field at a dotted path as a number; 0 where it is missing or not a number."""
-    found = field(obj, path, 0)
-    return found if isinstance(found, int) else 0
+    value = field(obj, path, 0)
+    return value if isinstance(value, int) else 0
 
 
 def name_of(obj: Object) -> str:
@@ -50,8 +50,8 @@ def created(obj: Object) -> str:
 
 
 def labels_of(obj: Object) -> dict[str, str]:
-    found = field(obj, "metadata.labels", {})
-    return found if isinstance(found, dict) else {}
+    labels = field(obj, "metadata.labels", {})
+    return labels if isinstance(labels, dict) else {}
 
 
 def without_managed_fields(obj: Object) -> Object:
@@ -71,5 +71,5 @@ def condition_of(obj: Object, kind: str) -> Object:
 
 def why_unschedulable(group: Object) -> str:
     """The message of a PodGroup's condition Unschedulable, while that is True; otherwise ""."""
-    found = condition_of(group, "Unschedulable")
-    return text(found, "message") if text(found, "status") == "True" else ""
+    condition = condition_of(group, "Unschedulable")
+    return text(condition, "message") if text(condition, "status") == "True" else ""

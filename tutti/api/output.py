@@ -28,30 +28,30 @@ from tutti.api.objects import Object, name_of, without_managed_fields
 _DURATIONS: Final = frozenset({"took_ms", "partial_ms"})
 
 
-def report_data(found: object) -> Any:
+def report_data(content: object) -> Any:
     """Objects, lists and plain values, as JSON and YAML have them.
 
     Keys of mappings (labels, names of resources) stay as they are. Of structs, fields are left out
     that have their default, if the struct leaves them out; and instants that are not known (0).
     """
-    match found:
+    match content:
         case msgspec.Struct():
-            return _struct(found)
+            return _struct(content)
         case Mapping():
-            return {key: report_data(value) for key, value in found.items()}
+            return {key: report_data(value) for key, value in content.items()}
         case None | str() | int() | float() | bool():
-            return found
+            return content
         case Sequence() | set() | frozenset():
-            return [report_data(one) for one in found]
+            return [report_data(item) for item in content]
         case _:
-            return msgspec.to_builtins(found)
+            return msgspec.to_builtins(content)
 
 
-def _struct(found: msgspec.Struct) -> dict[str, Any]:
+def _struct(struct: msgspec.Struct) -> dict[str, Any]:
     data: dict[str, Any] = {}
-    for field in _fields(type(found)):
-        value = getattr(found, field.name)
-        if found.__struct_config__.omit_defaults and _is_default(field, value):
+    for field in _fields(type(struct)):
+        value = getattr(struct, field.name)
+        if struct.__struct_config__.omit_defaults and _is_default(field, value):
             continue
         if field.name.endswith("_ms") and field.name not in _DURATIONS:
             if value:
@@ -176,8 +176,8 @@ class Table:
 
 
 def _cell(column: Column, obj: Object) -> str:
-    found = column.value(obj)
-    return "" if found is None else str(found)
+    value = column.value(obj)
+    return "" if value is None else str(value)
 
 
 def echo(line: str = "") -> None:
@@ -245,20 +245,20 @@ def as_json(document: Object) -> str:
     return msgspec.json.format(msgspec.json.encode(document), indent=4).decode()
 
 
-def print_report(found: object, output: str, show: Callable[[], None]) -> None:
+def print_report(report: object, output: str, show: Callable[[], None]) -> None:
     """Print the result of a command with `report_flag`: as data, or as `show` does."""
     match output:
         case "json":
-            echo_json(found)
+            echo_json(report)
         case "yaml":
-            click.echo(as_yaml(report_data(found)))
+            click.echo(as_yaml(report_data(report)))
         case _:
             show()
 
 
-def echo_json(found: object) -> None:
+def echo_json(report: object) -> None:
     """Print a result of a command with `--output json`."""
-    click.echo(msgspec.json.format(msgspec.json.encode(report_data(found))).decode())
+    click.echo(msgspec.json.format(msgspec.json.encode(report_data(report))).decode())
 
 
 def print_objects(
@@ -271,16 +271,16 @@ def print_objects(
     `show` does.
     """
     if output == "name":
-        for one in objects:
-            click.echo(f"{resource.singular}.{GROUP}/{one.metadata.name}")
+        for obj in objects:
+            click.echo(f"{resource.singular}.{GROUP}/{obj.metadata.name}")
         return
-    found = {
+    listed = {
         "apiVersion": API_VERSION,
         "kind": f"{resource.kind}List",
         "metadata": {},
         "items": objects,
     }
-    print_report(found, output, show)
+    print_report(listed, output, show)
 
 
 def as_yaml(document: Object) -> str:

@@ -93,17 +93,17 @@ def _initializing(pod: Object) -> str:
 
 def _running(pod: Object) -> str:
     """The reason of the first container that waits or has ended; otherwise ""."""
-    found, runs = "", False
+    reason, runs = "", False
     for each in reversed(_statuses(pod, "containerStatuses")):
         if waiting := text(each, "state.waiting.reason"):
-            found = waiting
+            reason = waiting
         elif field(each, "state.terminated"):
-            found = _ended(each)
+            reason = _ended(each)
         else:
             runs = runs or field(each, "state.running") is not None
-    if found == "Completed" and runs:
+    if reason == "Completed" and runs:
         return "Running" if text(condition_of(pod, "Ready"), "status") == "True" else "NotReady"
-    return found
+    return reason
 
 
 def _ended(container: Object) -> str:
@@ -120,8 +120,8 @@ def _stays(container: Object) -> bool:
 
 
 def _init_containers(pod: Object) -> list[Object]:
-    found: list[Object] = field(pod, "spec.initContainers", [])
-    return found
+    containers: list[Object] = field(pod, "spec.initContainers", [])
+    return containers
 
 
 def _statuses(pod: Object, *kinds: str) -> list[Object]:

@@ -155,13 +155,13 @@ class AsyncClient:
         Manifests that admission would refuse, or without a gang, raise ApiError with status 422 and
         the errors as causes of its details.
         """
-        found = await self._ask(served.FITS, Fit, manifests, namespace)
-        return _answered(found.status, "a Fit")
+        fit = await self._ask(served.FITS, Fit, manifests, namespace)
+        return _answered(fit.status, "a Fit")
 
     async def explain(self, manifests: Manifests, *, namespace: str = "") -> ExplanationStatus:
         """How Tutti understands manifests; nothing is created."""
-        found = await self._ask(served.EXPLANATIONS, Explanation, manifests, namespace)
-        return _answered(found.status, "an Explanation")
+        explanation = await self._ask(served.EXPLANATIONS, Explanation, manifests, namespace)
+        return _answered(explanation.status, "an Explanation")
 
     async def why(
         self,
@@ -203,9 +203,9 @@ class AsyncClient:
             force: Take over fields that another manager set, in place of a Conflict.
         """
         kube = await self._opened()
-        found = await asyncio.to_thread(read_manifests, manifests)
+        objects = await asyncio.to_thread(read_manifests, manifests)
         place = self._place(kube, namespace)
-        return await apply_all(kube, found, place, dry_run=dry_run, force=force)
+        return await apply_all(kube, objects, place, dry_run=dry_run, force=force)
 
     async def wait(
         self,
@@ -264,8 +264,8 @@ class AsyncClient:
         wanted = Wanted(resource=_resource(served.GANGS), namespace=place)
         with _served():
             async with aclosing(follow(kube, wanted)) as changes:
-                async for kind, found in changes:
-                    yield GangEvent(type=kind, gang=_typed(found, Gang))
+                async for kind, obj in changes:
+                    yield GangEvent(type=kind, gang=_typed(obj, Gang))
 
     # ------------------------------------------------------------------------------- requests
 
@@ -299,7 +299,7 @@ class AsyncClient:
         selector = ",".join(f"{field}={value}" for field, value in (fields or {}).items() if value)
         wanted = Wanted(resource=_resource(resource), namespace=place, field_selector=selector)
         with _served():
-            return [_typed(one, kind) for one in await fetch(kube, wanted)]
+            return [_typed(obj, kind) for obj in await fetch(kube, wanted)]
 
     async def _get(
         self, resource: ServedResource, kind: type[T], name: str, namespace: str = ""
@@ -313,12 +313,12 @@ class AsyncClient:
         self, resource: ServedResource, kind: type[T], manifests: Manifests, namespace: str
     ) -> T:
         kube = await self._opened()
-        found = await asyncio.to_thread(read_manifests, manifests)
+        objects = await asyncio.to_thread(read_manifests, manifests)
         question = {
             "apiVersion": API_VERSION,
             "kind": resource.kind,
             "metadata": ObjectMeta(name="question"),
-            "spec": ManifestsSpec(manifests=tuple(found)),
+            "spec": ManifestsSpec(manifests=tuple(objects)),
         }
         with _served():
             reply = await kube.request(
@@ -330,13 +330,13 @@ class AsyncClient:
         return _typed(msgspec.json.decode(reply.body), kind)
 
 
-def _resource(one: ServedResource) -> Resource:
-    return Resource(GROUP, VERSION, one.plural, one.kind, namespaced=one.namespaced)
+def _resource(resource: ServedResource) -> Resource:
+    return Resource(GROUP, VERSION, resource.plural, resource.kind, namespaced=resource.namespaced)
 
 
-def _typed(found: Any, kind: type[T]) -> T:
+def _typed(obj: Any, kind: type[T]) -> T:
     try:
-        return msgspec.convert(found, kind)
+        return msgspec.convert(obj, kind)
     except msgspec.ValidationError as error:
         raise MalformedAnswer(f"{kind.__name__}: {error}") from None
 

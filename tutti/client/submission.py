@@ -58,16 +58,16 @@ def read_manifests(manifests: Manifests) -> list[dict[str, Any]]:
         case Mapping():
             documents = [dict(manifests)]
         case _:
-            documents = [dict(one) for one in manifests]
+            documents = [dict(manifest) for manifest in manifests]
     try:
-        found = [one for _, one in flattened(documents)]
+        objects = [obj for _, obj in flattened(documents)]
     except InvalidManifest as error:
         raise Refusal(str(error)) from None
-    if not found:
+    if not objects:
         raise Refusal("manifests: there must be an object in them")
-    if len(found) > _OBJECTS_MAX:
-        raise Refusal(f"manifests: at most {_OBJECTS_MAX} objects, not {len(found)}")
-    return found
+    if len(objects) > _OBJECTS_MAX:
+        raise Refusal(f"manifests: at most {_OBJECTS_MAX} objects, not {len(objects)}")
+    return objects
 
 
 async def apply_all(
@@ -85,54 +85,54 @@ async def apply_all(
         Refusal: The API server serves no such kind, or an object has no name.
         KubeError: As `KubeClient.request`.
     """
-    versions = {str(one.get("apiVersion", "")): None for one in objects}
+    versions = {str(obj.get("apiVersion", "")): None for obj in objects}
     resources: dict[tuple[str, str], Resource] = {}
     for version in versions:
         for kind in await kinds_of_version(client, version):
             resources[version, kind.resource.kind] = kind.resource
-    placed = [(one, _resource_of(one, resources)) for one in objects]
-    found: list[Submitted] = []
-    for one, resource in placed:
+    placed = [(obj, _resource_of(obj, resources)) for obj in objects]
+    applied: list[Submitted] = []
+    for obj, resource in placed:
         try:
-            found.append(
-                await _apply(client, resource, one, namespace, dry_run=dry_run, force=force)
+            applied.append(
+                await _apply(client, resource, obj, namespace, dry_run=dry_run, force=force)
             )
         except KubeError as error:
-            stored = ", ".join(f"{each.kind} {each.name}" for each in found) or "none"
-            error.add_note(f"{_title(one)} was refused; applied before it: {stored}")
+            stored = ", ".join(f"{each.kind} {each.name}" for each in applied) or "none"
+            error.add_note(f"{_title(obj)} was refused; applied before it: {stored}")
             raise
-    return found
+    return applied
 
 
-def _resource_of(one: Mapping[str, Any], resources: Mapping[tuple[str, str], Resource]) -> Resource:
-    version, kind = str(one.get("apiVersion", "")), str(one.get("kind", ""))
+def _resource_of(obj: Mapping[str, Any], resources: Mapping[tuple[str, str], Resource]) -> Resource:
+    version, kind = str(obj.get("apiVersion", "")), str(obj.get("kind", ""))
     resource = resources.get((version, kind))
     if resource is None:
-        raise Refusal(f"{_title(one)}: the API server serves no {kind} of {version or 'nothing'}")
-    metadata = one.get("metadata")
+        raise Refusal(f"{_title(obj)}: the API server serves no {kind} of {version or 'nothing'}")
+    metadata = obj.get("metadata")
     if not isinstance(metadata, Mapping) or not (
         metadata.get("name") or metadata.get("generateName")
     ):
-        raise Refusal(f"{_title(one)}: metadata.name: must be set")
+        raise Refusal(f"{_title(obj)}: metadata.name: must be set")
     return resource
 
 
-def _title(one: Mapping[str, Any]) -> str:
-    metadata = one.get("metadata")
+def _title(obj: Mapping[str, Any]) -> str:
+    metadata = obj.get("metadata")
     name = metadata.get("name", "") if isinstance(metadata, Mapping) else ""
-    return f"{one.get('kind', '')} {name}".strip()
+    return f"{obj.get('kind', '')} {name}".strip()
 
 
 async def _apply(
     client: KubeClient,
     resource: Resource,
-    one: Mapping[str, Any],
+    obj: Mapping[str, Any],
     namespace: str,
     *,
     dry_run: bool,
     force: bool,
 ) -> Submitted:
-    metadata = one["metadata"]
+    metadata = obj["metadata"]
     place = str(metadata.get("namespace") or namespace) if resource.namespaced else ""
     params = {"fieldManager": FIELD_MANAGER, "fieldValidation": "Strict"}
     params |= {"dryRun": "All"} if dry_run else {}
@@ -142,11 +142,11 @@ async def _apply(
             "PATCH",
             resource.path(place, name),
             params=params | {"force": "true" if force else "false"},
-            body=_encode(one),
+            body=_encode(obj),
             content_type=_APPLY,
         )
     else:
-        reply = await client.request("POST", resource.path(place), params=params, body=_encode(one))
+        reply = await client.request("POST", resource.path(place), params=params, body=_encode(obj))
     return _submitted(resource, reply)
 
 

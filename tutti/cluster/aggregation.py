@@ -80,7 +80,7 @@ class Aggregator:
         while True:
             rows = self._registrations()
             names = {row.obj["metadata"]["name"] for row in rows}
-            self._checks = {name: one for name, one in self._checks.items() if name in names}
+            self._checks = {name: check for name, check in self._checks.items() if name in names}
             for row in rows:
                 if self._is_due(row):
                     await self._look_at(row)
@@ -177,8 +177,10 @@ class Aggregator:
         """
         service: Obj = field(row.obj, "spec.service") or {}
         namespace, name = service.get("namespace", ""), service.get("name", "")
-        found = self._api.store.get(SERVICES, namespace, name)
-        host = field(found.obj, "spec.externalName") if found is not None else None
+        row_of_service = self._api.store.get(SERVICES, namespace, name)
+        host = (
+            field(row_of_service.obj, "spec.externalName") if row_of_service is not None else None
+        )
         if not host:
             raise ValueError(f"Service {namespace}/{name} leads to no name outside the cluster")
         if self._session is None:

@@ -100,10 +100,10 @@ class _Fitting:
         if value is None and (schema.get("nullable") or "type" not in schema):
             return
         if not has_type(schema, value):
-            found = "null" if value is None else _NAMES.get(type(value), "object")
+            kind = "null" if value is None else _NAMES.get(type(value), "object")
             wanted = schema.get("type", "integer,string")
-            text = f'{path} in body must be of type {wanted}: "{found}"'
-            self.errors.append(FieldError(path, "TypeInvalid", f'Invalid value: "{found}": {text}'))
+            text = f'{path} in body must be of type {wanted}: "{kind}"'
+            self.errors.append(FieldError(path, "TypeInvalid", f'Invalid value: "{kind}": {text}'))
             return
         if "enum" in schema and value not in schema["enum"]:
             self.errors.append(not_supported(path, value, schema["enum"]))

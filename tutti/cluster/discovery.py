@@ -42,10 +42,10 @@ def document(path: str, registry: Registry, aggregated: Iterable[tuple[str, str]
             }
         case ["apis", group]:
             groups = _groups(registry, aggregated)
-            found = next((one for one in groups if one["name"] == group), None)
-            if found is None:
+            entry = next((entry for entry in groups if entry["name"] == group), None)
+            if entry is None:
                 raise no_such_path()
-            return {"kind": "APIGroup", "apiVersion": "v1", **found}
+            return {"kind": "APIGroup", "apiVersion": "v1", **entry}
         case ["api", version]:
             return _resource_list("", version, registry)
         case ["apis", group, version]:
@@ -56,13 +56,15 @@ def document(path: str, registry: Registry, aggregated: Iterable[tuple[str, str]
 
 def _groups(registry: Registry, aggregated: Iterable[tuple[str, str]]) -> list[Obj]:
     """Own groups first: of two resources of one name, clients take the first."""
-    own = ((one.group, version) for one in registry.all() for version in one.versions if one.group)
+    own = (
+        (kind.group, version) for kind in registry.all() for version in kind.versions if kind.group
+    )
     groups: dict[str, dict[str, Obj]] = {}
     for group, version in (*own, *aggregated):
         entry = {"groupVersion": f"{group}/{version}", "version": version}
         groups.setdefault(group, {})[version] = entry
-    found = [(group, list(entries.values())) for group, entries in groups.items()]
-    return [{"name": name, "versions": each, "preferredVersion": each[0]} for name, each in found]
+    served = [(group, list(entries.values())) for group, entries in groups.items()]
+    return [{"name": name, "versions": each, "preferredVersion": each[0]} for name, each in served]
 
 
 def _resource_list(group: str, version: str, registry: Registry) -> Obj:
@@ -96,31 +98,31 @@ def _rows(resource: Resource) -> list[Obj]:
 
 def _openapi_listing(registry: Registry, aggregated: Iterable[tuple[str, str]]) -> Obj:
     """Where the documents are: of own groups and versions, and of those of other servers."""
-    own = ((one.group, version) for one in _custom(registry) for version in one.versions)
+    own = ((kind.group, version) for kind in _custom(registry) for version in kind.versions)
     paths = [f"apis/{group}/{version}" for group, version in dict.fromkeys((*own, *aggregated))]
     return {"paths": {path: {"serverRelativeURL": f"{OPENAPI_V3}/{path}"} for path in paths}}
 
 
 def _openapi(group: str, version: str, registry: Registry) -> Obj:
-    kinds = [one for one in _custom(registry) if one.group == group and version in one.versions]
+    kinds = [kind for kind in _custom(registry) if kind.group == group and version in kind.versions]
     if not kinds:
         raise no_such_path()
     return {
         "openapi": "3.0.0",
         "info": {"title": "Kubernetes CRD Swagger", "version": "v0.1.0"},
-        "paths": {place: item for one in kinds for place, item in _paths(one, version)},
+        "paths": {place: item for kind in kinds for place, item in _paths(kind, version)},
         "components": {
             "schemas": {
-                f"{group}.{version}.{one.kind}": one.schemas[version]
-                | {"x-kubernetes-group-version-kind": [_gvk(one, version)]}
-                for one in kinds
+                f"{group}.{version}.{kind.kind}": kind.schemas[version]
+                | {"x-kubernetes-group-version-kind": [_gvk(kind, version)]}
+                for kind in kinds
             }
         },
     }
 
 
 def _custom(registry: Registry) -> Iterator[Resource]:
-    return (one for one in registry.all() if one.custom)
+    return (kind for kind in registry.all() if kind.custom)
 
 
 def _gvk(resource: Resource, version: str) -> Obj:

@@ -140,11 +140,11 @@ class EmbeddedCluster:
 @cache
 def _definitions(path: Path) -> tuple[Obj, ...]:
     """The CRDs in a file or a folder, read once for all clusters of a process."""
-    found: list[Obj] = []
+    definitions: list[Obj] = []
     for file in sorted(path.rglob("*.yaml")) if path.is_dir() else [path]:
-        found += [
+        definitions += [
             each
             for each in read_documents(file.read_text())
             if each and each.get("kind") == _CRD_KIND
         ]
-    return tuple(found)
+    return tuple(definitions)

@@ -175,25 +175,25 @@ def changed(resource: Resource, obj: Obj, old: Obj, subresource: str) -> Obj:
 
 def errors(resource: Resource, version: str, obj: Obj, old: Obj | None) -> list[FieldError]:
     """Every broken rule of an object before it is stored."""
-    found = _check_metadata(obj["metadata"], (old or obj)["metadata"])
+    broken = _check_metadata(obj["metadata"], (old or obj)["metadata"])
     if resource.custom:
-        found += crds.fit(resource.schemas[version], clone(obj))[1]
+        broken += crds.fit(resource.schemas[version], clone(obj))[1]
     elif resource.key == PODS:
-        found += pods.check(obj) if old is None else pods.check_update(obj, old)
+        broken += pods.check(obj) if old is None else pods.check_update(obj, old)
     elif resource.key == CRDS:
-        found += crds.check(obj)
+        broken += crds.check(obj)
     elif resource.key == PRIORITY_CLASSES and not isinstance(obj.get("value"), int):
-        found.append(required("value"))
+        broken.append(required("value"))
     elif resource.key == API_SERVICES:
         name = obj["metadata"].get("name", "")
         wanted = f"{field(obj, 'spec.version')}.{field(obj, 'spec.group')}"
         if name != wanted:
             text = f'must be `spec.version+"."+spec.group`: "{wanted}"'
-            found.append(wrong("metadata.name", name, text))
+            broken.append(wrong("metadata.name", name, text))
     elif resource.key in (MUTATING, VALIDATING):
         for index, webhook in enumerate(obj.get("webhooks") or ()):
-            found += _check_webhook(webhook, f"webhooks[{index}]")
-    return found
+            broken += _check_webhook(webhook, f"webhooks[{index}]")
+    return broken
 
 
 def _stripped(value: Value) -> Value:
@@ -216,18 +216,18 @@ def _default_webhooks(config: Obj) -> None:
 
 
 def _check_webhook(webhook: Obj, path: str) -> list[FieldError]:
-    found: list[FieldError] = []
+    broken: list[FieldError] = []
     if webhook.get("matchConditions"):
-        found.append(wrong(f"{path}.matchConditions", "", "CEL is not supported here"))
+        broken.append(wrong(f"{path}.matchConditions", "", "CEL is not supported here"))
     if webhook.get("sideEffects") not in ("None", "NoneOnDryRun"):
-        found.append(required(f"{path}.sideEffects", "must specify one of None, NoneOnDryRun"))
+        broken.append(required(f"{path}.sideEffects", "must specify one of None, NoneOnDryRun"))
     if "v1" not in (webhook.get("admissionReviewVersions") or ()):
-        found.append(required(f"{path}.admissionReviewVersions", "must specify one of v1"))
+        broken.append(required(f"{path}.admissionReviewVersions", "must specify one of v1"))
     url = (webhook.get("clientConfig") or {}).get("url", "https:")
     if not str(url).startswith("https:"):
         text = "'https' is the only allowed URL scheme"
-        found.append(wrong(f"{path}.clientConfig.url", url, text))
-    return found
+        broken.append(wrong(f"{path}.clientConfig.url", url, text))
+    return broken
 
 
 def _check_shape(resource: Resource, obj: Obj) -> None:

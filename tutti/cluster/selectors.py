@@ -41,12 +41,12 @@ def _term(key: str, operator: str, values: Iterable[str] = ()) -> LabelTest:
 
 
 def _label_term(text: str) -> LabelTest:
-    if found := _SET_TERM.match(text):
-        return _term(found[1], found[2], [value.strip() for value in found[3].split(",")])
-    if found := _EQUALITY_TERM.match(text):
-        return _term(found[1], "notin" if found[2] == "!=" else "in", [found[3]])
-    if found := _EXISTS_TERM.match(text):
-        return _term(found[2], "DoesNotExist" if found[1] else "Exists")
+    if term := _SET_TERM.match(text):
+        return _term(term[1], term[2], [value.strip() for value in term[3].split(",")])
+    if term := _EQUALITY_TERM.match(text):
+        return _term(term[1], "notin" if term[2] == "!=" else "in", [term[3]])
+    if term := _EXISTS_TERM.match(text):
+        return _term(term[2], "DoesNotExist" if term[1] else "Exists")
     raise bad_request(f"unable to parse requirement: {text!r}")
 
 
@@ -65,10 +65,10 @@ def labels_of_object(selector: Obj | None) -> LabelTest:
 
 
 def _field_term(text: str, plural: str) -> Predicate:
-    found = _EQUALITY_TERM.match(text)
-    if not found:
+    term = _EQUALITY_TERM.match(text)
+    if not term:
         raise bad_request(f'invalid selector: "{text}"; can\'t understand "{text}"')
-    path, operator, wanted = found[1], found[2], found[3]
+    path, operator, wanted = term[1], term[2], term[3]
     if path not in ("metadata.name", "metadata.namespace", *_SELECTABLE.get(plural, ())):
         raise bad_request(f"field label not supported: {path}")
     return lambda obj: (str(field(obj, path) or "") == wanted) != (operator == "!=")

@@ -432,8 +432,8 @@ async def _delete_options_of(request: web.Request, call: Call) -> Obj:
     except msgspec.ValidationError as error:
         raise bad_request(f"DeleteOptions: {error}") from error
     call.dry_run = call.dry_run or options.dry_run == ["All"]
-    found: Obj = msgspec.to_builtins(options)
-    return found
+    plain: Obj = msgspec.to_builtins(options)
+    return plain
 
 
 def _wants_table(request: web.Request) -> bool:

@@ -35,13 +35,14 @@ def queues(files: Sequence[Content], gpu_resource: str) -> None:
     Exits with status 0, or 2 when a file cannot be read or has no queues.
     """
     try:
-        found = converted([one for file in files for one in _documents(file)], gpu_resource)
+        documents = [document for file in files for document in _documents(file)]
+        conversion = converted(documents, gpu_resource)
     except (ValueError, Refusal) as error:
         fail(f"cannot convert this: {error}")
-    if not found.queues:
+    if not conversion.queues:
         fail("there are no queues in these files")
-    click.echo(as_text(found))
-    for line in _losses(found):
+    click.echo(as_text(conversion))
+    for line in _losses(conversion):
         click.echo(line, err=True)
 
 
@@ -52,16 +53,16 @@ def converted(documents: Sequence[Json], gpu_resource: str) -> Conversion:
         ValueError: A name is missing, or a value cannot be read; with the object and the field.
     """
     conversion = Conversion()
-    of_kueue = [one for one in documents if _is_of(one, kueue.GROUP, kueue.KINDS)]
+    of_kueue = [document for document in documents if _is_of(document, kueue.GROUP, kueue.KINDS)]
     kueue.convert(of_kueue, conversion)
-    of_kai = [one for one in documents if _is_of(one, kai.GROUP, kai.KINDS)]
+    of_kai = [document for document in documents if _is_of(document, kai.GROUP, kai.KINDS)]
     kai.convert(of_kai, conversion, gpu_resource=gpu_resource)
-    for one in documents:
-        config = _yunikorn(one)
+    for document in documents:
+        config = _yunikorn(document)
         if config is not None:
             yunikorn.convert(config, conversion)
-        elif one not in of_kueue and one not in of_kai:
-            title = f"{one.get('kind', 'a document')} {_named(one)}".rstrip()
+        elif document not in of_kueue and document not in of_kai:
+            title = f"{document.get('kind', 'a document')} {_named(document)}".rstrip()
             conversion.losses.append(f"{title} has no queues that are read: it is left out")
     settle(conversion)
     return conversion
@@ -84,29 +85,31 @@ def _losses(conversion: Conversion) -> list[str]:
 
 def _documents(file: Content) -> list[Json]:
     """The objects of a file, lists expanded, and configurations of YuniKorn, which have no kind."""
-    found: list[Json] = []
-    for one in file.documents():
-        if isinstance(one, dict) and "partitions" in one:
-            found.append(without_nulls(one))
+    documents: list[Json] = []
+    for document in file.documents():
+        if isinstance(document, dict) and "partitions" in document:
+            documents.append(without_nulls(document))
         else:
-            found += [each for _, each in flattened([one])]
-    return found
+            documents += [each for _, each in flattened([document])]
+    return documents
 
 
-def _is_of(one: Json, group: str, kinds: frozenset[str]) -> bool:
-    return one.get("kind") in kinds and str(one.get("apiVersion", "")).startswith(f"{group}/")
+def _is_of(document: Json, group: str, kinds: frozenset[str]) -> bool:
+    return document.get("kind") in kinds and str(document.get("apiVersion", "")).startswith(
+        f"{group}/"
+    )
 
 
-def _yunikorn(one: Json) -> Json | None:
+def _yunikorn(document: Json) -> Json | None:
     """The configuration, if the document is one or contains one."""
-    if "partitions" in one:
-        return one
-    data = one.get("data")
+    if "partitions" in document:
+        return document
+    data = document.get("data")
     text = data.get(yunikorn.CONFIG_KEY) if isinstance(data, dict) else None
-    found = read_document(text) if isinstance(text, str) else None
-    return found if isinstance(found, dict) else None
+    config = read_document(text) if isinstance(text, str) else None
+    return config if isinstance(config, dict) else None
 
 
-def _named(one: Json) -> str:
-    metadata = one.get("metadata")
+def _named(document: Json) -> str:
+    metadata = document.get("metadata")
     return str(metadata.get("name", "")) if isinstance(metadata, dict) else ""

@@ -52,17 +52,17 @@ class _Object(msgspec.Struct, frozen=True):
 def convert(objects: Iterable[Json], conversion: Conversion, *, gpu_resource: str) -> None:
     """Add the queues of these objects. Raises ValueError."""
     given = [
-        (one.get("spec") or {}, read_form(one, _Object, f"Queue {number} of KAI"))
-        for number, one in enumerate(objects, 1)
+        (obj.get("spec") or {}, read_form(obj, _Object, f"Queue {number} of KAI"))
+        for number, obj in enumerate(objects, 1)
     ]
     ranked = any(read.spec.priority is not None for _, read in given)
     for fields, read in given:
         name, spec = read.metadata.name, read.spec
         parent = f"Queue {spec.parent_queue}" if spec.parent_queue else None
         queue = Queue(name=name, source=f"Queue {name}", parent=parent)
-        for kind, found in spec.resources.items():
+        for kind, amounts in spec.resources.items():
             if kind in _SCALE:
-                _read(queue, kind, gpu_resource if kind == "gpu" else kind, found)
+                _read(queue, kind, gpu_resource if kind == "gpu" else kind, amounts)
             else:
                 queue.losses.append(f"spec.resources.{kind} has no equivalent")
         _weight(queue, spec.resources)
@@ -75,14 +75,14 @@ def convert(objects: Iterable[Json], conversion: Conversion, *, gpu_resource: st
         conversion.queues.append(queue)
 
 
-def _read(queue: Queue, kind: str, resource: str, found: _Amount) -> None:
-    if found.quota == _UNLIMITED:
+def _read(queue: Queue, kind: str, resource: str, amounts: _Amount) -> None:
+    if amounts.quota == _UNLIMITED:
         queue.losses.append(f"its {kind} quota is unlimited: it deserves no amount of it now")
     else:
-        queue.deserved[resource] = _whole(queue, kind, found.quota)
-    if found.limit != _UNLIMITED:
-        queue.capability[resource] = _whole(queue, kind, found.limit)
-    elif found.quota != _UNLIMITED and found.over_quota_weight == 0:
+        queue.deserved[resource] = _whole(queue, kind, amounts.quota)
+    if amounts.limit != _UNLIMITED:
+        queue.capability[resource] = _whole(queue, kind, amounts.limit)
+    elif amounts.quota != _UNLIMITED and amounts.over_quota_weight == 0:
         queue.capability[resource] = queue.deserved[resource]
 
 
@@ -98,22 +98,22 @@ def _whole(queue: Queue, kind: str, given: float) -> int:
 def _weight(queue: Queue, resources: Mapping[str, _Amount]) -> None:
     """One weight: that of GPUs, else of cpu, else of memory."""
     kinds = [kind for kind in ("gpu", "cpu", "memory") if kind in resources]
-    found = [resources[kind].over_quota_weight for kind in kinds]
-    if not found:
+    weights = [resources[kind].over_quota_weight for kind in kinds]
+    if not weights:
         return
-    queue.weight = max(1, math.ceil(found[0]))
-    if set(found) - {float(queue.weight), 0.0}:
-        words = ", ".join(f"{one:g}" for one in found)
+    queue.weight = max(1, math.ceil(weights[0]))
+    if set(weights) - {float(queue.weight), 0.0}:
+        words = ", ".join(f"{weight:g}" for weight in weights)
         queue.losses.append(f"its weights above quota, {words}, are one weight now")
 
 
 def _minimum_run(queue: Queue, given: Iterable[str]) -> None:
     seconds = []
     for text in filter(None, given):
-        found = duration_ms(text)
-        if found is None:
+        duration = duration_ms(text)
+        if duration is None:
             raise ValueError(f"{queue.source}: {text} is no duration")
-        seconds.append(math.ceil(found / 1000))
+        seconds.append(math.ceil(duration / 1000))
     if not seconds:
         return
     queue.annotations[MINIMUM_RUN_SECONDS] = str(max(seconds))

@@ -85,43 +85,43 @@ class _Given(NamedTuple):
 def convert(objects: Iterable[Json], conversion: Conversion) -> None:
     """Add the queues of these objects. Raises ValueError."""
     given = [
-        _Given(str(one["kind"]), one.get("spec") or {}, read.metadata, read.spec)
-        for number, one in enumerate(objects, 1)
-        for read in [read_form(one, _Object, f"{one['kind']} {number} of Kueue")]
+        _Given(str(obj["kind"]), obj.get("spec") or {}, read.metadata, read.spec)
+        for number, obj in enumerate(objects, 1)
+        for read in [read_form(obj, _Object, f"{obj['kind']} {number} of Kueue")]
     ]
-    cohorts = {one.metadata.name: one for one in given if one.kind == "Cohort"}
-    queues = [one for one in given if one.kind == "ClusterQueue"]
+    cohorts = {cohort.metadata.name: cohort for cohort in given if cohort.kind == "Cohort"}
+    queues = [queue for queue in given if queue.kind == "ClusterQueue"]
     if queues:
         conversion.losses.append(
             "Kueue admits no pods that request a resource without a quota; in Volcano's queues "
             "such a resource is not limited"
         )
-    implied = {one.spec.above for one in (*queues, *cohorts.values())} - {""}
+    implied = {obj.spec.above for obj in (*queues, *cohorts.values())} - {""}
     # A ClusterQueue and a cohort may have one name.
-    names = {one.metadata.name for one in queues}
+    names = {queue.metadata.name for queue in queues}
     for name in sorted({*cohorts, *implied}):
         cohort = cohorts.get(name, _Given("Cohort", {}, _Metadata(name), _Spec()))
         own_name = f"{name}-cohort" if name in names else name
         _add(conversion, cohort, own_name, is_pool=True)
-    for one in queues:
-        _add(conversion, one, one.metadata.name, is_pool=False)
-    _local_queues([one for one in given if one.kind == "LocalQueue"], conversion)
+    for queue in queues:
+        _add(conversion, queue, queue.metadata.name, is_pool=False)
+    _local_queues([queue for queue in given if queue.kind == "LocalQueue"], conversion)
 
 
-def _add(conversion: Conversion, one: _Given, name: str, *, is_pool: bool) -> None:
+def _add(conversion: Conversion, given: _Given, name: str, *, is_pool: bool) -> None:
     queue = Queue(
         name=name,
-        source=f"{one.kind} {one.metadata.name}",
-        parent=f"Cohort {one.spec.above}" if one.spec.above else None,
+        source=f"{given.kind} {given.metadata.name}",
+        parent=f"Cohort {given.spec.above}" if given.spec.above else None,
         is_pool=is_pool,
     )
-    _read(queue, one)
+    _read(queue, given)
     conversion.queues.append(queue)
 
 
-def _read(queue: Queue, one: _Given) -> None:
+def _read(queue: Queue, given: _Given) -> None:
     """Read quotas, weight and strategy, and list the remaining fields."""
-    spec, borrows = one.spec, bool(one.spec.above)
+    spec, borrows = given.spec, bool(given.spec.above)
     nominal: Amounts = defaultdict(int)
     most: Amounts = defaultdict(int)
     kept: Amounts = defaultdict(int)
@@ -142,20 +142,20 @@ def _read(queue: Queue, one: _Given) -> None:
         if lending is not None:
             kept[name] += max(0, quota - amount(name, lending))
     queue.deserved = dict(nominal)
-    queue.capability = {name: found for name, found in most.items() if name not in unlimited}
+    queue.capability = {name: quantity for name, quantity in most.items() if name not in unlimited}
     if queue.is_pool:
         # Limits of a pool depend on the quotas of its members.
         if queue.capability and borrows:
             queue.losses.append("its borrowing limit: a parent queue may use what it deserves")
         queue.capability = {}
-    queue.guarantee = {name: found for name, found in kept.items() if found}
+    queue.guarantee = {name: quantity for name, quantity in kept.items() if quantity}
     _flavors(queue, list(flavors))
     queue.fifo = spec.queueing_strategy == "StrictFIFO"
     _weight(queue, spec.fair_sharing.weight)
-    for field, value in one.fields.items():
+    for field, value in given.fields.items():
         if field not in _CONVERTED and value and not _is_default(field, value):
             queue.losses.append(f"spec.{field} has no equivalent{_hint(field)}")
-    if "namespaceSelector" not in one.fields and not queue.is_pool:
+    if "namespaceSelector" not in given.fields and not queue.is_pool:
         queue.losses.append("it selects no namespaces, but any namespace may use a Volcano Queue")
 
 
@@ -203,10 +203,10 @@ def _hint(field: str) -> str:
 def _local_queues(objects: list[_Given], conversion: Conversion) -> None:
     """A LocalQueue has no quota; a namespace names the queue of its gangs."""
     of_namespace: dict[str, list[_Given]] = defaultdict(list)
-    for one in objects:
-        of_namespace[one.metadata.namespace].append(one)
-    for namespace, found in sorted(of_namespace.items()):
-        targets = {one.metadata.name: one.spec.cluster_queue for one in found}
+    for queue in objects:
+        of_namespace[queue.metadata.namespace].append(queue)
+    for namespace, queues in sorted(of_namespace.items()):
+        targets = {queue.metadata.name: queue.spec.cluster_queue for queue in queues}
         for name, target in sorted(targets.items()):
             if len(targets) == 1:
                 remedy = f"kubectl annotate namespace {namespace} {QUEUE_NAME}={target}"

@@ -56,9 +56,9 @@ class Queue(msgspec.Struct, kw_only=True):
         if self.fifo:
             spec["dequeueStrategy"] = "fifo"
         for field in ("deserved", "capability"):
-            found: Amounts = getattr(self, field)
-            if found:
-                spec[field] = written(found)
+            amounts: Amounts = getattr(self, field)
+            if amounts:
+                spec[field] = written(amounts)
         if self.guarantee:
             spec["guarantee"] = {"resource": written(self.guarantee)}
         metadata: Json = {"name": self.name}
@@ -76,13 +76,13 @@ class Conversion(msgspec.Struct, kw_only=True):
 
 def written(amounts: Mapping[str, int]) -> dict[str, str]:
     """Amounts as quantities."""
-    return {name: format_quantity(name, found) for name, found in sorted(amounts.items())}
+    return {name: format_quantity(name, quantity) for name, quantity in sorted(amounts.items())}
 
 
-def read_form(one: Json, form: type[T], source: str) -> T:
+def read_form(document: Json, form: type[T], source: str) -> T:
     """The members that are read, with their types. Raises ValueError with the member's path."""
     try:
-        return msgspec.convert(one, form)
+        return msgspec.convert(document, form)
     except msgspec.ValidationError as error:
         raise ValueError(f"{source}: {error}") from None
 
@@ -150,12 +150,12 @@ def _reparent(conversion: Conversion, by_source: Mapping[str, Queue]) -> None:
 
 def _ancestors(queue: Queue, by_source: Mapping[str, Queue]) -> list[Queue]:
     """Nearest first; ends at a cycle."""
-    found: list[Queue] = []
+    above: list[Queue] = []
     parent = by_source.get(queue.parent or "")
-    while parent is not None and parent is not queue and parent not in found:
-        found.append(parent)
+    while parent is not None and parent is not queue and parent not in above:
+        above.append(parent)
         parent = by_source.get(parent.parent or "")
-    return found
+    return above
 
 
 def _below(parent: str | None, children: Mapping[str | None, list[Queue]]) -> Iterator[Queue]:
@@ -169,8 +169,8 @@ def _sum(children: list[Queue], field: str) -> Amounts:
     total: Amounts = {}
     for child in children:
         amounts: Amounts = getattr(child, field)
-        for name, found in amounts.items():
-            total[name] = total.get(name, 0) + found
+        for name, quantity in amounts.items():
+            total[name] = total.get(name, 0) + quantity
     return total
 
 
@@ -178,10 +178,12 @@ def _collect(queue: Queue, children: list[Queue]) -> None:
     """Let a parent deserve what its children deserve."""
     total = _sum(children, "deserved")
     if queue.is_pool:
-        for name, found in total.items():
-            queue.deserved[name] = queue.deserved.get(name, 0) + found
+        for name, quantity in total.items():
+            queue.deserved[name] = queue.deserved.get(name, 0) + quantity
         return
-    raised = {name: found for name, found in total.items() if found > queue.deserved.get(name, 0)}
+    raised = {
+        name: quantity for name, quantity in total.items() if quantity > queue.deserved.get(name, 0)
+    }
     if raised and any(name in queue.deserved for name in raised):
         queue.losses.append(f"deserves what its children deserve together: {_words(raised)}")
     queue.deserved |= raised
@@ -197,8 +199,8 @@ def _limit(
         queue.capability = {**queue.deserved, **queue.capability}
     cut = {
         name: above[name]
-        for name, found in queue.capability.items()
-        if name in above and found > above[name]
+        for name, quantity in queue.capability.items()
+        if name in above and quantity > above[name]
     }
     if cut:
         queue.losses.append(f"its capability is that of its parent: {_words(cut)}")
@@ -206,8 +208,8 @@ def _limit(
     limits = {**above, **queue.capability}
     over = {
         name: limits[name]
-        for name, found in queue.deserved.items()
-        if name in limits and found > limits[name]
+        for name, quantity in queue.deserved.items()
+        if name in limits and quantity > limits[name]
     }
     if over:
         queue.losses.append(f"deserves no more than its limit: {_words(over)}")
@@ -230,14 +232,14 @@ def _limit(
 
 def _guarantee(queue: Queue, children: list[Queue]) -> None:
     """Bound a guarantee by the deserved amounts; let a parent guarantee what its children do."""
-    for name, found in _sum(children, "guarantee").items():
-        queue.guarantee[name] = max(found, queue.guarantee.get(name, 0))
+    for name, quantity in _sum(children, "guarantee").items():
+        queue.guarantee[name] = max(quantity, queue.guarantee.get(name, 0))
     queue.guarantee = {
-        name: min(found, queue.deserved.get(name, 0))
-        for name, found in queue.guarantee.items()
-        if min(found, queue.deserved.get(name, 0))
+        name: min(quantity, queue.deserved.get(name, 0))
+        for name, quantity in queue.guarantee.items()
+        if min(quantity, queue.deserved.get(name, 0))
     }
 
 
 def _words(amounts: Mapping[str, int]) -> str:
-    return ", ".join(f"{found} {name}" for name, found in written(amounts).items())
+    return ", ".join(f"{quantity} {name}" for name, quantity in written(amounts).items())

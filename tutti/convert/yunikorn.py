@@ -64,24 +64,24 @@ def convert(config: Json, conversion: Conversion) -> None:
                     conversion.losses.append(
                         f"{where}: {field} of the root queue has no equivalent"
                     )
-            for one in root.get("queues", ()) if top else [root]:
-                _add(one, None, prefix, conversion)
+            for queue in root.get("queues", ()) if top else [root]:
+                _add(queue, None, prefix, conversion)
 
 
-def _add(one: Json, parent: str | None, prefix: str, conversion: Conversion) -> None:
-    name = f"{prefix}{one['name']}"
+def _add(given: Json, parent: str | None, prefix: str, conversion: Conversion) -> None:
+    name = f"{prefix}{given['name']}"
     queue = Queue(name=name, source=f"queue root.{name}", parent=parent)
-    resources = one.get("resources") or {}
+    resources = given.get("resources") or {}
     queue.deserved = _amounts(resources.get("guaranteed") or {})
     queue.capability = _amounts(resources.get("max") or {})
-    for field, value in one.items():
+    for field, value in given.items():
         if field not in _CONVERTED and value:
             queue.losses.append(f"{field} has no equivalent{_HINTS.get(field, '')}")
     conversion.queues.append(queue)
-    for child in one.get("queues", ()):
+    for child in given.get("queues", ()):
         _add(child, queue.source, f"{name}.", conversion)
 
 
-def _amounts(found: Mapping[str, str | float]) -> Amounts:
-    names = {name: _RESOURCES.get(name, name) for name in found}
-    return {names[name]: amount(names[name], value) for name, value in found.items()}
+def _amounts(amounts: Mapping[str, str | float]) -> Amounts:
+    names = {name: _RESOURCES.get(name, name) for name in amounts}
+    return {names[name]: amount(names[name], value) for name, value in amounts.items()}

@@ -177,8 +177,8 @@ def gives_reason(state: str, sentence: str, *words: str) -> Finding:
 
 def declared_by_budget(job: Job, minimum: int | str | None) -> Finding:
     """A PodDisruptionBudget of the job requires all of its pods; `minimum` is its minAvailable."""
-    found = "no budget was seen" if minimum is None else f"minAvailable is {minimum}"
-    return Finding(minimum == job.size, f"{found}, the job has {job.size} pods")
+    seen = "no budget was seen" if minimum is None else f"minAvailable is {minimum}"
+    return Finding(minimum == job.size, f"{seen}, the job has {job.size} pods")
 
 
 def starts_after(job: Job, first: Job, record: Record, *, ends: int) -> Finding:

@@ -73,8 +73,8 @@ class Observer:
                     task.cancel()
 
     async def _watch(self, resource: Resource, take: Callable[[Object, bool], None]) -> None:
-        async for kind, found in follow(self._client, Wanted(resource=resource)):
-            take(found, kind == "DELETED")
+        async for kind, obj in follow(self._client, Wanted(resource=resource)):
+            take(obj, kind == "DELETED")
             changed, self._changed = self._changed, asyncio.Event()
             changed.set()
 
@@ -96,9 +96,9 @@ class Observer:
         except TimeoutError:
             raise Stuck(expected, timeout_s or 0.0) from None
 
-    def _take_pod(self, found: Object, gone: bool) -> None:
+    def _take_pod(self, obj: Object, gone: bool) -> None:
         """Record an observation that differs from the last one of its pod."""
-        pod = msgspec.convert(found, kube.Pod)
+        pod = msgspec.convert(obj, kube.Pod)
         seen = observe_pod(pod, time.monotonic(), gone=gone)
         self.specs[seen.uid] = pod
         if gone:
@@ -108,24 +108,22 @@ class Observer:
             self.pods[seen.uid] = seen
             self.record.append(seen)
 
-    def _take_node(self, found: Object, gone: bool) -> None:
-        self.nodes.pop(name_of(found), None)
+    def _take_node(self, obj: Object, gone: bool) -> None:
+        self.nodes.pop(name_of(obj), None)
         if not gone:
-            self.nodes[name_of(found)] = amounts(
-                field(found, "status.allocatable", {}), "allocatable"
-            )
+            self.nodes[name_of(obj)] = amounts(field(obj, "status.allocatable", {}), "allocatable")
 
-    def _take_group(self, found: Object, gone: bool) -> None:
-        group = msgspec.convert(found, kube.PodGroup).metadata
+    def _take_group(self, obj: Object, gone: bool) -> None:
+        group = msgspec.convert(obj, kube.PodGroup).metadata
         text = group.annotations.get(VERDICT)
         if group.controller is not None and gone:
             self.verdicts.pop(group.controller.uid, None)
         elif group.controller is not None and text:
             self.verdicts[group.controller.uid] = _decode_verdict(text)
 
-    def _take_budget(self, found: Object, gone: bool) -> None:
-        self._take_group(found, gone)
-        budget = msgspec.convert(found, kube.DisruptionBudget)
+    def _take_budget(self, obj: Object, gone: bool) -> None:
+        self._take_group(obj, gone)
+        budget = msgspec.convert(obj, kube.DisruptionBudget)
         owner = budget.metadata.controller
         if owner is not None and gone:
             self.budgets.pop(owner.uid, None)

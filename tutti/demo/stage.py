@@ -231,8 +231,12 @@ class Stage:
         def message() -> str:
             verdict = self.observer.verdicts.get(job.uid)
             conditions = verdict.conditions if verdict is not None else ()
-            held = (one for one in conditions if one.type == "RoomHeld" and one.status == "True")
-            return next((one.message for one in held), "")
+            held = (
+                condition
+                for condition in conditions
+                if condition.type == "RoomHeld" and condition.status == "True"
+            )
+            return next((condition.message for condition in held), "")
 
         await self.until(lambda: bool(message()), f"a reservation for a member of {job.title}")
         return message()

@@ -139,11 +139,11 @@ class Killer:
         until_s = time.monotonic() + timeout_s
         while True:
             answers = await self._ask()
-            found = {each.instance: each.pid for each in answers.values() if each.ready}
+            pids = {each.instance: each.pid for each in answers.values() if each.ready}
             # Services answer over NATS.
-            found |= {NATS: 0} if answers else {}
-            if found.keys() >= set(self.expected) or time.monotonic() > until_s:
-                return found
+            pids |= {NATS: 0} if answers else {}
+            if pids.keys() >= set(self.expected) or time.monotonic() > until_s:
+                return pids
             await asyncio.sleep(_POLL_S)
 
     async def _pid(self, name: str) -> int:

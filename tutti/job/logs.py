@@ -44,7 +44,7 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     prefix: bool | None = None
 
     def params(self, container: str) -> dict[str, str]:
-        found = {
+        params = {
             "container": container,
             "follow": "true" if self.follow else "",
             "previous": "true" if self.previous else "",
@@ -52,7 +52,7 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
             "tailLines": "" if self.tail is None else str(self.tail),
             "sinceSeconds": "" if self.since_ms is None else str(max(1, self.since_ms // 1000)),
         }
-        return {key: value for key, value in found.items() if value}
+        return {key: value for key, value in params.items() if value}
 
     def selector(self, job: str) -> str:
         terms = [f"{JOB_NAME_LABEL}={job}"]
@@ -148,8 +148,8 @@ class _Logs:
             click.echo(f"[{pod}/{container}] no log: {error.message}", err=True)
 
     async def _finished(self, job: Object) -> None:
-        async for kind, found in follow(self._client, named(JOBS_VOLCANO, job)):
-            if kind == "DELETED" or phase(found) in FINAL_PHASES:
+        async for kind, job_now in follow(self._client, named(JOBS_VOLCANO, job)):
+            if kind == "DELETED" or phase(job_now) in FINAL_PHASES:
                 return
 
     async def _read(self, pod: str, container: str, *, several: bool) -> None:

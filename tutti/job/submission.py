@@ -138,8 +138,8 @@ class _Waiting:
             }
         }
         try:
-            async for _, found in follow(self._client, named(PODGROUPS_VOLCANO, group)):
-                self._why = why_unschedulable(found)
+            async for _, group_now in follow(self._client, named(PODGROUPS_VOLCANO, group)):
+                self._why = why_unschedulable(group_now)
                 self._show()
         except KubeError:
             self._why = ""
@@ -303,16 +303,16 @@ def manifest(options: JobFlags, name: str, queue: str = "") -> Object:
 
 
 def _resources(options: JobFlags) -> Object:
-    found = {
+    amounts = {
         "requests": quantities("--requests", options.requests),
         "limits": quantities("--limits", options.limits),
     }
-    return {key: dict(value) for key, value in found.items() if value}
+    return {key: dict(value) for key, value in amounts.items() if value}
 
 
 def quantities(flag: str, given: str) -> Mapping[str, str]:
     """`cpu=1000m,memory=100Mi` as a map. Raises Refusal, which names the flag and the rule."""
-    found: dict[str, str] = {}
+    amounts: dict[str, str] = {}
     for item in given.split(",") if given else ():
         name, equals, quantity = item.partition("=")
         if not equals or not name or "=" in quantity:
@@ -321,8 +321,8 @@ def quantities(flag: str, given: str) -> Mapping[str, str]:
             amount(name, quantity)
         except QuantityError as error:
             raise Refusal(f"{flag} {item}: {error}") from None
-        found[name] = quantity
-    return found
+        amounts[name] = quantity
+    return amounts
 
 
 class Submission(msgspec.Struct, frozen=True, kw_only=True):

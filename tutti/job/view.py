@@ -48,8 +48,8 @@ def replicas(job: Object) -> int:
 
 
 def tasks(job: Object) -> list[Object]:
-    found = field(job, "spec.tasks", [])
-    return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
+    listed = field(job, "spec.tasks", [])
+    return [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
 
 
 def scheduler(job: Object) -> str:
@@ -257,5 +257,5 @@ def _row(level: int, title: str, value: object, width: int) -> str:
     return f"{'  ' * level}{title:<{width}}\t{value}"
 
 
-def _map(found: object) -> str:
-    return msgspec.json.encode(found).decode() if found else _NONE
+def _map(mapping: object) -> str:
+    return msgspec.json.encode(mapping).decode() if mapping else _NONE

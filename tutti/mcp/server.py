@@ -56,8 +56,8 @@ class Tools:
         namespace: Namespace = "",
     ) -> dict[str, Any]:
         """Explain why a pod, a group of pods or a job waits, in a sentence with the facts."""
-        found = await _answered(self._client.why(reference, namespace=namespace))
-        return _data(found)
+        answer = await _answered(self._client.why(reference, namespace=namespace))
+        return _data(answer)
 
     async def fits(
         self,
@@ -105,12 +105,12 @@ class Tools:
         limit: Limit = _ITEMS,
     ) -> dict[str, Any]:
         """List gangs: phase, queue, members, placement, and why they wait."""
-        found = await _answered(
+        gangs = await _answered(
             self._client.gangs(
                 namespace=namespace, all_namespaces=all_namespaces, phase=phase, queue=queue
             )
         )
-        return _listed(found, limit)
+        return _listed(gangs, limit)
 
 
 def build_server(client: AsyncClient) -> MCPServer[Any]:
@@ -134,10 +134,10 @@ async def _answered(question: Awaitable[Any]) -> Any:
         raise ToolError(explained(error)) from error
 
 
-def _data(found: object) -> dict[str, Any]:
-    data: dict[str, Any] = report_data(found)
+def _data(answer: object) -> dict[str, Any]:
+    data: dict[str, Any] = report_data(answer)
     return data
 
 
-def _listed(found: list[Any], limit: int) -> dict[str, Any]:
-    return {"count": len(found), "items": report_data(found[:limit])}
+def _listed(items: list[Any], limit: int) -> dict[str, Any]:
+    return {"count": len(items), "items": report_data(items[:limit])}

@@ -64,16 +64,16 @@ def find_refused(
     """
     # Items of a list have no kind.
     stored = [
-        {**without_nulls(one), "apiVersion": resource.api_version, "kind": resource.kind}
-        for resource, one in objects
+        {**without_nulls(obj), "apiVersion": resource.api_version, "kind": resource.kind}
+        for resource, obj in objects
     ]
     known = ReferenceObjects(
         scheduler_names=scheduler_names, queues=QueueTree(declared_queues(stored))
     )
-    judged = [(one, admit(one, known, with_fields=False).errors) for one in stored]
+    judged = [(obj, admit(obj, known, with_fields=False).errors) for obj in stored]
     return tuple(
-        Refused(kind=one["kind"], name=_title(one), errors=tuple(errors))
-        for one, errors in judged
+        Refused(kind=obj["kind"], name=_title(obj), errors=tuple(errors))
+        for obj, errors in judged
         if errors
     )
 
@@ -92,13 +92,13 @@ async def check_policy(policy: PolicyText) -> PolicyText:
     if done.returncode:
         last = done.stderr.decode(errors="replace").strip().splitlines()[-1:]
         raise Refusal(f"{_PLANNER} ended with status {done.returncode}: {' '.join(last)}")
-    found = msgspec.json.decode(done.stdout, type=_CheckedPolicy)
-    return msgspec.structs.replace(policy, error=found.error, warnings=found.warnings)
+    checked = msgspec.json.decode(done.stdout, type=_CheckedPolicy)
+    return msgspec.structs.replace(policy, error=checked.error, warnings=checked.warnings)
 
 
-def _title(one: Object) -> str:
-    namespace = namespace_of(one)
-    return f"{namespace}/{name_of(one)}" if namespace else name_of(one)
+def _title(obj: Object) -> str:
+    namespace = namespace_of(obj)
+    return f"{namespace}/{name_of(obj)}" if namespace else name_of(obj)
 
 
 _LISTED: Final = (
@@ -142,7 +142,7 @@ async def read_cluster(
     policies, admission_files = await _configurations(
         client, objects[DEPLOYMENTS], conf, unreadable
     )
-    stored = [(resource, one) for resource in CHECKED_KINDS for one in objects[resource]]
+    stored = [(resource, obj) for resource in CHECKED_KINDS for obj in objects[resource]]
     names = {*scheduler_names, *(pod.scheduler_name for pod in pods if pod.scheduler_name)}
     return ClusterFacts(
         scheduler_names=scheduler_names,
@@ -178,15 +178,15 @@ def _read(
     context: ReadingContext,
 ) -> tuple[M, ...]:
     """Objects as the watcher would read them; invalid ones are left to the webhook's rules."""
-    found: list[M] = []
+    read_objects: list[M] = []
     for resource in resources:
         for kind in readers().get(resource, ()):
-            for one in objects[resource]:
+            for obj in objects[resource]:
                 with contextlib.suppress(msgspec.ValidationError):
-                    read = kind.read(msgspec.convert(without_nulls(one), kind.decoded), context)
+                    read = kind.read(msgspec.convert(without_nulls(obj), kind.decoded), context)
                     if isinstance(read, model):
-                        found.append(read)
-    return tuple(found)
+                        read_objects.append(read)
+    return tuple(read_objects)
 
 
 def _templates(jobs: Sequence[Object], context: ReadingContext) -> Iterator[tuple[str, Pod]]:
@@ -215,7 +215,10 @@ async def _configurations(
     policies = [] if conf is None else [conf]
     admission: list[str] = []
     mounted = dict.fromkeys(
-        (namespace_of(one), name) for one in deployments if _theirs(one) for name in _mounts(one)
+        (namespace_of(deployment), name)
+        for deployment in deployments
+        if _theirs(deployment)
+        for name in _mounts(deployment)
     )
     for namespace, name in mounted:
         try:
@@ -237,10 +240,10 @@ async def _configurations(
 
 def _theirs(deployment: Object) -> bool:
     containers = field(deployment, "spec.template.spec.containers", [])
-    words = [name_of(deployment), *(str(one.get("image", "")) for one in containers)]
+    words = [name_of(deployment), *(str(container.get("image", "")) for container in containers)]
     return any(part in word.rpartition("/")[2] for word in words for part in _THEIRS)
 
 
 def _mounts(deployment: Object) -> list[str]:
     volumes = field(deployment, "spec.template.spec.volumes", [])
-    return [name for one in volumes if (name := text(one, "configMap.name"))]
+    return [name for volume in volumes if (name := text(volume, "configMap.name"))]

@@ -58,9 +58,9 @@ def check(
     are reported. Exits with status 0 when nothing blocks a switch, 1 when something does, 2 when
     the cluster could not be read.
     """
-    found = run(_check(access, scheduler_names, scheduler_conf))
-    print_report(found, output, lambda: show(found, report_console()))
-    sys.exit(1 if found.blocked else 0)
+    checked = run(_check(access, scheduler_names, scheduler_conf))
+    print_report(checked, output, lambda: show(checked, report_console()))
+    sys.exit(1 if checked.blocked else 0)
 
 
 async def _check(

@@ -97,23 +97,23 @@ def in_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:
 
 def show(check: Check, console: Console) -> None:
     for level, (head, style) in _HEADS.items():
-        found = [one for one in check.findings if one.level == level]
-        if not found:
+        findings = [finding for finding in check.findings if finding.level == level]
+        if not findings:
             continue
-        console.print(Text(f"{head} ({len(found)})", style=style))
+        console.print(Text(f"{head} ({len(findings)})", style=style))
         table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
         table.add_column("TOPIC", no_wrap=True)
         table.add_column("WHAT", overflow="fold")
         table.add_column("MESSAGE", overflow="fold", ratio=1)
-        for one in found:
-            table.add_row(f"  {one.topic}", one.what, Text(one.message))
+        for finding in findings:
+            table.add_row(f"  {finding.topic}", finding.what, Text(finding.message))
         console.print(table)
     console.print(Text(closing(check)))
 
 
 def closing(check: Check) -> str:
     """The last line: the checked objects, and whether a switch is possible."""
-    blocking = sum(1 for one in check.findings if one.level == "blocks")
+    blocking = sum(1 for finding in check.findings if finding.level == "blocks")
     checked = (
         f"checked {check.pods} pods, {check.gangs} groups, {check.jobs} Jobs and "
         f"{check.queues} queues on {check.server}"
@@ -210,7 +210,7 @@ def _all_pods(facts: ClusterFacts) -> Iterator[tuple[str, Pod]]:
 
 
 def _claims(facts: ClusterFacts) -> Iterator[Finding]:
-    by_name = {(one.namespace, one.name): one for one in facts.claims}
+    by_name = {(claim.namespace, claim.name): claim for claim in facts.claims}
     for pod in facts.pods:
         if not pod.ours or pod.node:
             continue
@@ -237,7 +237,7 @@ def _invalid(facts: ClusterFacts) -> Iterator[Finding]:
 
 def _missing_queues(facts: ClusterFacts) -> Iterator[Finding]:
     """Queues of other schedulers that groups name."""
-    there = {text(one, "metadata.name") for resource in QUEUES for one in facts.of(resource)}
+    there = {text(queue, "metadata.name") for resource in QUEUES for queue in facts.of(resource)}
     named = Counter(
         group.queue for group in facts.groups if group.dialect in _OTHER_DIALECTS and group.queue
     )
@@ -257,8 +257,8 @@ def _partial(facts: ClusterFacts) -> Iterator[Finding]:
         if pod.ours and pod.group_name and not pod.deleting:
             members[key_of(pod)].append(pod)
     for group in facts.groups:
-        found = members.get(key_of_group(group), [])
-        bound = [pod for pod in found if pod.node]
+        pods = members.get(key_of_group(group), [])
+        bound = [pod for pod in pods if pod.node]
         needs = max(group.min_member, 1)
         if not bound or len(bound) >= needs:
             continue
@@ -270,15 +270,15 @@ def _partial(facts: ClusterFacts) -> Iterator[Finding]:
                 "group or its queue has the annotation tutti.dev/degraded-grace-seconds"
             )
         else:
-            rest = _completion(group, found, bound)
+            rest = _completion(group, pods, bound)
         message = f"bound in part, {len(bound)} of the {needs} members that it needs: {rest}"
         yield Finding("changes", "gang", what, message)
 
 
-def _completion(group: PodGroup, found: list[Pod], bound: list[Pod]) -> str:
+def _completion(group: PodGroup, pods: list[Pod], bound: list[Pod]) -> str:
     needs = max(group.min_member, 1)
-    if len(found) < needs:
-        return f"only {len(found)} of its pods exist; Tutti waits for the rest"
+    if len(pods) < needs:
+        return f"only {len(pods)} of its pods exist; Tutti waits for the rest"
     alone = sum(1 for pod in bound if pod.owner is None)
     if alone:
         return (
@@ -323,16 +323,16 @@ def _policies(facts: ClusterFacts) -> Iterator[Finding]:
 
 
 def _crds(facts: ClusterFacts) -> Iterator[Finding]:
-    there = {text(one, "metadata.name"): one for one in facts.of(CUSTOM_RESOURCE_DEFINITIONS)}
+    there = {text(crd, "metadata.name"): crd for crd in facts.of(CUSTOM_RESOURCE_DEFINITIONS)}
     missing = fine = 0
     default = default_names()
     for manifest in manifests():
         name = manifest["metadata"]["name"]
-        found = there.get(name)
-        if found is None:
+        crd = there.get(name)
+        if crd is None:
             missing += name in default
             continue
-        problems = list(_crd(name, manifest, found))
+        problems = list(_crd(name, manifest, crd))
         yield from problems
         fine += not problems
     if fine:
@@ -347,12 +347,12 @@ def _crds(facts: ClusterFacts) -> Iterator[Finding]:
             yield Finding("tells", "crd", name, "is not changed, and not used")
 
 
-def _crd(name: str, manifest: dict[str, Any], found: Object) -> Iterator[Finding]:
+def _crd(name: str, manifest: dict[str, Any], crd: Object) -> Iterator[Finding]:
     wanted = manifest["spec"]["versions"][0]["name"]
-    versions = {one.get("name"): one for one in found.get("spec", {}).get("versions", [])}
-    stored = found.get("status", {}).get("storedVersions", [])
+    versions = {version.get("name"): version for version in crd.get("spec", {}).get("versions", [])}
+    stored = crd.get("status", {}).get("storedVersions", [])
     served = versions.get(wanted, {}).get("served", False)
-    scope = found.get("spec", {}).get("scope", "")
+    scope = crd.get("spec", {}).get("scope", "")
     if not served or scope != manifest["spec"]["scope"]:
         message = (
             f"serves {', '.join(sorted(map(str, versions)))} ({scope}); Tutti needs "
@@ -368,9 +368,9 @@ def _crd(name: str, manifest: dict[str, Any], found: Object) -> Iterator[Finding
 
 def _webhooks(facts: ClusterFacts) -> Iterator[Finding]:
     for resource in (VALIDATING_WEBHOOKS, MUTATING_WEBHOOKS):
-        for one in facts.of(resource):
-            name = text(one, "metadata.name")
-            hooks = one.get("webhooks") or []
+        for configuration in facts.of(resource):
+            name = text(configuration, "metadata.name")
+            hooks = configuration.get("webhooks") or []
             theirs = [hook for hook in hooks if _VOLCANO_WEBHOOK in str(hook.get("name", ""))]
             if not theirs:
                 continue
@@ -394,7 +394,7 @@ def _schedulers(facts: ClusterFacts) -> Iterator[Finding]:
         if other.holding == "name":
             served[other.name].append(other.description)
     # Another `tutti up` serves names that are not published: those of this check, as a rule.
-    suites = [one.description for one in facts.others if one.holding == "suite"]
+    suites = [other.description for other in facts.others if other.holding == "suite"]
     for name in sorted({*pods, *served}):
         likely = suites if name in facts.scheduler_names else []
         owners = "; ".join(served[name] or likely) or "no known scheduler"
@@ -428,8 +428,8 @@ def object_findings(facts: ClusterFacts) -> Iterator[Finding]:
 def _keys(facts: ClusterFacts) -> Iterator[Finding]:
     counts: Counter[str] = Counter()
     for resource in _ANNOTATED:
-        for one in facts.of(resource):
-            metadata = one.get("metadata") or {}
+        for obj in facts.of(resource):
+            metadata = obj.get("metadata") or {}
             keys = {*(metadata.get("annotations") or {}), *(metadata.get("labels") or {})}
             counts.update(
                 key for key in keys if key.startswith(_PREFIXES) or key in _UNREAD_REFERENCES
@@ -451,7 +451,7 @@ def _keys(facts: ClusterFacts) -> Iterator[Finding]:
             yield Finding("changes", "annotation", key, f"on {objects}; without effect: {why}")
     for resource in GROUPS:
         if facts.of(resource):
-            phases = Counter(text(one, "status.phase") for one in facts.of(resource))
+            phases = Counter(text(obj, "status.phase") for obj in facts.of(resource))
             counted = ", ".join(
                 f"{phase or 'without a phase'}: {count}" for phase, count in sorted(phases.items())
             )

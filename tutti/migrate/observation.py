@@ -95,9 +95,9 @@ def partial_ms(row: GangObserved, at_ms: int) -> int:
     return row.partial_ms + since
 
 
-def _waits(found: Iterable[int]) -> Waits | None:
+def _waits(given_ms: Iterable[int]) -> Waits | None:
     """A gang that was bound before all its members existed counts as a wait of 0 s."""
-    waits = sorted(max(one, 0) / 1000 for one in found)
+    waits = sorted(max(wait_ms, 0) / 1000 for wait_ms in given_ms)
     if not waits:
         return None
     last = len(waits) - 1
@@ -120,40 +120,40 @@ def show(observation: Observation, console: Console) -> None:
 
 
 def sentences(observation: Observation) -> list[str]:
-    found = summarize(observation)
+    counts = summarize(observation)
     hours = (observation.at_ms - observation.since_ms) / 3_600_000
     lines = [
-        f"observed {found.gangs} gangs for {hours:.1f} h, of which {found.before} were already "
+        f"observed {counts.gangs} gangs for {hours:.1f} h, of which {counts.before} were already "
         "bound; times are counted from the moment when a gang has all members that it needs",
-        f"rival: {found.whole} bound whole{_words(found.other)}; {found.partial_ever} were bound "
-        f"in part for {found.partial_s:.0f} s in total, {found.partial_now} are now",
-        f"tutti: {found.decided} would have been bound whole{_words(found.tutti)}; "
-        f"{found.only_tutti} of these still wait for the other scheduler",
+        f"rival: {counts.whole} bound whole{_words(counts.other)}; {counts.partial_ever} were "
+        f"bound in part for {counts.partial_s:.0f} s in total, {counts.partial_now} are now",
+        f"tutti: {counts.decided} would have been bound whole{_words(counts.tutti)}; "
+        f"{counts.only_tutti} of these still wait for the other scheduler",
     ]
-    lines += _remarks(found)
+    lines += _remarks(counts)
     if observation.left_out:
         lines.append(f"{observation.left_out} gangs that were deleted long ago are left out")
     return lines
 
 
-def _remarks(found: Summary) -> list[str]:
+def _remarks(counts: Summary) -> list[str]:
     lines: list[str] = []
-    if found.only_rival:
+    if counts.only_rival:
         lines.append(
-            f"{found.only_rival} gangs were bound by the other scheduler before Tutti decided them"
+            f"{counts.only_rival} gangs were bound by the other scheduler before Tutti decided them"
         )
-    if found.evicting or found.releasing:
+    if counts.evicting or counts.releasing:
         lines.append(
-            f"Tutti would have evicted other pods for {found.evicting} gangs, and released the "
-            f"bound pods of {found.releasing}"
+            f"Tutti would have evicted other pods for {counts.evicting} gangs, and released the "
+            f"bound pods of {counts.releasing}"
         )
-    if found.failed:
+    if counts.failed:
         lines.append(
-            f"DEFECT: {found.failed} of {found.decisions} decisions failed verification; do not "
+            f"DEFECT: {counts.failed} of {counts.decisions} decisions failed verification; do not "
             "switch, and report it with the observer's log"
         )
-    elif found.decisions:
-        lines.append(f"all {found.decisions} decisions passed verification")
+    elif counts.decisions:
+        lines.append(f"all {counts.decisions} decisions passed verification")
     return lines
 
 
@@ -229,9 +229,9 @@ def observe(*, services: ServiceBus, path: Path | None, output: str) -> None:
     """Show what `tutti up --observe` found beside another scheduler: when that scheduler bound each
     gang, when Tutti would have, and which gangs stay bound in part.
     """
-    found = run(_read_file(path) if path is not None else _ask(services))
-    data = _Report(summary=summarize(found), observation=found)
-    print_report(data, output, lambda: show(found, report_console()))
+    observation = run(_read_file(path) if path is not None else _ask(services))
+    data = _Report(summary=summarize(observation), observation=observation)
+    print_report(data, output, lambda: show(observation, report_console()))
 
 
 async def _read_file(path: Path) -> Observation:

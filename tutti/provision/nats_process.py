@@ -40,18 +40,20 @@ async def keep_loaded(
     while True:
         await asyncio.sleep(every_s)
         try:
-            found = await asyncio.to_thread(_read_files, folders)
+            content = await asyncio.to_thread(_read_files, folders)
         except OSError as error:
             say(f"cannot read the files: {error}")  # for example while they are being replaced
             continue
-        if found == known:
+        if content == known:
             continue
-        changed = sorted(path for path in {*found, *known} if found.get(path) != known.get(path))
+        changed = sorted(
+            path for path in {*content, *known} if content.get(path) != known.get(path)
+        )
         pid = await asyncio.to_thread(_signal, pid_file, signal.SIGHUP)
         if pid is None:
             say(f"no nats-server is named in {pid_file}")
         else:
-            known = found
+            known = content
             say(f"signalled nats-server {pid} to reload: {', '.join(changed)}")
 
 

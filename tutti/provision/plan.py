@@ -123,7 +123,7 @@ def _trust(kept: Kept, now: datetime) -> _Trust:
         current, coming = coming, None
     if coming is None and now > current.certificate.not_valid_after_utc - CA_RENEWED_BEFORE:
         coming = _new_ca(now)
-    living = tuple(one for one in former if one.not_valid_after_utc > now)
+    living = tuple(certificate for certificate in former if certificate.not_valid_after_utc > now)
     return _Trust(current, coming, living)
 
 
@@ -144,13 +144,13 @@ def _server(
 ) -> tuple[bytes, bytes]:
     """The server's certificate and key: the stored ones while they are valid."""
     try:
-        found = read(kept.get("tls.crt", b""), kept.get("tls.key", b""))
+        issued = read(kept.get("tls.crt", b""), kept.get("tls.key", b""))
     except Unreadable:
-        found = None
+        issued = None
     until = now + SERVER_RENEWED_BEFORE
-    if found is None or not is_good(found.certificate, authority.certificate, addresses, until):
-        found = issue(authority, "tutti-nats", addresses, now, SERVER_LIFETIME, for_peers=True)
-    return found.certificate_pem, found.key_pem
+    if issued is None or not is_good(issued.certificate, authority.certificate, addresses, until):
+        issued = issue(authority, "tutti-nats", addresses, now, SERVER_LIFETIME, for_peers=True)
+    return issued.certificate_pem, issued.key_pem
 
 
 def _read(name: str, kept: Kept, part: str) -> Issued:
@@ -170,4 +170,6 @@ def _certificates(pem: bytes) -> tuple[x509.Certificate, ...]:
 
 
 def _pem(certificates: Iterable[x509.Certificate]) -> bytes:
-    return b"".join(one.public_bytes(serialization.Encoding.PEM) for one in certificates)
+    return b"".join(
+        certificate.public_bytes(serialization.Encoding.PEM) for certificate in certificates
+    )

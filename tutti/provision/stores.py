@@ -73,7 +73,7 @@ async def provision_secrets(
             )
             for name in names(users)
         }
-        known = {name: one.data or {} for name, one in stored.items() if one is not None}
+        known = {name: secret.data or {} for name, secret in stored.items() if secret is not None}
         try:
             wanted = plan(users, wanted_addresses, known, at)
         except BadSecret as error:

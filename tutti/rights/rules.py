@@ -52,8 +52,8 @@ def rights_file() -> str:
     content = {
         account.name: {
             "account": account.token,
-            "clusterRules": rules(one for one in account.rights if not one.namespaced),
-            "namespacedRules": rules(one for one in account.rights if one.namespaced),
+            "clusterRules": rules(right for right in account.rights if not right.namespaced),
+            "namespacedRules": rules(right for right in account.rights if right.namespaced),
         }
         for account in ACCOUNTS
     }

@@ -115,9 +115,9 @@ def _may(
 
 def _of_dialects(service: str, why: str) -> tuple[Right, ...]:
     return tuple(
-        Right(group=one.group, resource=one.resource, verbs=one.verbs, why=why)
-        for one in rights()
-        if one.service == service
+        Right(group=need.group, resource=need.resource, verbs=need.verbs, why=why)
+        for need in rights()
+        if need.service == service
     )
 
 
@@ -346,7 +346,7 @@ ACCOUNTS: Final = (
     Account(
         name="controller-jobs",
         rights=(
-            *(one for name in CONTROLLERS if name != "status" for one in CONTROLLERS[name]),
+            *(right for name in CONTROLLERS if name != "status" for right in CONTROLLERS[name]),
             *SHARING,
         ),
     ),
@@ -365,9 +365,9 @@ ALL_USERS: Final = (
 API_USERS: Final = tuple(
     Right(
         group=GROUP,
-        resource=one.plural,
-        verbs=one.verbs,
+        resource=resource.plural,
+        verbs=resource.verbs,
         why="ask the API service, which shows what the user may see",
     )
-    for one in RESOURCES
+    for resource in RESOURCES
 )

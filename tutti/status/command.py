@@ -97,19 +97,19 @@ class StatusScreen:
             parts.append(self._draw_streams(last.streams))
         return Group(*parts)
 
-    def _gangs(self, found: Report) -> RenderableType:
+    def _gangs(self, last: Report) -> RenderableType:
         table = Table.grid(padding=(0, 2))
         table.add_column(justify="right")
         table.add_column(justify="right")
         table.add_column()
-        most = max(found.gangs.values(), default=1)
-        for phase, count in found.gangs.items():
+        most = max(last.gangs.values(), default=1)
+        for phase, count in last.gangs.items():
             colour = _COLOURS.get(phase, "white")
             table.add_row(Text(phase, colour), str(count), bar(count, most, _WIDTH, colour))
-        if not found.gangs:
+        if not last.gangs:
             table.add_row(Text("none", "dim"), "", "")
-        if found.holds:
-            table.add_row(Text("reserved", "magenta"), str(found.holds), "")
+        if last.holds:
+            table.add_row(Text("reserved", "magenta"), str(last.holds), "")
         for title, values in (("decisions/s", self._decisions), ("pods bound/s", self._bound)):
             if values:
                 line = Text(sparkline(values), "cyan")
@@ -126,23 +126,23 @@ class StatusScreen:
         return drawn
 
 
-def _head(found: Report, now: datetime) -> RenderableType:
-    word, style = ("ready", "black on green") if found.ready else ("not ready", "white on red")
+def _head(last: Report, now: datetime) -> RenderableType:
+    word, style = ("ready", "black on green") if last.ready else ("not ready", "white on red")
     head = Table.grid(expand=True)
     head.add_column()
     head.add_column(justify="right")
     title = Text.assemble((f" tutti is {word} ", f"bold {style}"))
-    if found.webhook_registered is False:
+    if last.webhook_registered is False:
         title.append("  webhook not registered", "yellow")
-    for problem in found.problems:
+    for problem in last.problems:
         title.append(f"  {problem}", "red")
     head.add_row(title, Text(f"{now.astimezone(UTC):%H:%M:%S} UTC ", "dim"))
     return head
 
 
-def _drawn_services(found: Report, now: datetime) -> RenderableType:
+def _drawn_services(last: Report, now: datetime) -> RenderableType:
     table = Table.grid(padding=(0, 2))
-    for line in found.services:
+    for line in last.services:
         state = Text("●", "green" if line.ready else "red")
         role = Text("active", "bold") if line.active else Text("standby", "dim")
         table.add_row(state, line.instance, role, _age(line, now), _words(line))
@@ -230,9 +230,9 @@ def status(*, services: ServiceBus, interval_s: float, output: str, watch: bool)
     """
     if watch:
         run(_watch(services, interval_s, output), interrupted=0)
-    found = run(_collect(services, interval_s), interrupted=0)
-    print_report(found, output, lambda: show(found, report_console(), datetime.now(UTC)))
-    sys.exit(0 if found.ready else 1)
+    collected = run(_collect(services, interval_s), interrupted=0)
+    print_report(collected, output, lambda: show(collected, report_console(), datetime.now(UTC)))
+    sys.exit(0 if collected.ready else 1)
 
 
 async def _collect(services: ServiceBus, interval_s: float) -> Report:
@@ -253,14 +253,14 @@ async def _watch(services: ServiceBus, interval_s: float, output: str) -> NoRetu
         if output == "text":
             await redraw(_screens(rounds), screen_console())
         else:
-            async for found, _, _ in rounds:
-                _print_data(found, output)
+            async for last, _, _ in rounds:
+                _print_data(last, output)
     raise InvariantViolation("rounds of questions", "must not end by themselves")
 
 
-def _print_data(found: Report, output: str) -> None:
+def _print_data(last: Report, output: str) -> None:
     """One line of JSON, or one document of YAML."""
-    data = report_data(found)
+    data = report_data(last)
     if output == "yaml":
         click.echo(f"---\n{as_yaml(data)}")
     else:
@@ -309,39 +309,42 @@ async def _stream(bus: Bus, name: str) -> StreamLine:
     return msgspec.convert(await bus.stream_info(name), StreamLine, from_attributes=True)
 
 
-def show(found: Report, console: Console, now: datetime) -> None:
-    style, word = ("bold green", "ready") if found.ready else ("bold red", "not ready")
+def show(collected: Report, console: Console, now: datetime) -> None:
+    style, word = ("bold green", "ready") if collected.ready else ("bold red", "not ready")
     console.print(
-        Text(f"tutti is {word}{': ' if found.problems else ''}{'; '.join(found.problems)}", style)
+        Text(
+            f"tutti is {word}{': ' if collected.problems else ''}{'; '.join(collected.problems)}",
+            style,
+        )
     )
-    console.print(_services(found, now))
-    gangs = ", ".join(f"{count} {phase}" for phase, count in found.gangs.items()) or "none"
+    console.print(_services(collected, now))
+    gangs = ", ".join(f"{count} {phase}" for phase, count in collected.gangs.items()) or "none"
     console.print(Text(f"gangs: {gangs}"))
-    if found.holds:
+    if collected.holds:
         console.print(
-            Text(f"holds: capacity for {found.holds} lost members is reserved or missing")
+            Text(f"holds: capacity for {collected.holds} lost members is reserved or missing")
         )
     console.print(
         Text(
-            f"decisions: {found.decisions_per_s:g} per second; "
-            f"pods bound: {found.pods_bound_per_s:g} per second"
+            f"decisions: {collected.decisions_per_s:g} per second; "
+            f"pods bound: {collected.pods_bound_per_s:g} per second"
         )
     )
-    if found.webhook_registered is not None:
-        console.print(Text(f"webhook: {'' if found.webhook_registered else 'not '}registered"))
-    for service in found.services:
+    if collected.webhook_registered is not None:
+        console.print(Text(f"webhook: {'' if collected.webhook_registered else 'not '}registered"))
+    for service in collected.services:
         for topic, text in service.notes.items():
             console.print(Text(f"{service.instance}: {topic}: {text}"))
-    if found.streams:
+    if collected.streams:
         streams = plain_table("STREAM", "RECORDS", "LAST", right=("RECORDS", "LAST"))
-        for line in found.streams:
+        for line in collected.streams:
             streams.add_row(line.stream, str(line.messages), str(line.last_seq))
         console.print(streams)
 
 
-def _services(found: Report, now: datetime) -> Table:
+def _services(collected: Report, now: datetime) -> Table:
     table = plain_table("SERVICE", "INSTANCE", "ROLE", "READY", "SINCE", "PID", "HTTP")
-    for line in found.services:
+    for line in collected.services:
         since = datetime.fromtimestamp(line.started_ms / 1000, UTC)
         table.add_row(
             line.service,

@@ -52,10 +52,10 @@ def timeline(
     Tutti's API has the newest decisions, and the ends of pods since its service started. Anything
     else is left out.
     """
-    found = run(_collect(access, since_ms, namespace))
-    for remark in found.remarks:
+    collected = run(_collect(access, since_ms, namespace))
+    for remark in collected.remarks:
         click.echo(f"tutti: {remark}", err=True)
-    history = found.history
+    history = collected.history
     if svg is not None:
         svg.write_text(draw_svg(history, "Gangs on nodes"), encoding="utf-8")
         click.echo(
@@ -80,11 +80,11 @@ async def _collect(access: Access, since_ms: int, namespace: str) -> _Collected:
             client.decisions(namespace=namespace, all_namespaces=everywhere),
             client.gangs(namespace=namespace, all_namespaces=everywhere),
         )
-    found = build_history(decisions, gangs, from_ms=to_ms - since_ms, to_ms=to_ms)
+    built = build_history(decisions, gangs, from_ms=to_ms - since_ms, to_ms=to_ms)
     remarks = []
-    if found.left_out:
-        remarks.append(f"{found.left_out} stays on nodes are left out: their end is not known")
-    return _Collected(trimmed(found.history), remarks)
+    if built.left_out:
+        remarks.append(f"{built.left_out} stays on nodes are left out: their end is not known")
+    return _Collected(trimmed(built.history), remarks)
 
 
 def _print(history: History, by: str) -> None:

@@ -57,7 +57,7 @@ class History(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def gangs(self) -> list[str]:
         """All gangs, ordered by their first wait or stay."""
-        events = sorted((one.began_ms, one.gang) for one in self.events)
+        events = sorted((event.began_ms, event.gang) for event in self.events)
         return list(dict.fromkeys(gang for _, gang in events))
 
     @property
@@ -71,11 +71,11 @@ def _history_of(
 ) -> History:
     """What was between two instants, ordered by its start."""
 
-    def is_within(one: Wait | Stay) -> bool:
-        return one.began_ms <= to_ms and (not one.ended_ms or one.ended_ms >= from_ms)
+    def is_within(event: Wait | Stay) -> bool:
+        return event.began_ms <= to_ms and (not event.ended_ms or event.ended_ms >= from_ms)
 
-    by_start = sorted(waits, key=lambda one: (one.began_ms, one.gang))
-    by_node = sorted(stays, key=lambda one: (one.began_ms, one.gang, _natural(one.node)))
+    by_start = sorted(waits, key=lambda wait: (wait.began_ms, wait.gang))
+    by_node = sorted(stays, key=lambda stay: (stay.began_ms, stay.gang, _natural(stay.node)))
     return History(
         from_ms=from_ms,
         to_ms=to_ms,
@@ -88,10 +88,10 @@ def trimmed(history: History) -> History:
     """The history without the time before the first gang and after the last one."""
     if not history.events:
         return history
-    ended = [one.ended_ms for one in history.events]
+    ended = [event.ended_ms for event in history.events]
     return msgspec.structs.replace(
         history,
-        from_ms=max(history.from_ms, min(one.began_ms for one in history.events)),
+        from_ms=max(history.from_ms, min(event.began_ms for event in history.events)),
         to_ms=history.to_ms if 0 in ended else min(history.to_ms, max(ended)),
     )
 
@@ -126,16 +126,16 @@ def _natural(name: str) -> tuple[tuple[int, str], ...]:
 
 def lanes(stays: Iterable[Stay]) -> list[list[Stay]]:
     """As few lanes as possible in which no two stays overlap; at least one."""
-    found: list[list[Stay]] = []
-    for stay in sorted(stays, key=lambda one: (one.began_ms, one.gang)):
-        for lane in found:
+    rows: list[list[Stay]] = []
+    for stay in sorted(stays, key=lambda stay: (stay.began_ms, stay.gang)):
+        for lane in rows:
             last = lane[-1]
             if last.ended_ms and last.ended_ms <= stay.began_ms:
                 lane.append(stay)
                 break
         else:
-            found.append([stay])
-    return found or [[]]
+            rows.append([stay])
+    return rows or [[]]
 
 
 class BuiltHistory(NamedTuple):
@@ -149,20 +149,23 @@ def build_history(
     decisions: Sequence[Decision], gangs: Iterable[Gang], *, from_ms: int, to_ms: int
 ) -> BuiltHistory:
     """The history between two instants, of all gangs that the decisions and gangs are of."""
-    existing = {_place(one): one for one in gangs}
+    existing = {_place(gang): gang for gang in gangs}
     evicted = {
-        pod.uid for one in decisions if one.status.action == "Evict" for pod in one.status.pods
+        pod.uid
+        for decision in decisions
+        if decision.status.action == "Evict"
+        for pod in decision.status.pods
     }
-    binds = [one for one in decisions if one.status.action == "Bind"]
+    binds = [decision for decision in decisions if decision.status.action == "Bind"]
     # The planner repeats decisions that the log will drop: a pod's first decision bound it, its
     # last one has its end.
-    newest = {pod.uid: pod for one in binds for pod in one.status.pods}
+    newest = {pod.uid: pod for decision in binds for pod in decision.status.pods}
     stays: list[Stay] = []
     left_out = 0
-    for one in binds:
-        bound = [pod for pod in one.status.pods if not pod.unbound]
+    for decision in binds:
+        bound = [pod for pod in decision.status.pods if not pod.unbound]
         pods = [newest.pop(pod.uid) for pod in bound if pod.uid in newest]
-        for stay in _stays(one.status, pods, gang_of(one, existing), evicted):
+        for stay in _stays(decision.status, pods, gang_of(decision, existing), evicted):
             if stay is None:
                 left_out += 1
             else:
@@ -178,7 +181,7 @@ def _stays(
     by_node: dict[str, list[DecidedPod]] = {}
     for pod in bound:
         by_node.setdefault(pod.node, []).append(pod)
-    present = set() if gang is None else {one.node for one in gang.status.placement}
+    present = set() if gang is None else {placed.node for placed in gang.status.placement}
     for node, pods in by_node.items():
         ended: list[tuple[int, End]] = [
             (instant_ms(pod.ended), _end(pod, evicted)) for pod in pods if pod.ended is not None
@@ -191,7 +194,7 @@ def _stays(
 
 def _bound_ms(decision: DecisionStatus) -> int:
     """When its last member was bound; when it was made, while that is not known."""
-    bound = [one.time for one in decision.events if one.type == "Bound"]
+    bound = [event.time for event in decision.events if event.type == "Bound"]
     return instant_ms(max(bound, default=decision.time))
 
 
@@ -204,12 +207,12 @@ def _end(pod: DecidedPod, evicted: set[str]) -> End:
 def _waited(decisions: Iterable[Decision], existing: dict[str, Gang]) -> Iterator[Wait]:
     """Waits before the first decision for each gang."""
     known: set[str] = set()
-    for one in decisions:
-        status = one.status
+    for decision in decisions:
+        status = decision.status
         if status.action != "Bind" or status.attempt != 1 or status.gang_id in known:
             continue
         known.add(status.gang_id)
-        gang = gang_of(one, existing)
+        gang = gang_of(decision, existing)
         created = gang.metadata.creation_timestamp if gang is not None else None
         began = status.first_seen or created
         if began is not None and began <= status.time:

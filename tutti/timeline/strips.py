@@ -42,8 +42,8 @@ def by_gang(history: History, width: int, rows_max: int) -> RenderableType:
     table.add_column(no_wrap=True, max_width=_WHERE, overflow="ellipsis")
     table.add_row(Text("GANG", "bold"), _axis(history, strip), Text("WHERE", "bold"))
     for gang in gangs[:rows_max]:
-        waits = [one for one in history.waits if one.gang == gang]
-        stays = [one for one in history.stays if one.gang == gang]
+        waits = [wait for wait in history.waits if wait.gang == gang]
+        stays = [stay for stay in history.stays if stay.gang == gang]
         drawn = _row(history, strip, waits, stays, colours[gang])
         table.add_row(cut(gang, names), drawn, _where(waits, stays))
     return Group(table, *_left_out(len(gangs), rows_max, "gangs"))
@@ -62,14 +62,14 @@ def by_node(history: History, width: int, rows_max: int) -> RenderableType:
     rows = [
         (node if index == 0 else "", lane)
         for node in nodes
-        for index, lane in enumerate(lanes([one for one in history.stays if one.node == node]))
+        for index, lane in enumerate(lanes([stay for stay in history.stays if stay.node == node]))
     ]
     for node, lane in rows[:rows_max]:
         table.add_row(cut(node, names), _lane(history, strip, lane, colours))
-    waiting = [one for one in history.waits if not one.ended_ms]
+    waiting = [wait for wait in history.waits if not wait.ended_ms]
     notes: list[RenderableType] = list(_left_out(len(rows), rows_max, "rows"))
     if waiting:
-        gangs = ", ".join(one.gang for one in waiting[:5])
+        gangs = ", ".join(wait.gang for wait in waiting[:5])
         more = f" and {len(waiting) - 5} more" if len(waiting) > 5 else ""
         notes.append(Text(f"waiting: {gangs}{more}", "yellow"))
     return Group(table, *notes)
@@ -121,7 +121,7 @@ def _row(
         last = _place(history, width, wait.ended_ms or history.to_ms)
         for at in range(first, last + 1):
             cells[at] = ("░", "yellow")
-    for stay in sorted(stays, key=lambda one: one.ended_ms or history.to_ms):
+    for stay in sorted(stays, key=lambda stay: stay.ended_ms or history.to_ms):
         first = _place(history, width, stay.began_ms)
         last = _place(history, width, stay.ended_ms or history.to_ms)
         for at in range(first, last + 1):
@@ -149,13 +149,13 @@ def _where(waits: Sequence[Wait], stays: Sequence[Stay]) -> Text:
     """Where the gang of a row is, why it waits, or where it was last: gangs that were one after the
     other, and runs of one gang, have one row.
     """
-    shown = [one for one in stays if not one.ended_ms]
-    waiting = next((one for one in waits if not one.ended_ms), None)
+    shown = [stay for stay in stays if not stay.ended_ms]
+    waiting = next((wait for wait in waits if not wait.ended_ms), None)
     if not shown and (waiting is not None or not stays):
         return Text(f"waits: {waiting.why}" if waiting and waiting.why else "waits", "yellow")
     shown = shown or _last_run(stays)
-    pods = sum(one.pods for one in shown)
-    nodes = len({one.node for one in shown})
+    pods = sum(stay.pods for stay in shown)
+    nodes = len({stay.node for stay in shown})
     return Text(f"{count(pods, 'pod')}, {count(nodes, 'node')}", "dim")
 
 
@@ -163,11 +163,11 @@ def _last_run(stays: Sequence[Stay]) -> list[Stay]:
     """Of stays that have ended, those since the last time at which there was none."""
     run: list[Stay] = []
     ended_ms = 0
-    for one in sorted(stays, key=lambda one: one.began_ms):
-        run = [*run, one] if one.began_ms <= ended_ms else [one]
-        ended_ms = max(ended_ms, one.ended_ms)
+    for stay in sorted(stays, key=lambda stay: stay.began_ms):
+        run = [*run, stay] if stay.began_ms <= ended_ms else [stay]
+        ended_ms = max(ended_ms, stay.ended_ms)
     return run
 
 
-def _left_out(found: int, most: int, what: str) -> list[RenderableType]:
-    return [Text(f"and {found - most} {what} more", "dim")] if found > most else []
+def _left_out(number: int, most: int, what: str) -> list[RenderableType]:
+    return [Text(f"and {number - most} {what} more", "dim")] if number > most else []

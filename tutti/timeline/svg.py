@@ -79,7 +79,7 @@ def draw_svg(history: History, title: str) -> str:
     _waiting(paper)
     left = LANES_MAX
     for index, node in enumerate(history.nodes):
-        rows = lanes([one for one in history.stays if one.node == node])
+        rows = lanes([stay for stay in history.stays if stay.node == node])
         if left > 0:
             _node(paper, node, rows[:left], colours, banded=index % 2 == 0)
         left -= len(rows)
@@ -118,7 +118,9 @@ def _waiting(paper: _Paper) -> None:
     end_ms = paper.history.to_ms
     shortest_ms = (end_ms - paper.history.from_ms) * _WAIT_LEAST // (_WIDTH - _LEFT - _RIGHT)
     waits: list[Wait] = [
-        one for one in paper.history.waits if (one.ended_ms or end_ms) - one.began_ms > shortest_ms
+        wait
+        for wait in paper.history.waits
+        if (wait.ended_ms or end_ms) - wait.began_ms > shortest_ms
     ]
     if not waits:
         return

@@ -75,7 +75,7 @@ _decode: Final = msgspec.json.Decoder(_Answer).decode
 async def exported_lines(address: str, trace_ids: Iterable[str]) -> list[Line]:
     """Lines for the spans of these traces; unknown traces are skipped. Raises JaegerError."""
     timeout = aiohttp.ClientTimeout(total=_TIMEOUT_S)
-    found: list[Line] = []
+    lines: list[Line] = []
     async with aiohttp.ClientSession(timeout=timeout) as session:
         for trace_id in trace_ids:
             url = f"{address.rstrip('/')}/api/traces/{quote(trace_id)}"
@@ -92,8 +92,8 @@ async def exported_lines(address: str, trace_ids: Iterable[str]) -> list[Line]:
                 # A timeout has no message.
                 raise JaegerError(f"{url}: {str(error) or type(error).__name__}") from None
             for trace in decoded.data or ():
-                found += _lines(trace)
-    return found
+                lines += _lines(trace)
+    return lines
 
 
 def _lines(trace: _Trace) -> Iterator[Line]:
@@ -135,8 +135,8 @@ def trace(*, gang: str, namespace: str, access: Access, address: str, output: st
     binders did and how the gang went on, also of gangs that are deleted. Exits with status 2 when
     no such gang is known.
     """
-    found = run(_read(access, gang, namespace, address))
-    print_report(found, output, lambda: show(found, report_console(), address))
+    history = run(_read(access, gang, namespace, address))
+    print_report(history, output, lambda: show(history, report_console(), address))
 
 
 async def _read(access: Access, gang: str, given: str, address: str) -> Timeline:
@@ -146,9 +146,9 @@ async def _read(access: Access, gang: str, given: str, address: str) -> Timeline
         where, everywhere = wanted.namespace, bool(wanted.gang_id and not wanted.title)
         gangs = await client.gangs(namespace=where, all_namespaces=everywhere)
         decisions = await client.decisions(namespace=where, all_namespaces=everywhere)
-    found = timeline(wanted, gangs, decisions)
-    exported = await _from_jaeger(address, found.traces)
-    return with_lines(found, exported)
+    history = timeline(wanted, gangs, decisions)
+    exported = await _from_jaeger(address, history.traces)
+    return with_lines(history, exported)
 
 
 async def _by_title(client: AsyncClient, wanted: Wanted) -> Wanted:
@@ -162,10 +162,10 @@ async def _by_title(client: AsyncClient, wanted: Wanted) -> Wanted:
         decisions = await client.decisions(namespace=wanted.place)
     except Forbidden:
         return wanted
-    titled = [one.metadata for one in gangs if one.status.title == wanted.title]
+    titled = [gang.metadata for gang in gangs if gang.status.title == wanted.title]
     if titled:
         return Wanted("", titled[-1].namespace, titled[-1].name)
-    gone = [one.status for one in decisions if one.status.title == wanted.title]
+    gone = [decision.status for decision in decisions if decision.status.title == wanted.title]
     return Wanted(gone[-1].gang_id, wanted.place, wanted.name) if gone else wanted
 
 
@@ -180,19 +180,19 @@ async def _from_jaeger(address: str, trace_ids: Sequence[str]) -> list[Line]:
         return []
 
 
-def show(found: Timeline, console: Console, address: str) -> None:
-    console.print(Text(f"{found.gang} ({found.gang_id}): {found.phase}", "bold"))
+def show(history: Timeline, console: Console, address: str) -> None:
+    console.print(Text(f"{history.gang} ({history.gang_id}): {history.phase}", "bold"))
     table = Table(box=None, padding=(0, 2, 0, 0))
     table.add_column("TIME (UTC)", no_wrap=True)
     table.add_column("AFTER", justify="right", no_wrap=True)
     table.add_column("TOOK", justify="right", no_wrap=True)
     table.add_column("WHAT", no_wrap=True)
     table.add_column("DETAIL", overflow="fold")
-    begun_ms = found.lines[0].at_ms if found.lines else 0
-    for line in found.lines:
+    begun_ms = history.lines[0].at_ms if history.lines else 0
+    for line in history.lines:
         table.add_row(*_cells(line, begun_ms), style="red" if line.failed else "")
     console.print(table)
-    for number, trace_id in enumerate(found.traces, start=1):
+    for number, trace_id in enumerate(history.traces, start=1):
         where = jaeger_trace_url(address, trace_id) if address else trace_id
         console.print(Text(f"trace {number}: {where}"), soft_wrap=True)
 

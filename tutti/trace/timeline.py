@@ -64,10 +64,10 @@ def read_reference(reference: str, namespace: str) -> Wanted:
     return Wanted(gang_id, namespace, reference)
 
 
-def with_lines(found: Timeline, exported: Iterable[Line]) -> Timeline:
+def with_lines(history: Timeline, exported: Iterable[Line]) -> Timeline:
     """A timeline with lines from other sources, ordered by time."""
-    lines = sorted([*exported, *found.lines], key=lambda line: line.at_ms)
-    return msgspec.structs.replace(found, lines=tuple(lines))
+    lines = sorted([*exported, *history.lines], key=lambda line: line.at_ms)
+    return msgspec.structs.replace(history, lines=tuple(lines))
 
 
 def timeline(wanted: Wanted, gangs: Iterable[Gang], decisions: Iterable[Decision]) -> Timeline:
@@ -81,7 +81,7 @@ def timeline(wanted: Wanted, gangs: Iterable[Gang], decisions: Iterable[Decision
     if gang is not None:
         namespace, name = gang.metadata.namespace, gang.metadata.name
         existing = {f"{namespace}/{name}": gang}
-        own = [one.status for one in decisions if gang_of(one, existing) is gang]
+        own = [decision.status for decision in decisions if gang_of(decision, existing) is gang]
         return Timeline(
             gang=f"{namespace}/{gang.status.title or name}",
             gang_id=own[-1].gang_id if own else gang.metadata.uid,
@@ -89,7 +89,7 @@ def timeline(wanted: Wanted, gangs: Iterable[Gang], decisions: Iterable[Decision
             lines=(*_of_gang(gang, own), *_of_decisions(own)),
             traces=_traces(own) or _traces([gang.status]),
         )
-    named = [one.status for one in decisions if _is_of(one.status, wanted)]
+    named = [decision.status for decision in decisions if _is_of(decision.status, wanted)]
     if not named:
         raise Refusal(
             f"no gang {wanted.namespace}/{wanted.name} is known: no PodGroup of that name, and no "
@@ -97,7 +97,7 @@ def timeline(wanted: Wanted, gangs: Iterable[Gang], decisions: Iterable[Decision
         )
     # Several gangs may have had the name one after the other.
     last = named[-1]
-    own = [one for one in named if one.gang_id == last.gang_id]
+    own = [status for status in named if status.gang_id == last.gang_id]
     namespace, _, name = last.gang.partition("/")
     return Timeline(
         gang=f"{namespace}/{last.title or name}",
@@ -108,8 +108,8 @@ def timeline(wanted: Wanted, gangs: Iterable[Gang], decisions: Iterable[Decision
     )
 
 
-def _traces(found: Iterable[DecisionStatus | GangStatus]) -> tuple[str, ...]:
-    return tuple(filter(None, dict.fromkeys(one.trace_id for one in found)))
+def _traces(statuses: Iterable[DecisionStatus | GangStatus]) -> tuple[str, ...]:
+    return tuple(filter(None, dict.fromkeys(status.trace_id for status in statuses)))
 
 
 def _is_of(decision: DecisionStatus, wanted: Wanted) -> bool:
@@ -120,18 +120,18 @@ def _is_of(decision: DecisionStatus, wanted: Wanted) -> bool:
 
 def _find(wanted: Wanted, gangs: Iterable[Gang]) -> Gang | None:
     """The gang with the id or the exact name, otherwise the newest one of a Job of that name."""
-    found = [
-        one
-        for one in gangs
-        if one.metadata.uid == wanted.gang_id
-        or (one.metadata.namespace == wanted.namespace and wanted.is_named(one.metadata.name))
+    matching = [
+        gang
+        for gang in gangs
+        if gang.metadata.uid == wanted.gang_id
+        or (gang.metadata.namespace == wanted.namespace and wanted.is_named(gang.metadata.name))
     ]
 
-    def key(one: Gang) -> tuple[bool, float]:
-        created = one.metadata.creation_timestamp
-        return one.metadata.name == wanted.name, created.timestamp() if created else 0.0
+    def key(gang: Gang) -> tuple[bool, float]:
+        created = gang.metadata.creation_timestamp
+        return gang.metadata.name == wanted.name, created.timestamp() if created else 0.0
 
-    return max(found, key=key, default=None)
+    return max(matching, key=key, default=None)
 
 
 def _queued(seen: Iterable[datetime | None]) -> Iterator[Line]:
@@ -144,11 +144,13 @@ def _of_gang(gang: Gang, own: Sequence[DecisionStatus]) -> Iterator[Line]:
     status = gang.status
     created = gang.metadata.creation_timestamp
     # Decisions have milliseconds.
-    yield from _queued([one.first_seen for one in own if one.first_seen] or [created])
-    for one in status.conditions:
-        if one.status == "True" and one.last_transition_time is not None:
-            detail = ": ".join(filter(None, (one.reason, one.message)))
-            yield Line(at_ms=instant_ms(one.last_transition_time), what=one.type, detail=detail)
+    yield from _queued([status.first_seen for status in own if status.first_seen] or [created])
+    for condition in status.conditions:
+        if condition.status == "True" and condition.last_transition_time is not None:
+            detail = ": ".join(filter(None, (condition.reason, condition.message)))
+            yield Line(
+                at_ms=instant_ms(condition.last_transition_time), what=condition.type, detail=detail
+            )
     if status.pending is not None:
         since = status.pending.since or created
         if since is not None:
@@ -157,16 +159,18 @@ def _of_gang(gang: Gang, own: Sequence[DecisionStatus]) -> Iterator[Line]:
 
 
 def _of_gone(own: Sequence[DecisionStatus]) -> Iterator[Line]:
-    yield from _queued(one.first_seen for one in own)
-    ended = [instant_ms(pod.ended) for one in own for pod in one.pods if pod.ended is not None]
+    yield from _queued(status.first_seen for status in own)
+    ended = [
+        instant_ms(pod.ended) for status in own for pod in status.pods if pod.ended is not None
+    ]
     if ended:
         yield Line(at_ms=max(ended), what="gone", detail="the last of its pods has ended")
 
 
 def _of_decisions(own: Iterable[DecisionStatus]) -> Iterator[Line]:
-    for one in own:
-        yield _of_decision(one)
-        yield from map(_of_event, one.events)
+    for status in own:
+        yield _of_decision(status)
+        yield from map(_of_event, status.events)
 
 
 def _of_decision(status: DecisionStatus) -> Line:
@@ -187,7 +191,7 @@ def _of_decision(status: DecisionStatus) -> Line:
 
 
 def _of_event(event: DecisionEvent) -> Line:
-    failures = [f"{one.name}: {one.message}" for one in event.failures]
+    failures = [f"{failure.name}: {failure.message}" for failure in event.failures]
     more = event.failures_count - len(failures)
     if failures and more > 0:
         failures.append(f"and {more} more")

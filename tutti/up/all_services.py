@@ -221,8 +221,8 @@ class AllServices:
                 group.create_task(nats.keep(self._say, set_up), name="keep-nats")
                 if presence is not None:
                     group.create_task(presence.keep(), name="keep-presence")
-                found = await wait_ready(bus, supervisor.keepers, self._say)
-                self._announce_ready(found, nats, supervisor.keepers)
+                answers = await wait_ready(bus, supervisor.keepers, self._say)
+                self._announce_ready(answers, nats, supervisor.keepers)
                 # No task uses it any more.
                 await bus.close()
         finally:
@@ -249,7 +249,7 @@ class AllServices:
             await self._set_up(bus, survivors_wait_s=SURVIVORS_WAIT_S)
 
     def _announce_ready(
-        self, found: dict[str, ServiceStatus], nats: Nats, keepers: Sequence[Keeper]
+        self, answers: dict[str, ServiceStatus], nats: Nats, keepers: Sequence[Keeper]
     ) -> None:
         options = self._options
         content = ReadyFile(
@@ -259,13 +259,13 @@ class AllServices:
                 ServiceRow(
                     service=keeper.spec.service,
                     ordinal=keeper.spec.ordinal,
-                    pid=found[keeper.spec.title].pid,
-                    http_port=found[keeper.spec.title].http_port,
+                    pid=answers[keeper.spec.title].pid,
+                    http_port=answers[keeper.spec.title].http_port,
                 )
                 for keeper in keepers
             ),
             webhook=webhook_row(
-                found.get("admission-webhook-0"), wanted=options.webhook and not options.observe
+                answers.get("admission-webhook-0"), wanted=options.webhook and not options.observe
             ),
             ready_s=round(age_s(), 3),
             nats_credentials=nats.keys.file(READER),

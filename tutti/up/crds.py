@@ -101,10 +101,10 @@ async def _apply(
     try:
         await client.create(CRDS, manifest)
     except Conflict:
-        found = (await client.get(CRDS, name, Crd)).metadata
-        if found.labels.get(_MANAGED_BY) != _OURS and not take_over:
+        stored = (await client.get(CRDS, name, Crd)).metadata
+        if stored.labels.get(_MANAGED_BY) != _OURS and not take_over:
             outcome = "foreign"
-        elif _revision(found.annotations) > _revision(manifest["metadata"]["annotations"]):
+        elif _revision(stored.annotations) > _revision(manifest["metadata"]["annotations"]):
             outcome = "newer"
         else:
             # A merge patch replaces lists, such as the versions, as a whole.
@@ -123,9 +123,9 @@ async def _established(client: KubeClient, name: str) -> None:
     try:
         async with asyncio.timeout(_ESTABLISHED_TIMEOUT_S):
             while True:
-                found = await find(client, CRDS, name, Crd)
+                crd = await find(client, CRDS, name, Crd)
                 # If another client deleted it, the timeout ends this.
-                if found is not None and found.established:
+                if crd is not None and crd.established:
                     return
                 await asyncio.sleep(_LOOK_EVERY_S)
     except TimeoutError:

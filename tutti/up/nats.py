@@ -165,10 +165,10 @@ class _Health:
 def _identity(folder: Path) -> tuple[int, int] | None:
     """Device and inode of a folder; None: there is none."""
     try:
-        found = folder.stat()
+        status = folder.stat()
     except OSError:
         return None
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino
 
 
 def _writable(folder: Path) -> str:

@@ -121,10 +121,10 @@ def find_other_schedulers(
     names = frozenset(scheduler_names)
     others = [_by_lease(lease, seen.now, names, is_ours) for lease in seen.leases]
     others += [_by_lock(lock, seen.now, names) for lock in seen.locks]
-    found = [other for other in others if other is not None]
+    active = [other for other in others if other is not None]
     for deployment in seen.deployments:
-        found.extend(_by_deployment(deployment, names))
-    return found
+        active.extend(_by_deployment(deployment, names))
+    return active
 
 
 def _by_lease(

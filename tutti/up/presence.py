@@ -116,18 +116,18 @@ class Presence:
 
     async def _write(self, *, take_over: bool) -> None:
         namespace, name = OWN_LEASE
-        found = await find(self._client, LEASES, name, Lease, namespace=namespace)
-        held = found is not None and self._is_held(found)
-        if found is not None and held and not take_over:
+        lease = await find(self._client, LEASES, name, Lease, namespace=namespace)
+        held = lease is not None and self._is_held(lease)
+        if lease is not None and held and not take_over:
             raise AnotherIsHere(
-                f"another tutti up is on this cluster: {found.spec.holder_identity}"
+                f"another tutti up is on this cluster: {lease.spec.holder_identity}"
             )
         try:
-            if found is None:
+            if lease is None:
                 reply = await self._client.create(LEASES, self._manifest(None), namespace=namespace)
             else:
                 reply = await self._client.replace(
-                    LEASES, name, self._manifest(found), namespace=namespace
+                    LEASES, name, self._manifest(lease), namespace=namespace
                 )
         except Conflict:
             raise AnotherIsHere("another tutti up is starting on this cluster") from None
@@ -139,14 +139,14 @@ class Presence:
             return False
         return spec.lives(self._wall())
 
-    def _manifest(self, found: Lease | None) -> dict[str, Any]:
+    def _manifest(self, lease: Lease | None) -> dict[str, Any]:
         namespace, name = OWN_LEASE
         now = self._wall()
-        ours = found is not None and found.spec.holder_identity == self._holder
-        acquired = found.spec.acquire_time if found is not None and ours else now
+        ours = lease is not None and lease.spec.holder_identity == self._holder
+        acquired = lease.spec.acquire_time if lease is not None and ours else now
         metadata = {"name": name, "namespace": namespace}
-        if found is not None:
-            metadata["resourceVersion"] = found.metadata.resource_version
+        if lease is not None:
+            metadata["resourceVersion"] = lease.metadata.resource_version
         spec = {
             "holderIdentity": self._holder,
             "leaseDurationSeconds": int(LIVES_S),

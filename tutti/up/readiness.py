@@ -88,9 +88,9 @@ async def wait_ready(bus: Bus, keepers: Sequence[Keeper], say: Say) -> dict[str,
     started_s = reported_s = time.monotonic()
     while True:
         answers = await ask_services(bus, _ASK_EVERY_S, len(keepers))
-        found, missing = sort_out({keeper.spec.title: keeper.pid for keeper in keepers}, answers)
+        ready, missing = sort_out({keeper.spec.title: keeper.pid for keeper in keepers}, answers)
         if not missing:
-            return found
+            return ready
         now_s = time.monotonic()
         if now_s - reported_s >= _PATIENCE_S:
             reported_s = now_s
@@ -105,7 +105,7 @@ def sort_out(
     about the missing ones. Answers of other processes on the same NATS are ignored.
     """
     by_pid = {answer.pid: answer for answer in answers}
-    found: dict[str, ServiceStatus] = {}
+    ready: dict[str, ServiceStatus] = {}
     missing: list[str] = []
     for title, pid in expected.items():
         answer = None if pid is None else by_pid.get(pid)
@@ -114,8 +114,8 @@ def sort_out(
         elif not answer.ready:
             missing.append(f"{title}: {', '.join(answer.not_ready) or 'not ready'}")
         else:
-            found[title] = answer
-    return found, missing
+            ready[title] = answer
+    return ready, missing
 
 
 def write_atomically(path: Path, content: ReadyFile | RunningFile) -> None:

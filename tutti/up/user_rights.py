@@ -119,15 +119,15 @@ async def delete_registration(client: KubeClient) -> bool:
     deleted = False
     for resource, namespace, name in _OBJECTS:
         try:
-            found = await client.get(resource, name, KubeObject, namespace=namespace)
+            stored = await client.get(resource, name, KubeObject, namespace=namespace)
         except (Forbidden, NotFound):
             # An account without the right to read them has not created them either.
             continue
-        if found.metadata.labels.get(MANAGED_BY) != TUTTI_UP:
+        if stored.metadata.labels.get(MANAGED_BY) != TUTTI_UP:
             continue
         # Neither error matters: it is gone, or replaced by another one.
         with contextlib.suppress(Conflict, NotFound):
-            await client.delete(resource, name, namespace=namespace, uid=found.metadata.uid)
+            await client.delete(resource, name, namespace=namespace, uid=stored.metadata.uid)
             deleted = deleted or resource is API_SERVICES
     return deleted
 

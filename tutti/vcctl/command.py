@@ -73,15 +73,15 @@ def version() -> None:
 def help_(ctx: click.Context, words: tuple[str, ...]) -> None:
     """Help about any command."""
     root = ctx.find_root()
-    found: click.Command = root.command
+    command: click.Command = root.command
     context = root
     for word in words:
-        inner = found.get_command(context, word) if isinstance(found, click.Group) else None
+        inner = command.get_command(context, word) if isinstance(command, click.Group) else None
         if inner is None:
             raise click.UsageError(f"Unknown help topic {' '.join(words)!r}", root)
         context = click.Context(inner, parent=context, info_name=word)
-        found = inner
-    click.echo(found.get_help(context))
+        command = inner
+    click.echo(command.get_help(context))
 
 
 _COMMANDS: Final = (

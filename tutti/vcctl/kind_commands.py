@@ -66,8 +66,8 @@ async def list_kind(
         elif name:
             printer.one(await get(client, resource, name, place))
         else:
-            found = await fetch(client, _wanted(resource, place, listing))
-            printer.all(kept(found, listing))
+            objects = await fetch(client, _wanted(resource, place, listing))
+            printer.all(kept(objects, listing))
 
 
 def kept(objects: Sequence[Object], listing: Listing) -> list[Object]:
@@ -135,9 +135,9 @@ def kind_group(resource: Resource, layout: Callable[[bool], Layout]) -> flags.Pf
     @flags.access_flags
     @running()
     async def create(*, access: Access, namespace: str, files: Sequence[Content]) -> None:
-        found = manifests.read(files, resource)
+        objects = manifests.read(files, resource)
         async with open_namespace(access, namespace) as (client, place):
-            await manifests.create_all(client, resource, found, place)
+            await manifests.create_all(client, resource, objects, place)
 
     @group.command("delete", help=f"Delete {title}s by name, or those of manifests.")
     @flags.selection_flags(resource, flags.files_flag(required=False))
@@ -150,12 +150,12 @@ def kind_group(resource: Resource, layout: Callable[[bool], Layout]) -> flags.Pf
 async def _describe(resource: Resource, selection: Selection, output: str) -> None:
     async with selection.opened() as (client, place):
         if selection.all_names:
-            found = [await get(client, resource, each, place) for each in selection.all_names]
+            objects = [await get(client, resource, each, place) for each in selection.all_names]
         else:
-            found = await fetch(client, Wanted(resource=resource, namespace=place))
-    if not found:
+            objects = await fetch(client, Wanted(resource=resource, namespace=place))
+    if not objects:
         echo_nothing()
-    for index, each in enumerate(found):
+    for index, each in enumerate(objects):
         if index:
             echo(_RULE)
         whole = without_managed_fields(each)
@@ -164,9 +164,9 @@ async def _describe(resource: Resource, selection: Selection, output: str) -> No
 
 async def _delete(resource: Resource, selection: Selection, files: Sequence[Content]) -> None:
     names = () if files else selection.required(resource)
-    found: list[Object] = manifests.read(files, resource) if files else []
+    objects: list[Object] = manifests.read(files, resource) if files else []
     if files and selection.all_names:
         raise Refusal("give either names or --file")
     async with selection.opened() as (client, place):
-        keys = [(namespace_of(each) or place, name_of(each)) for each in found]
+        keys = [(namespace_of(each) or place, name_of(each)) for each in objects]
         await manifests.delete_all(client, resource, keys or [(place, each) for each in names])

@@ -65,9 +65,9 @@ def list_jobs(*, listing: Listing, queue: str, scheduler: str) -> None:
 def job_filter(queue_name: str, scheduler: str) -> Callable[[Object], bool]:
     """A filter of Jobs by queue and scheduler; "" for any."""
 
-    def keep(found: Object) -> bool:
-        in_queue = queue_name in {"", job_view.queue(found)}
-        return in_queue and scheduler in {"", job_view.scheduler(found)}
+    def keep(job: Object) -> bool:
+        in_queue = queue_name in {"", job_view.queue(job)}
+        return in_queue and scheduler in {"", job_view.scheduler(job)}
 
     return keep
 
@@ -114,21 +114,21 @@ _JOBTEMPLATE: Final = (_NAME, _NAMESPACE)
 #: The table shows the namespace in lists of all namespaces.
 _CRONJOB: Final = (
     _NAME,
-    Column(title="Schedule", value=lambda one: text(one, "spec.schedule")),
-    Column(title="TimeZone", value=lambda one: text(one, "spec.timeZone") or "<none>"),
-    Column(title="Suspend", value=lambda one: field(one, "spec.suspend", False)),
-    Column(title="Active", value=lambda one: len(field(one, "status.active", []))),
+    Column(title="Schedule", value=lambda cronjob: text(cronjob, "spec.schedule")),
+    Column(title="TimeZone", value=lambda cronjob: text(cronjob, "spec.timeZone") or "<none>"),
+    Column(title="Suspend", value=lambda cronjob: field(cronjob, "spec.suspend", False)),
+    Column(title="Active", value=lambda cronjob: len(field(cronjob, "status.active", []))),
     Column(title="LastSchedule", value=_last_schedule),
     _AGE,
 )
 _PODGROUP: Final = (
     _NAME,
-    Column(title="Phase", value=lambda one: text(one, "status.phase"), coloured=True),
-    Column(title="MinMember", value=lambda one: number(one, "spec.minMember")),
-    Column(title="Running", value=lambda one: number(one, "status.running")),
-    Column(title="Succeeded", value=lambda one: number(one, "status.succeeded")),
-    Column(title="Failed", value=lambda one: number(one, "status.failed")),
-    Column(title="Queue", value=lambda one: text(one, "spec.queue") or "default"),
+    Column(title="Phase", value=lambda group: text(group, "status.phase"), coloured=True),
+    Column(title="MinMember", value=lambda group: number(group, "spec.minMember")),
+    Column(title="Running", value=lambda group: number(group, "status.running")),
+    Column(title="Succeeded", value=lambda group: number(group, "status.succeeded")),
+    Column(title="Failed", value=lambda group: number(group, "status.failed")),
+    Column(title="Queue", value=lambda group: text(group, "spec.queue") or "default"),
     _AGE,
     Column(title="Why", wide=True, value=why_unschedulable),
 )
@@ -187,7 +187,7 @@ def list_pods(*, listing: Listing, queue: str, job: str) -> None:
     listing = msgspec.structs.replace(
         listing,
         labels=job_selector(job, queue),
-        keep=lambda found: not queue or queue_of(found) == queue,
+        keep=lambda pod: not queue or queue_of(pod) == queue,
     )
     run(list_kind(PODS, pod_table.layout, listing))
 

@@ -38,13 +38,13 @@ def layout(counts: Mapping[tuple[str, str], int], *, slurm: bool = False) -> Lay
     """The table of `queue list` and `queue get`, or that of `vqueues`."""
     phases = _SLURM_PHASES if slurm else _PHASES
     state = Column(
-        title="State", width=8, value=lambda one: text(one, "status.state"), coloured=True
+        title="State", width=8, value=lambda queue: text(queue, "status.state"), coloured=True
     )
-    parent = Column(title="Parent", width=8, value=lambda one: text(one, "spec.parent"))
+    parent = Column(title="Parent", width=8, value=lambda queue: text(queue, "spec.parent"))
     return Layout(
         columns=(
             Column(title="Name", width=25, value=name_of),
-            Column(title="Weight", width=8, value=lambda one: number(one, "spec.weight")),
+            Column(title="Weight", width=8, value=lambda queue: number(queue, "spec.weight")),
             state,
             *(() if slurm else (parent,)),
             *(Column(title=phase, width=8, value=_groups(counts, phase)) for phase in phases),
@@ -61,8 +61,8 @@ def _groups(counts: Mapping[tuple[str, str], int], phase: str) -> Callable[[Obje
 
 def _amounts(path: str) -> Callable[[Object], str]:
     def value(queue: Object) -> str:
-        found = field(queue, path, {})
-        listed = (f"{resource}={amount}" for resource, amount in sorted(found.items()))
+        amounts = field(queue, path, {})
+        listed = (f"{resource}={amount}" for resource, amount in sorted(amounts.items()))
         return ",".join(listed) or "-"
 
     return value
@@ -135,18 +135,18 @@ async def show_queues(
     labels, part = split_selector(selector)
     async with open_client(access) as client:
         if names:
-            found = [await get(client, QUEUES_VOLCANO, each) for each in names]
+            queues = [await get(client, QUEUES_VOLCANO, each) for each in names]
         else:
             wanted = Wanted(resource=QUEUES_VOLCANO, label_selector=labels)
-            found = [each for each in await fetch(client, wanted) if part in name_of(each)]
+            queues = [each for each in await fetch(client, wanted) if part in name_of(each)]
         # Only tables show the counts.
-        counted = output in {"text", "wide"} and found
+        counted = output in {"text", "wide"} and queues
         groups = await fetch(client, Wanted(resource=PODGROUPS_VOLCANO)) if counted else []
     printer = Printer(QUEUES_VOLCANO, layout(count(groups), slurm=slurm), output)
     if len(names) == 1:
-        printer.one(found[0])
+        printer.one(queues[0])
     else:
-        printer.all(found)
+        printer.all(queues)
 
 
 @queue.command("operate")

@@ -92,8 +92,8 @@ class ClusterState:
         else:
             # The ids of planners of older versions are the owner's UID alone.
             key = self._key_by_id.get(gang_id, ("owner", namespace, gang_id))
-        for one in (key, *(key_of_group(part) for part in self._trees.parts(key))):
-            yield from self._pods_by_key.get(one, {}).values()
+        for part_key in (key, *(key_of_group(part) for part in self._trees.parts(key))):
+            yield from self._pods_by_key.get(part_key, {}).values()
 
     def owner(self, gang_id: str, group_uid: str, namespace: str) -> str:
         """The object that the gang's user created, as the planner names it in sentences: kind and

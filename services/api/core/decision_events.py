@@ -22,8 +22,8 @@ def instant(at_ms: int) -> datetime:
 
 def outcome_events(decision: DecisionStatus, outcome: Outcome) -> Iterator[DecisionEvent]:
     """The events of a decision's outcome."""
-    pods = {one.uid: one for one in decision.pods}
-    failed = [one for one in outcome.members if one.result not in {"bound", "skipped"}]
+    pods = {pod.uid: pod for pod in decision.pods}
+    failed = [member for member in outcome.members if member.result not in {"bound", "skipped"}]
     evicts = decision.action == "Evict"
     done = outcome.evicted if evicts else outcome.bound
     begun_ms = outcome.received_ms
@@ -74,10 +74,10 @@ def note_event(note: Note) -> DecisionEvent:
 def _failures(
     failed: Sequence[Member], pods: Mapping[str, DecidedPod]
 ) -> tuple[DecisionFailure, ...]:
-    named = [(pods[one.uid], one) for one in failed if one.uid in pods]
+    named = [(pods[member.uid], member) for member in failed if member.uid in pods]
     return tuple(
-        DecisionFailure(namespace=pod.namespace, name=pod.name, message=_words(one))
-        for pod, one in named[:_FAILURES_MAX]
+        DecisionFailure(namespace=pod.namespace, name=pod.name, message=_words(member))
+        for pod, member in named[:_FAILURES_MAX]
     )
 
 

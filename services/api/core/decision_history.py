@@ -119,11 +119,11 @@ class DecisionHistory:
             return
         kept.has_outcome = True
         self._add(kept, outcome_events(status, outcome))
-        for one in outcome.members if status.action == "Bind" else ():
+        for member in outcome.members if status.action == "Bind" else ():
             # A request without an answer may still bind the pod.
-            if one.result not in {"bound", "unknown"} and self._bound.get(one.uid) is kept:
-                del self._bound[one.uid]
-                kept.unbound.add(one.uid)
+            if member.result not in {"bound", "unknown"} and self._bound.get(member.uid) is kept:
+                del self._bound[member.uid]
+                kept.unbound.add(member.uid)
 
     def take_note(self, note: Note) -> None:
         """A note about a gang."""
@@ -142,11 +142,11 @@ class DecisionHistory:
 
     def oldest_first(self) -> Iterator[Decision]:
         """All that are kept."""
-        for one in self._kept:
-            if one.is_behind:
-                one.decision = _completed(one)
-                one.ends, one.unbound, one.is_behind = {}, set(), False
-            yield one.decision
+        for kept in self._kept:
+            if kept.is_behind:
+                kept.decision = _completed(kept)
+                kept.ends, kept.unbound, kept.is_behind = {}, set(), False
+            yield kept.decision
 
     def _add(self, kept: _Kept, events: Iterable[DecisionEvent]) -> None:
         """Add events, and forget what is too much: of this decision, and the oldest decisions."""
@@ -164,15 +164,15 @@ class DecisionHistory:
             bound_by.ends[uid] = instant(at_ms), end
             bound_by.is_behind = True
 
-    def _forget(self, one: _Kept) -> None:
-        status = one.decision.status
+    def _forget(self, kept: _Kept) -> None:
+        status = kept.decision.status
         pods = status.pods
-        self._size -= len(pods) + len(one.events)
-        self._by_seq.pop(int(one.decision.metadata.name), None)
-        if self._last.get(status.gang_id) is one:
+        self._size -= len(pods) + len(kept.events)
+        self._by_seq.pop(int(kept.decision.metadata.name), None)
+        if self._last.get(status.gang_id) is kept:
             del self._last[status.gang_id]
         for pod in pods:
-            if self._bound.get(pod.uid) is one:
+            if self._bound.get(pod.uid) is kept:
                 del self._bound[pod.uid]
 
 
@@ -204,14 +204,16 @@ def build_decision(seq: int, decision: Act, owner: str = "") -> Decision:
     if isinstance(decision, GangDecision):
         bound = decision.bindings
         pods = tuple(
-            DecidedPod(namespace=one.namespace, name=one.name, uid=one.uid, node=one.node)
-            for one in bound[:_PODS_MAX]
+            DecidedPod(
+                namespace=binding.namespace, name=binding.name, uid=binding.uid, node=binding.node
+            )
+            for binding in bound[:_PODS_MAX]
         )
         action, count, reason, domain = "Bind", len(bound), "", decision.domain
     else:
         pods = tuple(
-            DecidedPod(namespace=one.namespace, name=one.name, uid=one.uid)
-            for one in decision.victims[:_PODS_MAX]
+            DecidedPod(namespace=victim.namespace, name=victim.name, uid=victim.uid)
+            for victim in decision.victims[:_PODS_MAX]
         )
         action, count, reason, domain = "Evict", len(decision.victims), decision.reason, ""
     at = instant(decision.cycle.now_ms)
@@ -247,11 +249,11 @@ def visible_part(decision: Decision, visible: frozenset[str]) -> Decision:
     and without texts about them, events have no texts.
     """
     pods = decision.status.pods
-    seen = tuple(one for one in pods if one.namespace in visible)
+    seen = tuple(pod for pod in pods if pod.namespace in visible)
     if len(seen) == len(pods):
         return decision
     events = tuple(
-        msgspec.structs.replace(one, message="", failures=()) for one in decision.status.events
+        msgspec.structs.replace(event, message="", failures=()) for event in decision.status.events
     )
     status = msgspec.structs.replace(decision.status, pods=seen, events=events)
     return msgspec.structs.replace(decision, status=status)

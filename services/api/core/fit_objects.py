@@ -41,11 +41,11 @@ def questions_of(
 
 def refusal(errors: Iterable[str]) -> RequestFailed:
     """The failure for manifests that would be refused."""
-    found = tuple(errors)
+    texts = tuple(errors)
     return RequestFailed(
         422,
-        f"spec.manifests: {'; '.join(found)}",
-        causes=tuple(("spec.manifests", error) for error in found),
+        f"spec.manifests: {'; '.join(texts)}",
+        causes=tuple(("spec.manifests", error) for error in texts),
     )
 
 
@@ -72,18 +72,20 @@ def status_of(
         RequestFailed: 422, the planner knows that admission would refuse a gang.
     """
     paired = list(zip(asked, answers, strict=True))
-    refused = [f"{one.namespace}/{one.name}: {a.sentence}" for one, a in paired if a.refused]
+    refused = [
+        f"{question.namespace}/{question.name}: {a.sentence}" for question, a in paired if a.refused
+    ]
     if refused:
         raise refusal(refused)
     gangs = tuple(
         build_gang_fit(
-            one.name,
-            one.members,
+            question.name,
+            question.members,
             answer,
             visible,
-            namespace=one.namespace if one.namespace != namespace else "",
+            namespace=question.namespace if question.namespace != namespace else "",
         )
-        for one, answer in paired
+        for question, answer in paired
     )
-    fits = all(one.fits for one in gangs)
+    fits = all(gang.fits for gang in gangs)
     return FitStatus(fits=fits, gangs=gangs, warnings=tuple(warnings))

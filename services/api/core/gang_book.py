@@ -159,8 +159,8 @@ class GangBook:
 
     def forms(self, entry: GangEntry, *, sees_all: bool) -> GangForms:
         """The gang's object and JSON; made once for each version."""
-        found = entry.forms.get(sees_all)
-        if found is None:
+        forms = entry.forms.get(sees_all)
+        if forms is None:
             verdict = entry.verdict
             gang = verdict.gang_id, verdict.uid, verdict.namespace
             members = self.cluster.members(*gang) if verdict.members else ()
@@ -173,8 +173,8 @@ class GangBook:
                 self._trace_url,
                 sees_all=sees_all,
             )
-            found = entry.forms[sees_all] = forms_of(made)
-        return found
+            forms = entry.forms[sees_all] = forms_of(made)
+        return forms
 
     def knows_deletions_since(self, version: Version) -> bool:
         """Whether a watcher that begins at a version gets every deletion."""
@@ -192,7 +192,7 @@ class GangBook:
         sharing = self._shared.setdefault(place, [])
         self._entries[verdict.gang_id] = GangEntry(verdict, version, place, version)
         sharing.append(verdict.gang_id)
-        sharing.sort(key=lambda one: (self._entries[one].verdict.first_seen_ms, one))
+        sharing.sort(key=lambda sharer: (self._entries[sharer].verdict.first_seen_ms, sharer))
         return self._name(place, sharing, version)
 
     def _remove(self, gang_id: str, entry: GangEntry) -> set[Place]:

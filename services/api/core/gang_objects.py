@@ -83,13 +83,13 @@ def build_gang(
             attempt=verdict.attempt,
             conditions=tuple(
                 GangCondition(
-                    type=one.type,
-                    status=one.status,
-                    reason=one.reason,
-                    message=one.message,
-                    last_transition_time=instant(one.since_ms),
+                    type=condition.type,
+                    status=condition.status,
+                    reason=condition.reason,
+                    message=condition.message,
+                    last_transition_time=instant(condition.since_ms),
                 )
-                for one in verdict.conditions
+                for condition in verdict.conditions
             ),
             pending=None
             if verdict.why is None
@@ -138,8 +138,8 @@ def _pending(why: Why, namespace: str, *, sees_all: bool) -> PendingStatus:
         reason=why.reason,
         message=why.sentence,
         since=instant(why.since_ms),
-        roles=tuple(_search(one) for one in why.shapes),
-        quota=tuple(_refusal(one) for one in why.quota),
+        roles=tuple(_search(shape) for shape in why.shapes),
+        quota=tuple(_refusal(refusal) for refusal in why.quota),
         ahead=named_gangs(why.ahead, why.ahead_count, seen_in),
         holders=named_gangs(why.holders, why.holders_count, seen_in),
     )
@@ -151,7 +151,7 @@ def _search(shape: ShapeReport) -> RoleSearch:
         wanted=shape.wanted,
         fitting=shape.fit,
         nodes=shape.nodes,
-        refusals=tuple(_refusal(one) for one in shape.reasons),
+        refusals=tuple(_refusal(reason) for reason in shape.reasons),
     )
 
 

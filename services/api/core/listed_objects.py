@@ -38,7 +38,7 @@ from shared.model import objects as model
 
 def public_queues(ledger: LedgerAnswer) -> tuple[LedgerQueue, ...]:
     """The queues that exist, with the resources that nodes have, or that a queue names itself."""
-    on_nodes = frozenset(one.resource for one in ledger.totals if one.total)
+    on_nodes = frozenset(total.resource for total in ledger.totals if total.total)
 
     def is_public(amount: LedgerAmount) -> bool:
         declared = amount.guarantee or amount.ceiling is not None or amount.deserved is not None
@@ -63,8 +63,8 @@ def public_shapes(
     return tuple(
         msgspec.structs.replace(
             shape,
-            requests=tuple(one for one in shape.requests if one[0] in resources),
-            node_selector=tuple(one for one in shape.node_selector if one in labels),
+            requests=tuple(request for request in shape.requests if request[0] in resources),
+            node_selector=tuple(label for label in shape.node_selector if label in labels),
         )
         for shape in shapes
     )
@@ -90,9 +90,9 @@ def queue_cells(queue: Queue, _now_ms: int) -> tuple[str | int, ...]:
 
     def each(field: str, blank: str = "0") -> str:
         shown = [
-            f"{amount} {one.resource}"
-            for one in status.resources
-            if (amount := getattr(one, field)) not in {"", blank}
+            f"{amount} {amounts.resource}"
+            for amounts in status.resources
+            if (amount := getattr(amounts, field)) not in {"", blank}
         ]
         return ", ".join(shown) or "<none>"
 
@@ -177,7 +177,8 @@ def build_node(node: model.Node, load: NodeLoad | None, version: str) -> Node:
             ready=node.ready,
             schedulable=not node.unschedulable,
             taints=tuple(
-                f"{one.key}{'=' * bool(one.value)}{one.value}:{one.effect}" for one in node.taints
+                f"{taint.key}{'=' * bool(taint.value)}{taint.value}:{taint.effect}"
+                for taint in node.taints
             ),
             topology={key: value for key, value in node.labels if "topology" in key},
             pods=on_it.pods,
@@ -204,7 +205,7 @@ def _amounts(resource: str, allocatable: int, requested: int) -> NodeAmounts:
 def node_cells(node: Node, _now_ms: int) -> tuple[str | int, ...]:
     """The cells of a node's row."""
     status = node.status
-    free = [f"{one.free} {one.resource}" for one in status.resources if one.resource != "pods"]
+    free = [f"{use.free} {use.resource}" for use in status.resources if use.resource != "pods"]
     return (
         node.metadata.name,
         status.ready,
@@ -247,7 +248,7 @@ def build_pod_shape(shape: ShapeCapacity) -> PodShape:
             node=shape.node,
             fits_on_node=shape.on_node,
             tiers=tuple(
-                TierFit(tier=one.tier, domain=one.domain, pods=one.pods) for one in shape.tiers
+                TierFit(tier=tier.tier, domain=tier.domain, pods=tier.pods) for tier in shape.tiers
             ),
             unfragmented=shape.unfragmented,
         ),

@@ -32,7 +32,8 @@ def explained(
     """
     try:
         documents = [
-            (place.partition(",")[0], one) for place, one in flattened(explanation.spec.manifests)
+            (place.partition(",")[0], document)
+            for place, document in flattened(explanation.spec.manifests)
         ]
         if len(documents) > OBJECTS_MAX:
             raise RequestFailed(422, f"spec.manifests: must have at most {OBJECTS_MAX} objects")

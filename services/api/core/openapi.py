@@ -8,7 +8,7 @@ import msgspec
 from shared.contracts.visibility import API_VERSION, GROUP, VERSION
 from shared.contracts.visibility_resources import KINDS, RESOURCES, ServedResource
 
-_BY_PLURAL: Final = {one.plural: one for one in RESOURCES}
+_BY_PLURAL: Final = {resource.plural: resource for resource in RESOURCES}
 
 
 def served_resource(plural: str) -> ServedResource | None:
@@ -41,13 +41,13 @@ def discovery_document(path: str) -> dict[str, Any] | None:
                 "groupVersion": API_VERSION,
                 "resources": [
                     {
-                        "name": one.plural,
-                        "singularName": one.singular,
-                        "namespaced": one.namespaced,
-                        "kind": one.kind,
-                        "verbs": list(one.verbs),
+                        "name": resource.plural,
+                        "singularName": resource.singular,
+                        "namespaced": resource.namespaced,
+                        "kind": resource.kind,
+                        "verbs": list(resource.verbs),
                     }
-                    for one in RESOURCES
+                    for resource in RESOURCES
                 ],
             }
         case _:
@@ -83,15 +83,15 @@ def openapi_document() -> _Json:
     return {
         "openapi": "3.0.0",
         "info": {"title": "Tutti", "version": VERSION},
-        "paths": dict(path for one in RESOURCES for path in _paths(one).items()),
+        "paths": dict(path for resource in RESOURCES for path in _paths(resource).items()),
         "components": {"schemas": _schemas()},
     }
 
 
 def _schemas() -> _Json:
-    _, found = msgspec.json.schema_components(tuple(KINDS.values()), ref_template=_REF)
+    _, components = msgspec.json.schema_components(tuple(KINDS.values()), ref_template=_REF)
     schemas: _Json = {}
-    for name, schema in found.items():
+    for name, schema in components.items():
         plain = _plain(schema)
         if name in KINDS:
             plain["x-kubernetes-group-version-kind"] = [_kind(name)]
@@ -102,17 +102,19 @@ def _schemas() -> _Json:
 def _plain(schema: Any) -> Any:
     """A schema in OpenAPI's dialect. Fields that are None are left out, so none is nullable."""
     if isinstance(schema, list):
-        return [_plain(one) for one in cast("list[object]", schema)]
+        return [_plain(part) for part in cast("list[object]", schema)]
     if not isinstance(schema, dict):
         return schema
-    found = cast("_Json", schema)
-    choices: list[object] = [one for one in found.get("anyOf", ()) if one != {"type": "null"}]
+    mapping = cast("_Json", schema)
+    choices: list[object] = [
+        choice for choice in mapping.get("anyOf", ()) if choice != {"type": "null"}
+    ]
     if len(choices) == 1:
         return _plain(choices[0])
-    plain = {key: _plain(value) for key, value in found.items() if key != "title"}
-    if "properties" in found:
+    plain = {key: _plain(value) for key, value in mapping.items() if key != "title"}
+    if "properties" in mapping:
         # Its keys are names of fields, also `title`.
-        plain["properties"] = {key: _plain(one) for key, one in found["properties"].items()}
+        plain["properties"] = {key: _plain(part) for key, part in mapping["properties"].items()}
     if plain.get("default", ...) in (None, "", ()):
         del plain["default"]
     if "enum" in plain:

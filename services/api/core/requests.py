@@ -153,16 +153,16 @@ _FIELDS: Final = {
 
 
 def _selector(text: str) -> FieldSelector:
-    found: dict[str, str] = {}
+    fields: dict[str, str] = {}
     for term in filter(None, text.split(",")):
         field, equals, value = term.partition("=")
         if not equals or field not in _FIELDS or value.startswith("!"):
             known = ", ".join(_FIELDS)
             raise RequestFailed(400, f"fieldSelector: must be FIELD=VALUE with one of {known}")
         value = value.removeprefix("=")
-        if found.setdefault(_FIELDS[field], value) != value:
+        if fields.setdefault(_FIELDS[field], value) != value:
             raise RequestFailed(400, f"fieldSelector: two values of {field}")
-    return msgspec.convert(found, FieldSelector)
+    return msgspec.convert(fields, FieldSelector)
 
 
 def _answer(accept: str) -> Answer:
@@ -181,8 +181,8 @@ def _answer(accept: str) -> Answer:
 
 
 def _media_types(accept: str) -> Iterator[tuple[str, Mapping[str, str]]]:
-    for one in (accept or "*/*")[:_TEXT_CHARACTERS_MAX].split(","):
-        media, *rest = (part.strip() for part in one.split(";"))
+    for media_type in (accept or "*/*")[:_TEXT_CHARACTERS_MAX].split(","):
+        media, *rest = (part.strip() for part in media_type.split(";"))
         pairs = (part.partition("=") for part in rest)
         yield media, {key: value for key, _, value in pairs}
 
@@ -197,9 +197,9 @@ def page_of(
     """The objects of one page of a list in order of namespace and name. Phase and queue select
     nothing here.
     """
-    found = [one for one in ordered if _selected(metadata_of(one), target, options)]
-    chosen = found[: options.limit]
-    rest = len(found) - len(chosen)
+    selected = [obj for obj in ordered if _selected(metadata_of(obj), target, options)]
+    chosen = selected[: options.limit]
+    rest = len(selected) - len(chosen)
     last = metadata_of(chosen[-1]) if rest else None
     return chosen, ListMeta(
         resource_version=version,

@@ -80,7 +80,7 @@ GANG_COLUMNS: Final = columns(
 def gang_cells(gang: Gang, now_ms: int) -> tuple[str | int, ...]:
     """The cells of a gang's row."""
     status = gang.status
-    nodes = [one.node for one in status.placement[:_NODES_SHOWN_MAX]]
+    nodes = [placed.node for placed in status.placement[:_NODES_SHOWN_MAX]]
     more = len(status.placement) - len(nodes)
     return (
         gang.metadata.name,

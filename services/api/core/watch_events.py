@@ -40,8 +40,8 @@ class WatchEvents:
             return _line(kind, forms.json)
         gang = forms.gang
         cells = gang_cells(gang, self._now_ms())
-        one = row(cells, gang.metadata, forms.json, self._options.row_object)
-        return _line(kind, self._table(gang.metadata.resource_version, one))
+        gang_row = row(cells, gang.metadata, forms.json, self._options.row_object)
+        return _line(kind, self._table(gang.metadata.resource_version, gang_row))
 
     def bookmark(self, version: str, *, initial_end: bool = False) -> bytes:
         """Everything up to a version was sent; `initial_end`: and all gangs that existed."""
@@ -52,8 +52,8 @@ class WatchEvents:
             return _line(
                 "BOOKMARK", {"kind": "Gang", "apiVersion": API_VERSION, "metadata": metadata}
             )
-        found = msgspec.to_builtins(self._table(version))
-        return _line("BOOKMARK", {**found, "metadata": metadata})
+        table_object = msgspec.to_builtins(self._table(version))
+        return _line("BOOKMARK", {**table_object, "metadata": metadata})
 
     def error(self, failure: RequestFailed) -> bytes:
         """The watch ends."""

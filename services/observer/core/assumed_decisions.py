@@ -93,9 +93,9 @@ class AssumedDecisions:
         while self._due and self._due[0][0] <= now_ms:
             self._touched[heapq.heappop(self._due)[1]] = None
         for seq in self._touched:
-            one = self._acts.get(seq)
-            if one is not None and self._is_over(one, now_ms):
-                self._over[seq] = one
+            assumed = self._acts.get(seq)
+            if assumed is not None and self._is_over(assumed, now_ms):
+                self._over[seq] = assumed
         self._touched = {}
         return list(self._over.values())
 
@@ -105,20 +105,20 @@ class AssumedDecisions:
             heapq.heappop(self._due)
         return self._due[0][0] if self._due else None
 
-    def _is_over(self, one: AssumedDecision, now_ms: int) -> bool:
-        if one.due_ms is not None and one.due_ms <= now_ms:
+    def _is_over(self, assumed: AssumedDecision, now_ms: int) -> bool:
+        if assumed.due_ms is not None and assumed.due_ms <= now_ms:
             return True
         pods = self._cluster_state.pods
-        if isinstance(one.decision, EvictionDecision):
-            if one.decision.via == "eviction":
+        if isinstance(assumed.decision, EvictionDecision):
+            if assumed.decision.via == "eviction":
                 return True
-            return all(victim.uid not in pods for victim in one.decision.victims)
-        waiting = (pods.get(binding.uid) for binding in one.decision.bindings)
+            return all(victim.uid not in pods for victim in assumed.decision.victims)
+        waiting = (pods.get(binding.uid) for binding in assumed.decision.bindings)
         return all(pod is None or pod.node for pod in waiting)
 
 
 def answer(
-    one: AssumedDecision,
+    assumed: AssumedDecision,
     cluster_state: ClusterState,
     *,
     observer: str,
@@ -126,7 +126,7 @@ def answer(
     now_ms: int,
 ) -> Outcome:
     """The outcome of an assumed decision: bound are the pods that the other scheduler bound."""
-    decision = one.decision
+    decision = assumed.decision
     members: list[Member] = []
     bound = evicted = 0
     if isinstance(decision, GangDecision):
@@ -147,7 +147,7 @@ def answer(
         ]
     return Outcome(
         gang_id=decision.gang_id,
-        decision_seq=one.seq,
+        decision_seq=assumed.seq,
         epoch=decision.epoch,
         binder=observer,
         # No binder reads these decisions, so there is one delivery.

@@ -67,9 +67,9 @@ class ClusterState:
         self._apply(record)
         match record:
             case PodChanges(changed=changed, removed=removed):
-                return [*(one.uid for one in changed), *(one.uid for one in removed)], []
+                return [*(pod.uid for pod in changed), *(gone.uid for gone in removed)], []
             case PodGroupChanges(changed=changed, removed=removed):
-                return [], [*(one.uid for one in changed), *(one.uid for one in removed)]
+                return [], [*(group.uid for group in changed), *(gone.uid for gone in removed)]
             case _:
                 return [], []
 

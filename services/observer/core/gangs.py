@@ -100,10 +100,10 @@ class Gangs:
             if group is not None:
                 key = self._group_keys[uid] = key_of_group(group)
                 self._groups[key] = group
-            for one in dict.fromkeys((before, self._group_keys.get(uid))):
-                gang = None if one is None else self._gangs.get(one)
-                if gang is not None and one is not None:
-                    self._assess(one, gang, at_ms, first_snapshot=False)
+            for key_of_gang in dict.fromkeys((before, self._group_keys.get(uid))):
+                gang = None if key_of_gang is None else self._gangs.get(key_of_gang)
+                if gang is not None and key_of_gang is not None:
+                    self._assess(key_of_gang, gang, at_ms, first_snapshot=False)
 
     def pods_changed(self, uids: Iterable[str], at_ms: int, *, first_snapshot: bool) -> None:
         """Reassess gangs with pods that appeared, changed or are gone. Bound pods of the
@@ -130,7 +130,7 @@ class Gangs:
 
     def decided(self, decision: GangDecision, recount: Recount) -> None:
         """Count a decision to bind a gang."""
-        gang = self._of(one.uid for one in decision.bindings)
+        gang = self._of(binding.uid for binding in decision.bindings)
         if gang is None:
             return
         row = gang.row
@@ -149,13 +149,13 @@ class Gangs:
     def evicts(self, decision: EvictionDecision) -> None:
         """Record a decision to evict pods for a gang, or to release its bound pods."""
         if decision.via == "delete":
-            gang = self._of(one.uid for one in decision.victims)
+            gang = self._of(victim.uid for victim in decision.victims)
             if gang is not None:
                 words = f"{decision.reason}: {decision.why}" if decision.why else decision.reason
                 release = shortened(words, TEXT_BYTES_MAX)
                 gang.row = msgspec.structs.replace(gang.row, release=release)
             return
-        gang = self._of(one.uid for one in decision.bindings)
+        gang = self._of(binding.uid for binding in decision.bindings)
         if gang is not None:
             most = max(gang.row.evicts, len(decision.victims))
             gang.row = msgspec.structs.replace(gang.row, evicts=most)

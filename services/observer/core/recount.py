@@ -40,11 +40,11 @@ def recount(
         else:
             by_node.setdefault(binding.node, {})[binding.uid] = requests_of(pod.shape)
     for node, members in by_node.items():
-        found = _check_node(decision, cluster_state, assumed, node, members)
-        if found.proof == "failed":
-            return found
-        if found.proof == "overtaken":
-            taken.append(found.reason)
+        node_recount = _check_node(decision, cluster_state, assumed, node, members)
+        if node_recount.proof == "failed":
+            return node_recount
+        if node_recount.proof == "overtaken":
+            taken.append(node_recount.reason)
     return Recount("overtaken", taken[0]) if taken else Recount("proved")
 
 
