@@ -80,7 +80,7 @@ class ConsoleServer:
         if request.method == "GET":
             file = answer_file(request.path, request.headers.get("If-None-Match", ""))
             if file is not None:
-                return web.Response(status=file.status, headers=file.headers, body=file.body)
+                return file
         if not self._is_authorized(request):
             return _failed(401, "open the address that `tutti console` has printed")
         try:

@@ -311,10 +311,7 @@ def _file_of_console(request: web.BaseRequest) -> web.Response | None:
     """A file of the console, for all clients: there is nothing of the cluster in it."""
     if request.method != "GET":
         return None
-    file = answer_file(request.path, request.headers.get("If-None-Match", ""))
-    if file is None:
-        return None
-    return web.Response(status=file.status, headers=file.headers, body=file.body)
+    return answer_file(request.path, request.headers.get("If-None-Match", ""))
 
 
 def _disconnect(request: web.BaseRequest) -> None:

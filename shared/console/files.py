@@ -5,7 +5,9 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import Final
+
+from aiohttp import web
 
 #: Path at which the console is served; its files are below.
 ROOT_PATH: Final = "/console"
@@ -41,15 +43,7 @@ HEADERS: Final[Mapping[str, str]] = MappingProxyType(
 )
 
 
-class FileAnswer(NamedTuple):
-    """An answer: its status, headers without those of its length, and body."""
-
-    status: int
-    headers: Mapping[str, str]
-    body: bytes
-
-
-def answer_file(path: str, if_none_match: str = "") -> FileAnswer | None:
+def answer_file(path: str, if_none_match: str = "") -> web.Response | None:
     """The answer to a GET of a path; None: it is not a path of the console.
 
     Args:
@@ -59,20 +53,22 @@ def answer_file(path: str, if_none_match: str = "") -> FileAnswer | None:
     if path == ROOT_PATH:
         # Relative addresses in the page need the slash. This one is relative, too: a proxy may add
         # a prefix.
-        return FileAnswer(308, {**HEADERS, "Location": f"{ROOT_PATH.rpartition('/')[2]}/"}, b"")
+        location = f"{ROOT_PATH.rpartition('/')[2]}/"
+        return web.Response(status=308, headers={**HEADERS, "Location": location})
     folder, _, name = path.rpartition("/")
     if folder != ROOT_PATH:
         return None
     name = name or "index.html"
     if name not in _TYPES:
-        return FileAnswer(404, {**HEADERS, "Content-Type": "text/plain"}, b"not found")
+        headers = {**HEADERS, "Content-Type": "text/plain"}
+        return web.Response(status=404, headers=headers, body=b"not found")
     body, etag = _content(name)
     known = {given.strip().removeprefix("W/") for given in if_none_match.split(",")}
     headers = {**HEADERS, "ETag": etag}
     if etag in known:
-        return FileAnswer(304, headers, b"")
+        return web.Response(status=304, headers=headers)
     headers["Content-Type"] = f"{_TYPES[name]}; charset=utf-8"
-    return FileAnswer(200, headers, body)
+    return web.Response(headers=headers, body=body)
 
 
 @cache

@@ -249,16 +249,11 @@ def print_report(report: object, output: str, show: Callable[[], None]) -> None:
     """Print the result of a command with `report_flag`: as data, or as `show` does."""
     match output:
         case "json":
-            echo_json(report)
+            click.echo(msgspec.json.format(msgspec.json.encode(report_data(report))).decode())
         case "yaml":
             click.echo(as_yaml(report_data(report)))
         case _:
             show()
-
-
-def echo_json(report: object) -> None:
-    """Print a result of a command with `--output json`."""
-    click.echo(msgspec.json.format(msgspec.json.encode(report_data(report))).decode())
 
 
 def print_objects(

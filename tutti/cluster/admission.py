@@ -65,10 +65,6 @@ class Admission:
         if self._session is not None:
             await self._session.close()
 
-    def mutating(self, review: Review) -> list[Obj]:
-        """The mutating webhooks to call, in order."""
-        return self._matching(MUTATING, review)
-
     async def mutate(self, hook: Obj, review: Review) -> Obj | None:
         """Call one mutating webhook; return the patched object in the call's version, or None if it
         does not change.
@@ -92,13 +88,15 @@ class Admission:
         Raises:
             ApiError: The first (in their order) that refused, or failed under failurePolicy Fail.
         """
-        calls = [self._call(hook, review) for hook in self._matching(VALIDATING, review)]
+        calls = [self._call(hook, review) for hook in self.matching(VALIDATING, review)]
         for answer in await asyncio.gather(*calls, return_exceptions=True):
             if isinstance(answer, BaseException):
                 raise answer
 
-    def _matching(self, key: Key, review: Review) -> list[Obj]:
-        """The webhooks whose rules and selectors match, in the order of configurations."""
+    def matching(self, key: Key, review: Review) -> list[Obj]:
+        """The webhooks of a kind of configuration to call, in order: their rules and selectors
+        match.
+        """
         if review.call.resource.key in (MUTATING, VALIDATING):
             return []  # webhooks are not called for webhook configurations
         hooks = [hook for row in self._store.rows(key) for hook in row.obj.get("webhooks") or ()]

@@ -28,7 +28,7 @@ from tutti.cluster.errors import (
 )
 from tutti.cluster.objects import Obj, clone, only, set_condition
 from tutti.cluster.patches import Applied, read_configuration
-from tutti.cluster.resources import CRDS, EVENTS, NAMESPACES, PODS, Registry
+from tutti.cluster.resources import CRDS, EVENTS, MUTATING, NAMESPACES, PODS, Registry
 from tutti.cluster.store import Store, Stored
 
 # Attempts of a write whose object changes while webhooks are called.
@@ -214,7 +214,7 @@ class Api:
     async def _mutated(self, review: Review) -> Obj:
         """The review's object after all mutating webhooks, one after the other."""
         obj, call = review.obj or {}, review.call
-        for hook in self.admission.mutating(review):
+        for hook in self.admission.matching(MUTATING, review):
             wanted = await self.admission.mutate(hook, review)
             if wanted is None or not obj or call.subresource in ("binding", "eviction"):
                 continue

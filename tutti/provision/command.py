@@ -9,9 +9,19 @@ from shared.bus.permissions import REPLICAS, users
 from shared.bus.setup import PLANNER_SETS
 from tutti.api.access import Access, open_client
 from tutti.api.failures import running
-from tutti.api.flags import access_flags, namespace_flag
+from tutti.api.flags import Flag, access_flags, namespace_flag
 from tutti.provision.nats_process import keep_loaded, keep_storing
 from tutti.provision.stores import provision_folder, provision_secrets
+
+
+def _number_flag(name: str, default: int, what: str) -> Flag:
+    return click.option(
+        name,
+        type=click.IntRange(min=1),
+        default=default,
+        help=f"Number of {what}.",
+        show_default=True,
+    )
 
 
 @click.command()
@@ -35,27 +45,9 @@ from tutti.provision.stores import provision_folder, provision_secrets
     metavar="HOST",
     help="Further DNS name or IP address of the NATS servers; repeatable.",
 )
-@click.option(
-    "--planners",
-    type=click.IntRange(min=1),
-    default=PLANNER_SETS,
-    help="Number of consumer sets for planners.",
-    show_default=True,
-)
-@click.option(
-    "--webhooks",
-    type=click.IntRange(min=1),
-    default=REPLICAS,
-    help="Number of webhook replicas.",
-    show_default=True,
-)
-@click.option(
-    "--apis",
-    type=click.IntRange(min=1),
-    default=REPLICAS,
-    help="Number of replicas of the API service.",
-    show_default=True,
-)
+@_number_flag("--planners", PLANNER_SETS, "consumer sets for planners")
+@_number_flag("--webhooks", REPLICAS, "webhook replicas")
+@_number_flag("--apis", REPLICAS, "replicas of the API service")
 @access_flags
 @running()
 async def provision(

@@ -2,9 +2,8 @@
 
 import asyncio
 import time
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 import click
 from rich.text import Text
@@ -15,7 +14,7 @@ from tutti.api.flags import Duration, access_flags, namespace_flag, report_flag
 from tutti.api.output import print_report
 from tutti.client.asynchronous import AsyncClient
 from tutti.terminal import drawing_width, report_console
-from tutti.timeline.history import History, build_history, trimmed
+from tutti.timeline.history import BuiltHistory, History, build_history, trimmed
 from tutti.timeline.strips import by_gang, by_node
 from tutti.timeline.svg import draw_svg
 
@@ -52,10 +51,11 @@ def timeline(
     Tutti's API has the newest decisions, and the ends of pods since its service started. Anything
     else is left out.
     """
-    collected = run(_collect(access, since_ms, namespace))
-    for remark in collected.remarks:
+    built = run(_collect(access, since_ms, namespace))
+    history = trimmed(built.history)
+    if built.left_out:
+        remark = f"{built.left_out} stays on nodes are left out: their end is not known"
         click.echo(f"tutti: {remark}", err=True)
-    history = collected.history
     if svg is not None:
         svg.write_text(draw_svg(history, "Gangs on nodes"), encoding="utf-8")
         click.echo(
@@ -65,13 +65,7 @@ def timeline(
         print_report(history, output, lambda: _print(history, by))
 
 
-class _Collected(NamedTuple):
-    history: History
-    #: What it does not contain, and why.
-    remarks: Sequence[str] = ()
-
-
-async def _collect(access: Access, since_ms: int, namespace: str) -> _Collected:
+async def _collect(access: Access, since_ms: int, namespace: str) -> BuiltHistory:
     to_ms = time.time_ns() // 1_000_000
     everywhere = not namespace
     async with open_client(access) as kube:
@@ -80,11 +74,7 @@ async def _collect(access: Access, since_ms: int, namespace: str) -> _Collected:
             client.decisions(namespace=namespace, all_namespaces=everywhere),
             client.gangs(namespace=namespace, all_namespaces=everywhere),
         )
-    built = build_history(decisions, gangs, from_ms=to_ms - since_ms, to_ms=to_ms)
-    remarks = []
-    if built.left_out:
-        remarks.append(f"{built.left_out} stays on nodes are left out: their end is not known")
-    return _Collected(trimmed(built.history), remarks)
+    return build_history(decisions, gangs, from_ms=to_ms - since_ms, to_ms=to_ms)
 
 
 def _print(history: History, by: str) -> None:

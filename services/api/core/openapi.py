@@ -8,14 +8,6 @@ import msgspec
 from shared.contracts.visibility import API_VERSION, GROUP, VERSION
 from shared.contracts.visibility_resources import KINDS, RESOURCES, ServedResource
 
-_BY_PLURAL: Final = {resource.plural: resource for resource in RESOURCES}
-
-
-def served_resource(plural: str) -> ServedResource | None:
-    """The resource of this plural name; None: there is none."""
-    return _BY_PLURAL.get(plural)
-
-
 GROUP_PATH: Final = f"/apis/{GROUP}"
 VERSION_PATH: Final = f"{GROUP_PATH}/{VERSION}"
 

@@ -10,13 +10,15 @@ from typing import Final, Literal, TypeAlias, TypeVar
 
 import msgspec
 
-from services.api.core.openapi import VERSION_PATH, served_resource
+from services.api.core.openapi import VERSION_PATH
 from services.api.core.versions import Version, read_version
 from services.api.errors import RequestFailed
 from shared.contracts.visibility import ListMeta, ObjectMeta
-from shared.contracts.visibility_resources import ServedResource
+from shared.contracts.visibility_resources import RESOURCES, ServedResource
 
 T = TypeVar("T")
+
+_BY_PLURAL: Final = {resource.plural: resource for resource in RESOURCES}
 
 #: Items of a page without `limit`, and the most that a page has: all gangs of a large cluster.
 LIMIT_MAX: Final = 20_000
@@ -72,7 +74,7 @@ def read_target(path: str) -> Target:
     namespace = ""
     if len(parts) >= 3 and parts[0] == "namespaces":
         _, namespace, *parts = parts
-    resource = served_resource(parts[0]) if 1 <= len(parts) <= 2 else None
+    resource = _BY_PLURAL.get(parts[0]) if 1 <= len(parts) <= 2 else None
     name = parts[1] if len(parts) == 2 else ""
     if resource is None or not whole or (namespace and not resource.namespaced):
         raise RequestFailed(404, "the server could not find the requested resource")
