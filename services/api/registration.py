@@ -26,7 +26,7 @@ from services.api.core.registration_objects import (
 from shared.contracts.visibility_resources import API_SERVICE
 from shared.kube.client import KubeClient
 from shared.kube.errors import Conflict, KubeError, NotFound
-from shared.kube.objects import KubeObject, ObjectMeta
+from shared.kube.objects import Condition, KubeObject, ObjectMeta
 from shared.kube.resources import API_SERVICES, CLUSTER_ROLES, SERVICES
 from shared.pacing import Backoff
 
@@ -46,14 +46,8 @@ _UNREACHED_MAX: Final = 3
 _CONFLICTS_MAX: Final = 5
 
 
-class _Condition(msgspec.Struct, frozen=True):
-    type: str
-    status: str
-    message: str = ""
-
-
 class _ApiServiceStatus(msgspec.Struct, frozen=True):
-    conditions: tuple[_Condition, ...] = ()
+    conditions: tuple[Condition, ...] = ()
 
 
 class _ApiService(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,7 +56,7 @@ class _ApiService(msgspec.Struct, frozen=True, kw_only=True):
     status: _ApiServiceStatus = _ApiServiceStatus()
 
     @property
-    def available(self) -> _Condition | None:
+    def available(self) -> Condition | None:
         return next(
             (condition for condition in self.status.conditions if condition.type == "Available"),
             None,
@@ -248,7 +242,7 @@ class Registrar:
 
     async def _settle(self) -> str:
         """Wait until the API server reaches this process; why it does not, "" when it does."""
-        condition: _Condition | None = None
+        condition: Condition | None = None
         message = ""
         try:
             async with asyncio.timeout(AVAILABLE_S):

@@ -18,17 +18,18 @@ import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from itertools import pairwise
-from typing import Final, Literal, TypeVar
+from typing import Any, Final, Literal, TypeVar
 
 import msgspec
 
 from shared.kube.client import KubeClient
 from shared.kube.errors import ApiError, Forbidden, MalformedAnswer, TransportError, Unauthorized
 from shared.kube.leases import VOLCANO_CONTROLLERS, Lease, LeaseSpec, aware, server_time
-from shared.kube.objects import KubeObject, KubeStruct
+from shared.kube.objects import KubeObject
 from shared.kube.resources import CONFIGMAPS, DEPLOYMENTS, LEASES, Resource
 from tutti.api.failures import Refusal
 from tutti.api.fetches import list_typed
+from tutti.api.objects import field, number, text
 
 #: The Lease of `tutti up`.
 OWN_LEASE: Final = ("kube-system", "tutti")
@@ -56,35 +57,11 @@ _NAME_FLAG: Final = "--scheduler-name"
 Holding = Literal["name", "suite", "podgroups"]
 
 
-class Container(KubeStruct, frozen=True, kw_only=True):
-    """A container's image, command and arguments."""
-
-    image: str = ""
-    command: tuple[str, ...] = ()
-    args: tuple[str, ...] = ()
-
-
-class PodTemplateSpec(KubeStruct, frozen=True, kw_only=True):
-    containers: tuple[Container, ...] = ()
-
-
-class PodTemplate(KubeStruct, frozen=True, kw_only=True):
-    spec: PodTemplateSpec = PodTemplateSpec()
-
-
-class DeploymentSpec(KubeStruct, frozen=True, kw_only=True):
-    template: PodTemplate = PodTemplate()
-
-
-class DeploymentStatus(KubeStruct, frozen=True, kw_only=True):
-    available_replicas: int = 0
-
-
 class Deployment(KubeObject, frozen=True, kw_only=True):
-    """apps/v1 Deployment."""
+    """apps/v1 Deployment, as the API server sent it."""
 
-    spec: DeploymentSpec = DeploymentSpec()
-    status: DeploymentStatus = DeploymentStatus()
+    spec: dict[str, Any] = msgspec.field(default_factory=dict)
+    status: dict[str, Any] = msgspec.field(default_factory=dict)
 
 
 class ReferenceObjects(msgspec.Struct, frozen=True, kw_only=True):
@@ -161,7 +138,7 @@ def _by_lock(lock: KubeObject, now: datetime, names: frozenset[str]) -> OtherSch
 
 
 def _by_deployment(deployment: Deployment, names: frozenset[str]) -> list[OtherScheduler]:
-    meta, available = deployment.metadata, deployment.status.available_replicas
+    meta, available = deployment.metadata, number(deployment.status, "availableReplicas")
     if available <= 0:
         return []
     since = f" since {_instant(meta.creation_timestamp)}" if meta.creation_timestamp else ""
@@ -176,9 +153,9 @@ def _by_deployment(deployment: Deployment, names: frozenset[str]) -> list[OtherS
 def served_names(deployment: Deployment) -> frozenset[str]:
     """The scheduler names that a Deployment serves, as far as its name, images and flags show."""
     served: set[str] = set()
-    for container in deployment.spec.template.spec.containers:
-        explicit = _explicit_names([*container.command, *container.args])
-        served |= explicit or _default_names(container.image)
+    for container in field(deployment.spec, "template.spec.containers", []):
+        words = [*field(container, "command", []), *field(container, "args", [])]
+        served |= _explicit_names(words) or _default_names(text(container, "image"))
     # A wrapper script may hide the flags.
     return frozenset(served or _default_names(deployment.metadata.name))
 

@@ -9,13 +9,8 @@ from shared.kube.leases import LIVES_S, Lease, LeaseSpec
 from shared.kube.objects import KubeObject, ObjectMeta
 from tutti.up.other_schedulers import (
     LOCK_ANNOTATION,
-    Container,
     Deployment,
-    DeploymentSpec,
-    DeploymentStatus,
     OtherScheduler,
-    PodTemplate,
-    PodTemplateSpec,
     ReferenceObjects,
     find_other_schedulers,
     refusal,
@@ -50,11 +45,11 @@ def lease(
 def deployment(
     name: str, *, available: int = 1, image: str = "", command: str = "", args: str = ""
 ) -> Deployment:
-    container = Container(image=image, command=tuple(command.split()), args=tuple(args.split()))
+    container = {"image": image, "command": command.split(), "args": args.split()}
     return Deployment(
         metadata=ObjectMeta(name=name, namespace="somewhere"),
-        spec=DeploymentSpec(template=PodTemplate(spec=PodTemplateSpec(containers=(container,)))),
-        status=DeploymentStatus(available_replicas=available),
+        spec={"template": {"spec": {"containers": [container]}}},
+        status={"availableReplicas": available},
     )
 
 
