@@ -128,7 +128,7 @@ class Planner:
         state = self._state
         self._configuration = configuration
         state.defaults = configuration.defaults
-        policies = configuration.policies().bind(state)
+        policies = configuration.policies(state)
         self._policies = policies
         state.reads_tasks = policies.reads_tasks
         self._masks = Masks(state.nodes, policies.node_filters)

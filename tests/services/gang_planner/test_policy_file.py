@@ -7,6 +7,7 @@ import pytest
 
 from services.gang_planner.core.framework.arguments import ConfigurationError
 from services.gang_planner.core.state.gang_settings import Defaults
+from services.gang_planner.core.state.planner_state import State
 from services.gang_planner.policy_file import PolicyFile
 
 TDM = "tiers: [{plugins: [{name: gang}, {name: tdm}]}]"
@@ -18,7 +19,7 @@ def test_a_plugin_that_is_not_offered_is_reported_and_the_file_loads(
     path = tmp_path / "scheduler.conf"
     path.write_text(TDM)
     found = PolicyFile(str(path), Defaults())
-    assert [one.name for one in found.configuration.policies().policies] == ["gang"]
+    assert [one.name for one in found.configuration.policies(State()).policies] == ["gang"]
     assert found.report().startswith("without effect: plugin tdm: Tutti does not lend zones")
 
 

@@ -24,6 +24,7 @@ from services.gang_planner.core.placement.members import MembersRequest, place_b
 from services.gang_planner.core.placement.session import Session
 from services.gang_planner.core.queueing.turns import Turns
 from services.gang_planner.core.state.backlog import Line
+from services.gang_planner.core.state.columns import add_amounts
 from services.gang_planner.core.state.gangs import Bucket, Gang, Member
 from services.gang_planner.core.state.members import Assignments, placing_order
 from services.gang_planner.core.state.needs import ALWAYS_FIT, Need
@@ -278,8 +279,7 @@ def _request(session: Session, bucket: Bucket) -> BatchRequest | None:
     groups.sort(key=lambda one: (one.role, one.shape.order))
     amounts: dict[int, int] = {}
     for group in groups:
-        for row, amount in group.shape.pairs:
-            amounts[row] = amounts.get(row, 0) + amount * group.members
+        add_amounts(amounts, group.shape.pairs, group.members)
     plain = structure is None and not ports
     return BatchRequest(need, bucket.entries[0][2].queue, tuple(groups), amounts, plain, {})
 

@@ -20,6 +20,7 @@ from services.gang_planner.core.queueing.namespace_quota import (
     QuotaRoom,
     exceeding,
 )
+from services.gang_planner.core.state.columns import add_amounts
 from services.gang_planner.core.state.gang_settings import reserve_ms
 from services.gang_planner.core.state.gangs import Gang
 from services.gang_planner.core.state.holds import MIN_RESOURCES, Hold
@@ -28,7 +29,6 @@ from shared.contracts.decisions import GangDecision, NoteOpened, ReservedRoom
 
 if TYPE_CHECKING:
     from services.gang_planner.core.state.planner_state import State
-    from services.gang_planner.core.state.pod_shapes import ShapeEntry
     from shared.model.gang_keys import GangKey
 
 
@@ -136,12 +136,12 @@ def consumed(
     used = {slot for one in members for slot in one.slots.tolist()}
     kept: dict[int, int] = {}
     for hold in units:
-        _add(kept, hold.shape, 1)
+        add_amounts(kept, hold.shape.pairs)
     found: list[Hold] = []
     for hold in sorted(units, key=lambda one: _first_to_end(one, used)):
         if all(kept[row] - amount >= left.get(row, 0) for row, amount in hold.shape.pairs):
             found.append(hold)
-            _add(kept, hold.shape, -1)
+            add_amounts(kept, hold.shape.pairs, -1)
     return found
 
 
@@ -175,25 +175,17 @@ def _left(
     state: "State", gang: Gang, placed: Iterable[Allocation], *, released: bool
 ) -> dict[int, int]:
     """What `minResources` need beyond the amounts of the gang's pods, by resource row."""
-    shapes = state.shapes.entries
-    held: dict[int, int] = {}
-    for shape_id, count in gang.held.items():
-        _add(held, shapes[shape_id], count)
+    held = state.shapes.sums(gang.held.items())
     for hold in state.holds.of(gang):
         if hold.reservation is not None and not released:
-            _add(held, hold.shape, -1)
+            add_amounts(held, hold.shape.pairs, -1)
     for one in placed:
-        _add(held, one.shape, one.total)
+        add_amounts(held, one.shape.pairs, one.total)
     return {
         row: amount - held.get(row, 0)
         for row, amount in reservable(state, gang).items()
         if amount > held.get(row, 0)
     }
-
-
-def _add(amounts: dict[int, int], shape: "ShapeEntry", count: int) -> None:
-    for row, amount in shape.pairs:
-        amounts[row] = amounts.get(row, 0) + amount * count
 
 
 def _first_to_end(hold: Hold, used: set[int]) -> tuple[bool, bool, str]:

@@ -20,6 +20,7 @@ from services.gang_planner.core.framework.policy import Policy
 from services.gang_planner.core.framework.policy_set import PolicySet
 from services.gang_planner.core.policies import discovered
 from services.gang_planner.core.state.gang_settings import WITHOUT_ROOM, Defaults
+from services.gang_planner.core.state.planner_state import State
 from shared.yaml_documents import InvalidYaml, read_document
 
 DEFAULT_TEXT: Final = """
@@ -46,11 +47,11 @@ _ASKING: Final = frozenset({"preempt", "reclaim", "gangpreempt", "gangreclaim"})
 _SWITCHED: Final[Mapping[str, Mapping[str, tuple[()] | None]]] = {
     "enableHierarchy": {},
     "enableJobEnqueued": {"enqueue": None},
-    "enableJobOrder": {"group_key": None, "group_key_of": None},
+    "enableJobOrder": {"group_key": None},
     "enableNodeOrder": {"scores": (), "place_points": None},
     "enablePredicate": {"node_filters": (), "capacity_filters": (), "queue_mask": None},
     "enablePreemptable": {},
-    "enableQueueOrder": {"queue_key": None, "queue_key_of": None, "queue_share": None},
+    "enableQueueOrder": {"queue_key": None, "queue_share": None},
     "enableReclaimable": {},
 }
 _FLAGS: Final = _SWITCHED.keys() | unsupported.FLAGS.keys()
@@ -108,14 +109,13 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
         early = self.actions[: self.actions.index("allocate")]
         return self.actions + tuple(one for one in early if one in _ASKING)
 
-    def policies(self) -> PolicySet:
-        """A new set of the configured policies."""
-        policies = [_build(option)[0] for option in self.plugins if option.name in discovered()]
+    def policies(self, state: State) -> PolicySet:
+        """The configured policies, for these tables."""
+        built = [_build(option)[0] for option in self.plugins if option.name in discovered()]
         enqueue = dict(self.action_arguments).get("enqueue", ())
         arguments = Arguments("configurations[enqueue]", dict(enqueue))
-        return PolicySet(
-            policies, without_room=arguments.integer("enqueueWithoutRoom", WITHOUT_ROOM)
-        )
+        without_room = arguments.integer("enqueueWithoutRoom", WITHOUT_ROOM)
+        return PolicySet(built, state, without_room=without_room)
 
 
 def parse_configuration(text: str) -> Configuration:
@@ -149,7 +149,7 @@ def parse_configuration(text: str) -> Configuration:
         defaults=_defaults(defaults_text),
         action_arguments=tuple(_action_arguments(root.get("configurations"))),
     )
-    configuration.policies()
+    configuration.policies(State())
     return configuration
 
 

@@ -1,8 +1,8 @@
 """How many pods of a shape fit on each node, cached per shape and updated where capacity changed.
 
 `Fits` combines the `Masks` of the node filters with the capacity filters on one `NodeCapacity`. Per
-shape it keeps the position in the change log at which the counts were valid, and the filters'
-versions.
+shape it keeps the position in the change log at which the counts were valid, and the versions of
+the shape's claims.
 """
 
 from collections import Counter
@@ -15,8 +15,6 @@ import numpy as np
 from services.gang_planner.core.constraints.filters import (
     CLAIM_FILTERS,
     CapacityFilter,
-    versioned,
-    versions,
 )
 from services.gang_planner.core.constraints.inter_pod.rules import PairRules, PairView
 from services.gang_planner.core.constraints.masks import Masks
@@ -41,7 +39,7 @@ class _Fit:
     counts: Ints
     position: int
     masked_at: int
-    versions: tuple[object, ...]
+    claims: tuple[object, ...]
     total: int | None = None
 
 
@@ -63,7 +61,6 @@ class Fits:
         self.masks = masks
         self.filters = tuple(filters)
         self.pairs = pairs
-        self._versioned = versioned(self.filters)
         self._cache: dict[Hashable, _Fit] = {}
 
     def cost(self, shape: ShapeEntry) -> int:
@@ -130,14 +127,10 @@ class Fits:
         self.node_capacity.fit_cells()
         fit = self._cache.get(shape.counted)
         masked_at = self.masks.nodes.changes.position
-        current: tuple[object, ...] = self.masks.versions(shape)
-        if self._versioned:
-            current += versions(self._versioned, shape)
-        if shape.attached:
-            current += self.node_capacity.claims_version(shape)
+        claims = self.node_capacity.claims_version(shape) if shape.attached else ()
         # Last, because reading claims adds the nodes whose devices have changed.
         position = self.node_capacity.changes.position
-        if fit is not None and fit.masked_at == masked_at and fit.versions == current:
+        if fit is not None and fit.masked_at == masked_at and fit.claims == claims:
             if fit.position == position:
                 return fit
             changed = self.node_capacity.changes.since(fit.position, max(16, len(fit.counts) // 4))
@@ -151,7 +144,7 @@ class Fits:
             self._cache.clear()
         mask = self.masks.mask(shape)
         counts = self._judge(shape, slice(0, self.node_capacity.nodes.size)) * mask
-        fit = self._cache[shape.counted] = _Fit(counts, position, masked_at, current)
+        fit = self._cache[shape.counted] = _Fit(counts, position, masked_at, claims)
         return fit
 
     def _judge(self, shape: ShapeEntry, slots: slice | Ints) -> Ints:

@@ -1,7 +1,7 @@
 """Which nodes pass the node filters for a shape, cached per shape and updated where nodes changed.
 
 Masks do not depend on free capacity. Each is kept with the position in the nodes' change log at
-which it was valid, and the filters' versions.
+which it was valid.
 """
 
 from collections import Counter
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from services.gang_planner.core.constraints.filters import NodeFilter, versioned, versions
+from services.gang_planner.core.constraints.filters import NodeFilter
 from services.gang_planner.core.state.columns import Bools, Ints
 from services.gang_planner.core.state.nodes import NodeTable
 from services.gang_planner.core.state.pod_shapes import ShapeEntry
@@ -23,7 +23,6 @@ _CACHED_MAX = 4096
 class _Mask:
     passing: Bools
     position: int
-    versions: tuple[int, ...]
 
 
 class Masks:
@@ -32,19 +31,14 @@ class Masks:
     def __init__(self, nodes: NodeTable, filters: Sequence[NodeFilter]) -> None:
         self.nodes = nodes
         self.filters = tuple(filters)
-        self._versioned = versioned(self.filters)
         self._cache: dict[bytes, _Mask] = {}
-
-    def versions(self, shape: ShapeEntry) -> tuple[int, ...]:
-        """Versions of the filters that read more than the node, for the shape."""
-        return versions(self._versioned, shape) if self._versioned else ()
 
     def mask(self, shape: ShapeEntry) -> Bools:
         """One flag per slot; False for slots without a node. Callers must not write to it."""
         nodes = self.nodes
-        position, current = nodes.changes.position, self.versions(shape)
+        position = nodes.changes.position
         mask = self._cache.get(shape.encoded)
-        if mask is not None and mask.versions == current:
+        if mask is not None:
             if mask.position == position:
                 return mask.passing
             changed = nodes.changes.since(mask.position, max(16, nodes.size // 4))
@@ -58,7 +52,7 @@ class Masks:
         if len(self._cache) >= _CACHED_MAX:
             self._cache.clear()
         passing = self._judge(shape, slice(0, nodes.size))
-        self._cache[shape.encoded] = _Mask(passing, position, current)
+        self._cache[shape.encoded] = _Mask(passing, position)
         return passing
 
     def reasons(self, shape: ShapeEntry) -> tuple[Bools, Counter[str]]:

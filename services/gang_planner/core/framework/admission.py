@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from services.gang_planner.core.state.columns import add_amounts
 from services.gang_planner.core.state.gangs import Gang
 from services.gang_planner.core.state.queues import QueueEntry
 
@@ -83,7 +84,7 @@ class AdmissionView:
                 for gang_id, amounts in entry.promises.items():
                     gang = by_id.get(gang_id)
                     if gang is None or gang.bucket is None or gang.bucket.reason is None:
-                        _add(self._coming, amounts)
+                        add_amounts(self._coming, amounts.items())
         return self._coming.get(row, 0)
 
     def admit(self, gang: Gang, amounts: dict[int, int]) -> None:
@@ -94,7 +95,7 @@ class AdmissionView:
                 insort(waiting, gang.priority)
         gang.queue.promise(gang.gang_id, amounts)
         if self._coming is not None:
-            _add(self._coming, amounts)
+            add_amounts(self._coming, amounts.items())
 
     def total(self, row: int) -> int:
         """Allocatable amount of a resource on all nodes."""
@@ -122,12 +123,7 @@ class AdmissionView:
 
     def _add_elastic(self, found: dict[int, int], gang: Gang) -> None:
         minimum = self.minimum(gang)
-        shapes = self.state.shapes.entries
-        held: dict[int, int] = {}
-        for shape_id, count in gang.held.items():
-            for row, amount in shapes[shape_id].pairs:
-                held[row] = held.get(row, 0) + amount * count
-        for row, amount in held.items():
+        for row, amount in self.state.shapes.sums(gang.held.items()).items():
             if row in minimum and amount > minimum[row]:
                 found[row] = found.get(row, 0) + amount - minimum[row]
 
@@ -140,11 +136,6 @@ class AdmissionView:
             # A pod may be on a node that does not have what it asks for, or does not exist.
             found = self._free[row] = int(np.maximum(cells, 0).sum())
         return found
-
-
-def _add(sums: dict[int, int], amounts: dict[int, int]) -> None:
-    for row, amount in amounts.items():
-        sums[row] = sums.get(row, 0) + amount
 
 
 Voter: TypeAlias = Callable[[Gang, AdmissionView], Vote]

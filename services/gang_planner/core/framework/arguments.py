@@ -118,6 +118,15 @@ class Arguments:
             raise ConfigurationError(self._path(name), f"must be text, not {value!r}")
         return tuple(part.strip() for part in value.split(",") if part.strip())
 
+    def resource_weights(self, prefix: str) -> dict[str, int]:
+        """Weights of resources: `<prefix>.cpu`, `.memory` (1 each), `.resources` (names of further
+        ones), `.resources.<name>` (1).
+        """
+        weights = {name: self.integer(f"{prefix}.{name}", 1) for name in ("cpu", "memory")}
+        for name in self.names(f"{prefix}.resources"):
+            weights[name] = self.integer(f"{prefix}.resources.{name}", 1)
+        return weights
+
     def _get(self, name: str) -> object:
         self._asked.add(name)
         return self._values.get(name)

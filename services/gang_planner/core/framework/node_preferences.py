@@ -10,6 +10,7 @@ from services.gang_planner.core.framework.statement import Statement
 from services.gang_planner.core.state.columns import Bools, Ints
 from services.gang_planner.core.state.needs import Structure
 from services.gang_planner.core.state.node_capacity import NodeCapacity
+from services.gang_planner.core.state.nodes import NodeTable
 from services.gang_planner.core.state.pod_shapes import ShapeEntry
 from services.gang_planner.core.state.queues import QueueEntry
 
@@ -27,7 +28,7 @@ class Place(NamedTuple):
     structure: Structure
 
 
-QueueMask: TypeAlias = Callable[[QueueEntry], Bools | None]
+QueueMask: TypeAlias = Callable[[QueueEntry, NodeTable], Bools | None]
 """Returns one flag per slot: whether gangs of the queue may use the node; None: all."""
 
 PlacePoints: TypeAlias = Callable[[Place], tuple[Ints | None, int] | None]

@@ -7,7 +7,7 @@ configuration, all filters apply, and scores are added.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias, TypeVar
+from typing import TypeAlias
 
 from services.gang_planner.core.constraints.filters import CapacityFilter, NodeFilter
 from services.gang_planner.core.constraints.inter_pod.rules import NOTHING_ENABLED, Switches
@@ -17,15 +17,13 @@ from services.gang_planner.core.framework.eviction_rules import VictimRule
 from services.gang_planner.core.framework.node_preferences import PlacePoints, QueueMask
 from services.gang_planner.core.scoring import NodeScore
 from services.gang_planner.core.state.gangs import Gang
+from services.gang_planner.core.state.planner_state import State
 from services.gang_planner.core.state.queues import QueueEntry
 
-if TYPE_CHECKING:
-    from services.gang_planner.core.state.planner_state import State
-
-GroupKey: TypeAlias = Callable[[Gang], tuple[int, ...]]
+GroupKey: TypeAlias = Callable[[Gang, State], tuple[int, ...]]
 """Sort key of a gang: the lowest goes first. All keys of a policy have the same length."""
 
-QueueKey: TypeAlias = Callable[[QueueEntry, Sequence[int]], tuple[int, ...]]
+QueueKey: TypeAlias = Callable[[QueueEntry, Sequence[int], State], tuple[int, ...]]
 """Sort key of a queue: the lowest has the next turn. The second argument is the cluster's total
 amounts, by resource row.
 """
@@ -41,28 +39,16 @@ Deserve: TypeAlias = Callable[[QueueEntry, int], tuple[int, int | None]]
 queue's gangs, held and waiting.
 """
 
-_Made = TypeVar("_Made")
-
-Factory: TypeAlias = Callable[["State"], _Made]
-"""Makes a contribution that reads the planner's tables; called once per configuration."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class Policy:
-    """The contributions of one policy; defaults contribute nothing.
-
-    A filter or score that needs the planner's tables is given as a factory, which `PolicySet.bind`
-    calls. Filters and scores themselves are never callable.
-    """
+    """The contributions of one policy; defaults contribute nothing."""
 
     name: str
     group_key: GroupKey | None = None
     queue_key: QueueKey | None = None
     #: Used instead of `queue_key` if queues are compared level by level.
     queue_share: QueueShare | None = None
-    #: Used instead of `group_key` and `queue_key` if a key reads the planner's tables.
-    group_key_of: Factory[GroupKey] | None = None
-    queue_key_of: Factory[QueueKey] | None = None
     #: Vote on a group that waits for admission.
     enqueue: Voter | None = None
     #: Admission deadline of a group in Unix milliseconds; 0: none.
@@ -72,18 +58,18 @@ class Policy:
     deserve: Deserve | None = None
     #: Whether queues have parents.
     hierarchical: bool = False
-    node_filters: tuple[NodeFilter | Factory[NodeFilter], ...] = ()
-    capacity_filters: tuple[CapacityFilter | Factory[CapacityFilter], ...] = ()
+    node_filters: tuple[NodeFilter, ...] = ()
+    capacity_filters: tuple[CapacityFilter, ...] = ()
     #: Enabled inter-pod rules and preferences.
     pairwise: Switches = NOTHING_ENABLED
     #: Restrictions on victims.
     victims: VictimRule | None = None
     #: (weight, score).
-    scores: tuple[tuple[int, NodeScore | Factory[NodeScore]], ...] = ()
+    scores: tuple[tuple[int, NodeScore], ...] = ()
     #: Nodes that gangs of a queue may use.
-    queue_mask: Factory[QueueMask] | None = None
+    queue_mask: QueueMask | None = None
     #: Preferences that depend on more than the shape.
-    place_points: Factory[PlacePoints] | None = None
+    place_points: PlacePoints | None = None
     #: Whether the annotations on a gang's roles are read.
     reads_tasks: bool = False
 

@@ -1,7 +1,7 @@
 """The combined policies of one configuration, as a cycle uses them."""
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Final, TypeVar
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -16,48 +16,35 @@ from services.gang_planner.core.constraints.filters import (
 from services.gang_planner.core.constraints.inter_pod.rules import Switches
 from services.gang_planner.core.framework.eviction_rules import Kind, VictimRules, combined
 from services.gang_planner.core.framework.node_preferences import Place
-from services.gang_planner.core.framework.policy import GroupKey, Policy, QueueKey, QueueShare
-from services.gang_planner.core.scoring import ClaimScore, NodeScore, ScoredNodes
+from services.gang_planner.core.framework.policy import Policy, QueueKey, QueueShare
+from services.gang_planner.core.scoring import ClaimScore, ScoredNodes
 from services.gang_planner.core.state.columns import Bools, Ints
 from services.gang_planner.core.state.gang_settings import WITHOUT_ROOM
 from services.gang_planner.core.state.gangs import Gang, OrderKey
 from services.gang_planner.core.state.node_capacity import NodeCapacity
+from services.gang_planner.core.state.planner_state import State
 from services.gang_planner.core.state.pod_shapes import ShapeEntry
 from services.gang_planner.core.state.queues import QueueEntry
 
 if TYPE_CHECKING:
     from services.gang_planner.core.framework.admission import Voter
-    from services.gang_planner.core.state.planner_state import State
 
 #: Shares of queues are compared down to this level; deeper queues are compared by name.
 _LEVELS: Final = 8
 #: Padding for the levels that a queue does not have.
 _NO_LEVELS: Final = (-1,) * _LEVELS
 
-_Key = TypeVar("_Key", GroupKey, QueueKey)
-_Rule = TypeVar("_Rule", NodeFilter, CapacityFilter, NodeScore)
-
 
 class PolicySet:
-    """Keys, filters and scores of all policies, in the order of the configuration.
-
-    Contributions that need the planner's tables are absent until `bind`.
-    """
+    """Keys, filters and scores of all policies, in the order of the configuration."""
 
     def __init__(
-        self,
-        policies: Iterable[Policy],
-        state: "State | None" = None,
-        *,
-        without_room: int = WITHOUT_ROOM,
+        self, policies: Iterable[Policy], state: State, *, without_room: int = WITHOUT_ROOM
     ) -> None:
         self.policies = tuple(policies)
-        self._group_keys = _keys(
-            ((one.group_key, one.group_key_of) for one in self.policies), state
-        )
-        self._queue_keys = _keys(
-            ((one.queue_key, one.queue_key_of) for one in self.policies), state
-        )
+        self._state = state
+        self._group_keys = [one.group_key for one in self.policies if one.group_key is not None]
+        self._queue_keys = [one.queue_key for one in self.policies if one.queue_key is not None]
         shares = [one.queue_share for one in self.policies if one.queue_share is not None]
         #: If set, queues are compared level by level by this share, and by no key.
         self._queue_share = shares[0] if len(shares) == 1 and not self._queue_keys else None
@@ -82,39 +69,27 @@ class PolicySet:
             affinity_weight=sum(one.pairwise.affinity_weight for one in self.policies),
             spread_weight=sum(one.pairwise.spread_weight for one in self.policies),
         )
-        scores: list[tuple[int, NodeScore]] = [
-            (weight, made)
-            for one in self.policies
-            for weight, score in one.scores
-            for made in _made((score,), state)
-        ]
+        scores = [each for one in self.policies for each in one.scores]
         self._scores = [one for one in scores if not isinstance(one[1], ClaimScore)]
         self._claim_scores = [one for one in scores if isinstance(one[1], ClaimScore)]
-        masks = [one.queue_mask for one in self.policies if one.queue_mask is not None]
-        points = [one.place_points for one in self.policies if one.place_points is not None]
-        self._queue_masks = [made(state) for made in masks] if state is not None else []
-        self.place_points = [made(state) for made in points] if state is not None else []
+        self._queue_masks = [one.queue_mask for one in self.policies if one.queue_mask is not None]
+        self.place_points = [
+            one.place_points for one in self.policies if one.place_points is not None
+        ]
         #: Whether the annotations on a gang's roles are read.
         self.reads_tasks = any(one.reads_tasks for one in self.policies)
         self.node_filters: tuple[NodeFilter, ...] = tuple(
-            rule for one in self.policies for rule in _made(one.node_filters, state)
+            rule for one in self.policies for rule in one.node_filters
         )
-        reservations: list[CapacityFilter] = [
-            rule for one in self.policies for rule in _made(one.capacity_filters, state)
-        ]
         #: The last four apply in every configuration: no node is overcommitted, and no pod is bound
         #: without its volumes and devices.
         self.capacity_filters: tuple[CapacityFilter, ...] = (
-            *reservations,
+            *(rule for one in self.policies for rule in one.capacity_filters),
             resources_fit.FILTER,
             volume_restrictions.FILTER,
             volume_binding.FILTER,
             dynamic_resources.FILTER,
         )
-
-    def bind(self, state: "State") -> "PolicySet":
-        """The same policies, including contributions that need the planner's tables."""
-        return PolicySet(self.policies, state, without_room=self.without_room)
 
     def due_ms(self, gang: Gang) -> int:
         """Admission deadline of the group in Unix milliseconds; 0: none."""
@@ -133,7 +108,7 @@ class PolicySet:
         half_placed = not gang.history.has_started and gang.have() and not gang.quorum_held
         key: OrderKey = (0 if half_placed else 1,)
         for one in self._group_keys:
-            key += one(gang)
+            key += one(gang, self._state)
         return (*key, gang.created_ms, gang.namespace, gang.name, gang.gang_id)
 
     def queue_order(self, queue: QueueEntry, totals: Sequence[int]) -> OrderKey:
@@ -146,7 +121,7 @@ class PolicySet:
             return -queue.priority, *_shares(self._queue_share, queue.chain[1:])
         key: list[int | str] = [-queue.priority]
         for one in self._queue_keys:
-            key.extend(one(queue, totals))
+            key.extend(one(queue, totals, self._state))
         return tuple(key)
 
     def queue_order_end(self, queue: QueueEntry) -> OrderKey:
@@ -167,7 +142,7 @@ class PolicySet:
     def within(self, queue: QueueEntry, mask: Bools | None) -> Bools | None:
         """Restrict a mask of slots to the nodes that gangs of a queue may use; None: all nodes."""
         for one in self._queue_masks:
-            allowed = one(queue)
+            allowed = one(queue, self._state.nodes)
             if allowed is not None:
                 mask = allowed if mask is None else mask & allowed
         return mask
@@ -216,7 +191,7 @@ class PolicySet:
 
 
 def _by_level(share: QueueShare) -> QueueKey:
-    def key(queue: QueueEntry, _totals: Sequence[int]) -> tuple[int, ...]:
+    def key(queue: QueueEntry, _totals: Sequence[int], _: State) -> tuple[int, ...]:
         shares = _shares(share, queue.chain)
         return *shares, *_NO_LEVELS[len(shares) :]
 
@@ -226,29 +201,3 @@ def _by_level(share: QueueShare) -> QueueKey:
 def _shares(share: QueueShare, chain: Sequence[QueueEntry]) -> list[int]:
     """Shares of the queues of a chain, from the top."""
     return [share(one) for one in chain[::-1][:_LEVELS]]
-
-
-def _keys(
-    pairs: "Iterable[tuple[_Key | None, Callable[[State], _Key] | None]]", state: "State | None"
-) -> "list[_Key]":
-    """The keys, and the results of the factories; without state, factories are skipped."""
-    keys: list[_Key] = []
-    for key, factory in pairs:
-        if key is not None:
-            keys.append(key)
-        elif factory is not None and state is not None:
-            keys.append(factory(state))
-    return keys
-
-
-def _made(
-    rules: "Iterable[_Rule | Callable[[State], _Rule]]", state: "State | None"
-) -> list[_Rule]:
-    """The rules, and the results of the factories; without state, factories are skipped."""
-    made: list[_Rule] = []
-    for one in rules:
-        if not callable(one):
-            made.append(one)
-        elif state is not None:
-            made.append(one(state))
-    return made

@@ -22,7 +22,7 @@ from services.gang_planner.core.placement.exact_search import GroupRequest, sear
 from services.gang_planner.core.placement.members import MembersRequest, place_members
 from services.gang_planner.core.placement.session import Session
 from services.gang_planner.core.state.claim_ledger import Key
-from services.gang_planner.core.state.columns import Bools, Ints
+from services.gang_planner.core.state.columns import Bools, Ints, add_amounts
 from services.gang_planner.core.state.devices.demand import ClaimNeed
 from services.gang_planner.core.state.needs import (
     NO_SUB_GANG,
@@ -457,8 +457,7 @@ class Attempt:
         free = session.node_capacity.free.cells[:, : len(usable)][:, usable]
         requested: dict[int, int] = {}
         for group in part.groups:
-            for row, amount in group.shape.pairs:
-                requested[row] = requested.get(row, 0) + amount * group.wanted
+            add_amounts(requested, group.shape.pairs, group.wanted)
         return any(
             amount > int(np.maximum(free[row], 0).sum()) for row, amount in requested.items()
         )

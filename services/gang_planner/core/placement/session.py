@@ -54,8 +54,6 @@ class Session:
         self.usable: list[int] | None = None
         #: What the whole cluster has, by resource row, as of the beginning of the cycle.
         self.totals: list[int] = []
-        #: Position in the nodes' changes that the totals are of.
-        self._totals_at: int | None = None
 
     def on_empty_nodes(self) -> "Session":
         """A session for the same nodes without any pods, as if all were in service, to check what
@@ -79,10 +77,7 @@ class Session:
         self.in_flight = pods_in_flight
         self.in_flight_max = in_flight_max or _UNBOUNDED
         self.admitted = max(self.in_flight_max - self.in_flight, 0)
-        nodes = self.node_capacity.nodes
-        if self._totals_at != nodes.changes.position:
-            self._totals_at = nodes.changes.position
-            self.totals = nodes.allocatable.cells[:, : nodes.size].sum(axis=1).tolist()
+        self.totals = self.node_capacity.nodes.totals()
 
     @property
     def exhausted(self) -> bool:

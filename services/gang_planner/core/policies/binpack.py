@@ -12,8 +12,6 @@ from services.gang_planner.core.framework.policy import Policy
 from services.gang_planner.core.scoring import FULL, ScoredNodes
 from services.gang_planner.core.state.columns import Ints
 
-_RESOURCES = "binpack.resources"
-
 
 class _Binpack:
     """Weighted mean of the used shares after the pod, over the resources that it requests."""
@@ -38,7 +36,7 @@ class _Binpack:
         total = 0
         for resource, weight in self._weights.items():
             row = nodes.node_capacity.nodes.resources.find(resource)
-            if row is None or not any(pair_row == row for pair_row, _ in nodes.shape.pairs):
+            if row not in nodes.shape.by_row:
                 continue
             free, taken = nodes.shares(resource)
             amounts += weight * (taken if slope else FULL - free)
@@ -50,13 +48,7 @@ def build(arguments: Arguments) -> Policy:
     """Arguments `binpack.weight`, `.cpu`, `.memory` (1 each), `.resources` (names of further
     resources), `.resources.<name>` (1).
     """
-    weights = {
-        "cpu": arguments.integer("binpack.cpu", 1),
-        "memory": arguments.integer("binpack.memory", 1),
-    }
-    for name in arguments.names(_RESOURCES):
-        weights[name] = arguments.integer(f"{_RESOURCES}.{name}", 1)
+    weights = {name: one for name, one in arguments.resource_weights("binpack").items() if one}
     weight = arguments.integer("binpack.weight", 1)
-    weights = {name: one for name, one in weights.items() if one}
     scores = ((weight, _Binpack(weights)),) if weight and weights else ()
     return Policy(name="binpack", scores=scores)

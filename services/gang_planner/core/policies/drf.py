@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from services.gang_planner.core.framework.arguments import Arguments
-from services.gang_planner.core.framework.dominant_share import dominant_share
 from services.gang_planner.core.framework.eviction_rules import VictimRule
-from services.gang_planner.core.framework.policy import GroupKey, Policy, QueueKey
+from services.gang_planner.core.framework.policy import Policy
+from services.gang_planner.core.state.columns import add_amounts, dominant_share
 from services.gang_planner.core.state.gangs import Gang
 from services.gang_planner.core.state.planner_state import State
 from services.gang_planner.core.state.queues import ROOT, QueueEntry
@@ -28,51 +28,29 @@ def build(arguments: Arguments) -> Policy:
     hierarchical = arguments.flag("enableHierarchy")
     return Policy(
         name="drf",
-        group_key_of=_group_key,
-        queue_key_of=_queue_key if hierarchical else None,
+        group_key=_group_key,
+        queue_key=_queue_key if hierarchical else None,
         victims=VictimRule(entitles="share", on_reclaim=False),
     )
 
 
-def _group_key(state: State) -> GroupKey:
-    return _Dominant(state).key
+def _group_key(gang: Gang, state: State) -> tuple[int, ...]:
+    if not gang.held:
+        return (0,)
+    return (dominant_share(state.shapes.sums(gang.held.items()), state.nodes.totals()),)
 
 
-class _Dominant:
-    def __init__(self, state: State) -> None:
-        self._state = state
-        self._totals: list[int] = []
-        self._totals_at: int | None = None
-
-    def key(self, gang: Gang) -> tuple[int, ...]:
-        if not gang.held:
-            return (0,)
-        nodes = self._state.nodes
-        if self._totals_at != nodes.changes.position:
-            self._totals_at = nodes.changes.position
-            self._totals = nodes.allocatable.cells[:, : nodes.size].sum(axis=1).tolist()
+def _queue_key(queue: QueueEntry, totals: Sequence[int], state: State) -> tuple[int, ...]:
+    """Dominant share per weight of the subtree at each level of the queue's path."""
+    levels: list[int] = []
+    path, weights = _path(queue), _weights(queue)
+    for depth in range(1, min(len(path), _LEVELS) + 1):
         held: dict[int, int] = {}
-        for shape_id, count in gang.held.items():
-            for row, amount in self._state.shapes.entries[shape_id].pairs:
-                held[row] = held.get(row, 0) + amount * count
-        return (dominant_share(held, self._totals),)
-
-
-def _queue_key(state: State) -> QueueKey:
-    def key(queue: QueueEntry, totals: Sequence[int]) -> tuple[int, ...]:
-        """Dominant share per weight of the subtree at each level of the queue's path."""
-        levels: list[int] = []
-        path, weights = _path(queue), _weights(queue)
-        for depth in range(1, min(len(path), _LEVELS) + 1):
-            held: dict[int, int] = {}
-            for one in state.queues.entries.values():
-                if _path(one)[:depth] == path[:depth]:
-                    for row, amount in one.used.items():
-                        held[row] = held.get(row, 0) + amount
-            levels.append(dominant_share(held, totals) // weights[depth - 1])
-        return (*levels, *([-1] * (_LEVELS - len(levels))))
-
-    return key
+        for entry in state.queues.entries.values():
+            if _path(entry)[:depth] == path[:depth]:
+                add_amounts(held, entry.used.items())
+        levels.append(dominant_share(held, totals) // weights[depth - 1])
+    return (*levels, *([-1] * (_LEVELS - len(levels))))
 
 
 def _path(queue: QueueEntry) -> tuple[str, ...]:

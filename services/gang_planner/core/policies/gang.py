@@ -10,6 +10,7 @@ from services.gang_planner.core.framework.arguments import Arguments
 from services.gang_planner.core.framework.eviction_rules import VictimRule
 from services.gang_planner.core.framework.policy import Policy
 from services.gang_planner.core.state.gangs import Gang
+from services.gang_planner.core.state.planner_state import State
 
 
 def build(_: Arguments) -> Policy:
@@ -17,5 +18,5 @@ def build(_: Arguments) -> Policy:
     return Policy(name="gang", group_key=_key, victims=VictimRule(keeps_quorum=True))
 
 
-def _key(gang: Gang) -> tuple[int, ...]:
+def _key(gang: Gang, _: State) -> tuple[int, ...]:
     return (int(gang.history.started or gang.quorum_held),)

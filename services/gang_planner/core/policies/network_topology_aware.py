@@ -10,11 +10,10 @@ from typing import Final
 import numpy as np
 
 from services.gang_planner.core.framework.arguments import Arguments
-from services.gang_planner.core.framework.node_preferences import Place, PlacePoints
+from services.gang_planner.core.framework.node_preferences import Place
 from services.gang_planner.core.framework.policy import Policy
 from services.gang_planner.core.scoring import FULL
 from services.gang_planner.core.state.columns import Ints
-from services.gang_planner.core.state.planner_state import State
 from services.gang_planner.core.state.topology.levels import Level
 from shared.model.objects import NetworkTopology
 
@@ -78,18 +77,8 @@ def build(arguments: Arguments) -> Policy:
     gangs without a topology), `.normal-pod.fading` (0.8: factor from one tier to the next).
     """
     weight = arguments.integer("weight", 1)
-    weights = {
-        "cpu": arguments.integer(f"{_PREFIX}.cpu", 1),
-        "memory": arguments.integer(f"{_PREFIX}.memory", 1),
-    }
-    for name in arguments.names(f"{_PREFIX}.resources"):
-        weights[name] = arguments.integer(f"{_PREFIX}.resources.{name}", 1)
+    weights = arguments.resource_weights(_PREFIX)
     plain = arguments.boolean(f"{_PREFIX}.normal-pod.enable", default=True)
     fading = arguments.scaled(f"{_PREFIX}.normal-pod.fading", _WHOLE)
     fullness = _Fullness(weight, weights, fading or _WHOLE * 4 // 5, plain=plain)
-
-    def points(state: State) -> PlacePoints:
-        del state
-        return fullness.points
-
-    return Policy(name="network-topology-aware", place_points=points if weight else None)
+    return Policy(name="network-topology-aware", place_points=fullness.points if weight else None)

@@ -6,6 +6,7 @@ from services.gang_planner.core.framework.arguments import Arguments
 from services.gang_planner.core.framework.eviction_rules import VictimRule
 from services.gang_planner.core.framework.policy import Policy
 from services.gang_planner.core.state.gangs import Gang
+from services.gang_planner.core.state.planner_state import State
 
 
 def build(_: Arguments) -> Policy:
@@ -14,5 +15,5 @@ def build(_: Arguments) -> Policy:
     return Policy(name="priority", group_key=_key, victims=victims)
 
 
-def _key(gang: Gang) -> tuple[int, ...]:
+def _key(gang: Gang, _: State) -> tuple[int, ...]:
     return (-gang.priority,)

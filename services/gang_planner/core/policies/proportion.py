@@ -8,15 +8,13 @@ turn. A queue exceeds its deserved amounts while no other queue demands the capa
 """
 
 from collections.abc import Sequence
-from typing import Final
 
 from services.gang_planner.core.framework.admission import within_capability
 from services.gang_planner.core.framework.arguments import Arguments
 from services.gang_planner.core.framework.policy import Policy
+from services.gang_planner.core.state.columns import dominant_share
+from services.gang_planner.core.state.planner_state import State
 from services.gang_planner.core.state.queues import QueueEntry
-
-#: Shares are compared in millionths of the cluster, per weight.
-_WHOLE: Final = 1_000_000
 
 
 def build(_: Arguments) -> Policy:
@@ -29,9 +27,5 @@ def _by_weight(queue: QueueEntry, row: int) -> tuple[int, int | None]:
     return queue.weight, None
 
 
-def _key(queue: QueueEntry, totals: Sequence[int]) -> tuple[int, ...]:
-    share = 0
-    for row, used in queue.used.items():
-        if row < len(totals) and totals[row] > 0:
-            share = max(share, used * _WHOLE // totals[row])
-    return (share // queue.weight,)
+def _key(queue: QueueEntry, totals: Sequence[int], _: State) -> tuple[int, ...]:
+    return (dominant_share(queue.used, totals) // queue.weight,)

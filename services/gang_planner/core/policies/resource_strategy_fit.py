@@ -5,15 +5,14 @@ Only the resources that a pod requests count in its score, as in Volcano. Annota
 strategy for a single pod are not supported.
 """
 
-from collections import Counter
 from typing import Final
 
 import numpy as np
 
-from services.gang_planner.core.constraints.filters import UNLIMITED, CapacityFilter
+from services.gang_planner.core.constraints.filters import UNLIMITED, CapacityFilter, OneReason
 from services.gang_planner.core.framework.arguments import Arguments
 from services.gang_planner.core.framework.policy import Policy
-from services.gang_planner.core.scoring import FULL, NodeScore, ScoredNodes
+from services.gang_planner.core.scoring import FULL, FlatScore, NodeScore, ScoredNodes
 from services.gang_planner.core.state.columns import Ints, Slots
 from services.gang_planner.core.state.node_capacity import NodeCapacity
 from services.gang_planner.core.state.pod_shapes import ShapeEntry
@@ -69,7 +68,7 @@ class _Fit:
         return None
 
 
-class _Retention:
+class _Retention(FlatScore):
     """Prefers nodes that lack the scarce resources, weighted per resource."""
 
     name = "resource-strategy-fit/sra"
@@ -87,16 +86,12 @@ class _Retention:
             points += weight * lacks
         return points * FULL // max(sum(self._weights.values()), 1)
 
-    def slope(self, nodes: ScoredNodes) -> Ints | None:
-        """See `NodeScore`."""
-        del nodes
-        return None
 
-
-class _Proportion:
+class _Proportion(OneReason):
     """Reserves cpu and memory per free scarce device; other pods cannot use that capacity."""
 
     name = "resource-strategy-fit/proportional"
+    reason = "node(s) resource fit failed"
 
     def __init__(self, reserved: dict[str, dict[str, int]]) -> None:
         #: Scarce resource -> resource -> reserved amount per free unit, in base units.
@@ -122,11 +117,6 @@ class _Proportion:
                 left = (node_capacity.free.cells[row, :size][slots] - idle * each) // rows[row]
                 least = np.where(idle > 0, np.minimum(least, left), least)
         return np.clip(least, 0, UNLIMITED)
-
-    def reasons(self, shape: ShapeEntry, node_capacity: NodeCapacity, slots: Ints) -> Counter[str]:
-        """See `CapacityFilter`."""
-        del shape, node_capacity
-        return Counter({"node(s) resource fit failed": len(slots)})
 
 
 def build(arguments: Arguments) -> Policy:

@@ -11,6 +11,7 @@ from services.gang_planner.core.framework.admission import AdmissionView, Vote
 from services.gang_planner.core.framework.arguments import Arguments
 from services.gang_planner.core.framework.policy import Policy
 from services.gang_planner.core.state.gangs import Gang
+from services.gang_planner.core.state.planner_state import State
 from shared.kinds.durations import duration_ms
 
 _WAITING_TIME: Final = "sla-waiting-time"
@@ -43,7 +44,7 @@ class _Sla:
         waiting_ms = own_ms or self._waiting_ms
         return gang.created_ms + waiting_ms if waiting_ms else 0
 
-    def key(self, gang: Gang) -> tuple[int, ...]:
+    def key(self, gang: Gang, _: State) -> tuple[int, ...]:
         return (self.due_ms(gang) or _NEVER,)
 
     def vote(self, gang: Gang, view: AdmissionView) -> Vote:

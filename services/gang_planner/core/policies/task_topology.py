@@ -21,7 +21,7 @@ def build(arguments: Arguments) -> Policy:
     def points(place: Place) -> tuple[Ints | None, int] | None:
         return _points(place, weight * FULL)
 
-    return Policy(name="task-topology", place_points=lambda _: points, reads_tasks=True)
+    return Policy(name="task-topology", place_points=points, reads_tasks=True)
 
 
 def _points(place: Place, worth: int) -> tuple[Ints | None, int] | None:

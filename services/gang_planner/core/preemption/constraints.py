@@ -21,22 +21,20 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 import msgspec
 
-from services.gang_planner.core.framework.dominant_share import dominant_share
 from services.gang_planner.core.preemption.units import (
     NOTHING_TAKEN,
     TakenUnits,
     Unit,
     amounts_of,
 )
+from services.gang_planner.core.state.columns import add_amounts, dominant_share
 from shared.model.terms import Labels, Selector, selects
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from services.gang_planner.core.state.gangs import Gang, Member
-    from services.gang_planner.core.state.needs import Need
     from services.gang_planner.core.state.planner_state import State
-    from services.gang_planner.core.state.pod_shapes import ShapeTable
     from services.gang_planner.core.state.queues import QueueEntry
     from shared.model.gang_keys import GangKey
     from shared.model.reference_objects import Budget
@@ -192,22 +190,18 @@ class DominantShareLedger:
         self._state = state
         self._totals = totals
         own = self._held_of(gang)
-        for row, amount in wanted.items():
-            own[row] = own.get(row, 0) + amount
+        add_amounts(own, wanted.items())
         self._own = dominant_share(own, totals)
         #: Amounts that gangs hold without the units taken, by gang; filled on demand.
         self._held: dict[GangKey, dict[int, int]] = {}
 
     def allows(self, unit: Unit) -> bool:
         held = dict(self._of(unit.gang))
-        for row, amount in unit.amounts.items():
-            held[row] = held.get(row, 0) - amount
+        add_amounts(held, unit.amounts.items(), -1)
         return dominant_share(held, self._totals) >= self._own
 
     def add(self, unit: Unit, by: int = 1) -> None:
-        held = self._of(unit.gang)
-        for row, amount in unit.amounts.items():
-            held[row] = held.get(row, 0) - by * amount
+        add_amounts(self._of(unit.gang), unit.amounts.items(), -by)
 
     def _of(self, gang: "Gang") -> dict[int, int]:
         held = self._held.get(gang.key)
@@ -217,27 +211,12 @@ class DominantShareLedger:
 
     def _held_of(self, gang: "Gang") -> dict[int, int]:
         """Amounts that a gang holds, without pods whose eviction is decided."""
-        held: dict[int, int] = {}
-        for shape_id, count in gang.held.items():
-            for row, amount in self._state.shapes.entries[shape_id].pairs:
-                held[row] = held.get(row, 0) + amount * count
+        held = self._state.shapes.sums(gang.held.items())
         victims = self._state.preemptions.victims
         if victims:
             going = [one for uid, one in gang.members.items() if uid in victims and one.charged]
-            for row, amount in amounts_of(going).items():
-                held[row] -= amount
+            add_amounts(held, amounts_of(going).items(), -1)
         return held
-
-
-def amounts_wanted(need: "Need", wanted: int, shapes: "ShapeTable") -> dict[int, int]:
-    """What `wanted` of its members request, by resource row."""
-    amounts: dict[int, int] = {}
-    for _, shape_id, count in need.wanted:
-        taken = min(count, wanted)
-        for row, amount in shapes.entries[shape_id].pairs:
-            amounts[row] = amounts.get(row, 0) + amount * taken
-        wanted -= taken
-    return amounts
 
 
 class FairShareLedger:
@@ -341,8 +320,7 @@ class _Line:
 
     def add(self, amounts: dict[int, int], block: dict[int, int], by: int) -> None:
         """These amounts were taken, or (-1) given back."""
-        for row, amount in amounts.items():
-            self._lost[row] = self._lost.get(row, 0) + by * amount
+        add_amounts(self._lost, amounts.items(), by)
         if by > 0:
             self._blocks.append(block)
             for row, amount in block.items():

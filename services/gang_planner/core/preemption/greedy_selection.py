@@ -12,6 +12,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from services.gang_planner.core.preemption.units import Unit
+from services.gang_planner.core.state.columns import add_amounts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -253,8 +254,7 @@ class GreedySelection:
             return unit.breaks, pods, unit.gang.priority, unit.whole
         freed: dict[int, int] = {}
         for unit in units:
-            for row, amount in unit.freed[slot].items():
-                freed[row] = freed.get(row, 0) + amount
+            add_amounts(freed, unit.freed[slot].items())
         gain = max(_fitting(pairs, free, freed) - counts, 1)
         return (
             sum(one.breaks for one in units),

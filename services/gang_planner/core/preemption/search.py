@@ -37,7 +37,6 @@ from services.gang_planner.core.preemption.constraints import (
     DominantShareLedger,
     FairShareLedger,
     Ledger,
-    amounts_wanted,
 )
 from services.gang_planner.core.preemption.device_amounts import DeviceAmounts
 from services.gang_planner.core.preemption.exact_search import Cost, ExactSearch, is_small
@@ -47,7 +46,7 @@ from services.gang_planner.core.preemption.units import Unit, members_of, work_s
 from services.gang_planner.core.preemption.upper_bounds import PoolBound, ShapeRequest, UpperBound
 from services.gang_planner.core.state.columns import Bools
 from services.gang_planner.core.state.gangs import Member
-from services.gang_planner.core.state.needs import Need
+from services.gang_planner.core.state.needs import Need, amounts_of_first
 from services.gang_planner.core.state.pod_shapes import ShapeEntry
 from shared.model.invariants import required
 
@@ -144,8 +143,7 @@ class VictimSearch:
         if there is not None:
             return FoundVictims([], there)
         ledgers: list[Ledger] = []
-        shapes = self._session.shapes
-        amounts = amounts_wanted(self._need, self._wanted, shapes)
+        amounts = amounts_of_first(self._need.wanted, self._wanted, self._session.shapes)
         self._requests = self._requests_now()
         if self._preemptor.kind == "reclaim":
             queue = self._preemptor.gang.queue

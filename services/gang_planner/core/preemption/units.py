@@ -5,6 +5,7 @@ without, and whole gangs.
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple, TypeAlias
 
+from services.gang_planner.core.state.columns import add_amounts
 from services.gang_planner.core.state.gangs import Gang, Member
 from services.gang_planner.core.state.member_states import task_priority
 from services.gang_planner.core.state.sub_gangs import part_of
@@ -82,9 +83,7 @@ class Unit:
         self.freed: dict[int, dict[int, int]] = {}
         for member in members:
             slot = required(member.slot, member.pod.uid, "is on no node")
-            amounts = self.freed.setdefault(slot, {})
-            for row, amount in member.shape.pairs:
-                amounts[row] = amounts.get(row, 0) + amount
+            add_amounts(self.freed.setdefault(slot, {}), member.shape.pairs)
         #: Equal for single pods that free the same amounts on their node.
         alike = len(members) == 1 and part is None
         self.kind = members[0].shape.id if alike else -id(self)
@@ -190,8 +189,7 @@ def amounts_of(members: Iterable[Member]) -> dict[int, int]:
     """What pods request together, by resource row."""
     amounts: dict[int, int] = {}
     for member in members:
-        for row, amount in member.shape.pairs:
-            amounts[row] = amounts.get(row, 0) + amount
+        add_amounts(amounts, member.shape.pairs)
     return amounts
 
 

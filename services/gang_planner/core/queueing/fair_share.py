@@ -34,7 +34,7 @@ from services.gang_planner.core.placement.session import Session
 from services.gang_planner.core.queueing import min_resources
 from services.gang_planner.core.queueing.water_filling import Party, whole_shares
 from services.gang_planner.core.state.backlog import Line
-from services.gang_planner.core.state.columns import Bools, Ints
+from services.gang_planner.core.state.columns import Bools, Ints, add_amounts
 from services.gang_planner.core.state.gangs import Bucket, Gang
 from services.gang_planner.core.state.needs import Claimant, Need, Wanted
 from services.gang_planner.core.state.planner_state import State
@@ -210,10 +210,7 @@ def _share(state: State, queues: Sequence[QueueEntry], has: _Amounts, deserve: D
 def wanted(state: State, entry: QueueEntry) -> dict[int, int]:
     """The amounts that a queue's gangs hold and wait for, by resource row."""
     wants = dict(entry.used)
-    shapes = state.shapes.entries
-    for shape_id, count in entry.demand.items():
-        for row, amount in shapes[shape_id].pairs:
-            wants[row] = wants.get(row, 0) + amount * count
+    add_amounts(wants, state.shapes.sums(entry.demand.items()).items())
     return wants
 
 

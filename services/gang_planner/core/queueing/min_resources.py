@@ -29,7 +29,7 @@ from services.gang_planner.core.placement.session import Session
 from services.gang_planner.core.queueing import namespace_quota
 from services.gang_planner.core.state.columns import Bools, clamped
 from services.gang_planner.core.state.gangs import Gang
-from services.gang_planner.core.state.needs import RESERVED, Need, Wanted
+from services.gang_planner.core.state.needs import RESERVED, Need, Wanted, amounts_of_first
 from services.gang_planner.core.state.planner_state import State
 from services.gang_planner.core.state.pod_shapes import PODS, ShapeEntry, ShapeTable
 from services.gang_planner.core.state.queues import QueueEntry
@@ -165,16 +165,13 @@ def _usable(session: Session, need: Need) -> Bools:
 def _units(
     shapes: ShapeTable, minimum: Mapping[int, int], wanted: tuple[Wanted, ...], quorum: int
 ) -> tuple[Wanted, ...]:
-    left = dict(minimum)
-    members = quorum
-    for _, shape_id, count in wanted:
-        taken = min(count, members)
-        members -= taken
-        for row, amount in shapes.entries[shape_id].pairs:
-            if row in left:
-                left[row] -= amount * taken
+    taken = amounts_of_first(wanted, quorum, shapes)
     names = shapes.resources.names
-    rest = {names[row]: amount for row, amount in left.items() if amount > 0}
+    rest = {
+        names[row]: amount - taken.get(row, 0)
+        for row, amount in minimum.items()
+        if amount > taken.get(row, 0)
+    }
     if not rest.keys() - {PODS}:
         return ()
     entries = [shapes.entries[shape_id] for _, shape_id, _ in wanted]

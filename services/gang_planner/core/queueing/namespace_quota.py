@@ -16,6 +16,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
 from services.gang_planner.core.policies.resourcequota import POD_COUNTS, REQUESTS, matches
+from services.gang_planner.core.state.columns import add_amounts
 from services.gang_planner.core.state.gangs import Gang
 from services.gang_planner.core.state.holds import Hold
 from services.gang_planner.core.state.planner_state import State
@@ -142,25 +143,22 @@ def _kept(
     """The amounts that count for a gang, by resource row; and how much of them counts for holds
     only.
     """
-    shapes = state.shapes.entries
-    kept: dict[int, int] = {}
-    waiting: dict[int, int] = {}
+    kept = state.shapes.sums(gang.held.items())
+    waiting = state.shapes.sums(
+        (shape_id, len(members)) for (_, shape_id), members in gang.waiting.items()
+    )
     coming: dict[int, int] = {}
-    for shape_id, count in gang.held.items():
-        _add(kept, shapes[shape_id].pairs, count)
-    for (_, shape_id), members in gang.waiting.items():
-        _add(waiting, shapes[shape_id].pairs, len(members))
     for reservation in state.preemptions.held_of(gang):
         # For pods that wait.
-        _add(kept, reservation.shape.pairs, -1)
+        add_amounts(kept, reservation.shape.pairs, -1)
     for hold in state.holds.of(gang):
         if hold.reservation is not None:
-            _add(kept, hold.shape.pairs, -1)
+            add_amounts(kept, hold.shape.pairs, -1)
         lost = state.members.get(hold.uid)
         if lost is not None and lost.charged:
-            _add(kept, lost.shape.pairs, -1)
+            add_amounts(kept, lost.shape.pairs, -1)
         if hold not in ending:
-            _add(coming, _amounts(state, hold.shape, unit=hold.reserving), 1)
+            add_amounts(coming, _amounts(state, hold.shape, unit=hold.reserving))
     beyond = {
         row: amount - waiting.get(row, 0)
         for row, amount in coming.items()
@@ -186,13 +184,8 @@ def _amounts(state: State, shape: ShapeEntry, *, unit: bool) -> list[tuple[int, 
     return [one for one in shape.pairs if one[0] != slots]
 
 
-def _add(amounts: dict[int, int], pairs: Iterable[tuple[int, int]], count: int) -> None:
-    for row, amount in pairs:
-        amounts[row] = amounts.get(row, 0) + amount * count
-
-
 def _sum(parts: Iterable[Mapping[int, int]]) -> dict[int, int]:
     total: dict[int, int] = {}
     for one in parts:
-        _add(total, one.items(), 1)
+        add_amounts(total, one.items())
     return total

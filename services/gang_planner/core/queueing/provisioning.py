@@ -8,6 +8,7 @@ the placement of gangs does not depend on cycles that wrote no records.
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from services.gang_planner.core.state.columns import add_amounts
 from services.gang_planner.core.state.existing_requests import LOST, request_of
 from services.gang_planner.core.state.gang_requests import GangRequest, class_of, parameters_of
 from services.gang_planner.core.state.gangs import Gang
@@ -40,12 +41,8 @@ def request_for(state: State, gang: Gang, need: Need, attempt: int) -> GangReque
     )
     content = [(shapes[shape_id].encoded, count) for shape_id, count in (*sets, *of_units)]
     digest = content_digest(class_of(gang.queue), parameters_of(gang.queue), content)
-    amounts: Counter[int] = Counter()
-    for shape_id, count in (*sets, *of_units):
-        for row, amount in shapes[shape_id].pairs:
-            amounts[row] += amount * count
     name = RequestName(gang.gang_id, digest, attempt)
-    return GangRequest(name, sets, dict(amounts), units=of_units)
+    return GangRequest(name, sets, state.shapes.sums((*sets, *of_units)), units=of_units)
 
 
 def unrequestable_words(state: State, request: GangRequest) -> str:
@@ -139,9 +136,7 @@ class RequestedQuota:
 
     def _add(self, gang: Gang, request: GangRequest) -> None:
         for entry in gang.queue.chain:
-            amounts = self._by_queue.setdefault(entry, {})
-            for row, amount in request.amounts.items():
-                amounts[row] = amounts.get(row, 0) + amount
+            add_amounts(self._by_queue.setdefault(entry, {}), request.amounts.items())
 
 
 def _request(gang: Gang) -> GangRequest:

@@ -42,19 +42,13 @@ class ScoredNodes:
             found = self._shares[resource] = self._work_out(resource)
         return found
 
-    def request(self, row: int, resource: str) -> int:
-        """The shape's request of a resource in base units, or kube-scheduler's assumed one."""
-        for pair_row, amount in self.shape.pairs:
-            if pair_row == row:
-                return amount
-        return _NONZERO.get(resource, 0)
-
     def _work_out(self, resource: str) -> tuple[Ints, Ints]:
         nodes = self.node_capacity.nodes
         row = nodes.resources.row(resource)
         self.node_capacity.fit_cells()
         units = nodes.units(row, FULL)
-        request = self.request(row, resource)
+        # Pods without a request count with kube-scheduler's assumed one.
+        request = self.shape.by_row.get(row, _NONZERO.get(resource, 0))
         unit, pieces = units.unit[self.slots], units.pieces[self.slots]
         after = (self.node_capacity.free.cells[row][self.slots] - request) // unit
         free: Ints = after * FULL // pieces

@@ -1,9 +1,10 @@
-"""Growing int64 grids with resources as rows and nodes as columns, and a log of changed columns.
+"""Growing int64 grids with resources as rows and nodes as columns, a log of changed columns, and
+amounts by row.
 
 Amounts are clamped to `AMOUNT_MAX`, so that sums over a node's pods cannot overflow.
 """
 
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Final, TypeAlias, TypeVar
 
@@ -19,6 +20,8 @@ _Item = TypeVar("_Item", np.int64, np.bool_)
 
 #: 9 petabytes, 9 trillion CPUs. A thousand pods of this size still add up below 2**63.
 AMOUNT_MAX: Final = 2**53
+#: Shares of the cluster are compared in millionths.
+_WHOLE: Final = 1_000_000
 _COLUMNS_MIN: Final = 64
 _ROWS_MIN: Final = 8
 #: Rows from which on names that only groups' minima have share one row. Every row is as long as
@@ -38,6 +41,21 @@ def requested(amount: int) -> int:
     node, even if the node's amount was clamped.
     """
     return max(0, min(amount, AMOUNT_MAX + 1))
+
+
+def add_amounts(sums: dict[int, int], amounts: Iterable[tuple[int, int]], times: int = 1) -> None:
+    """Add amounts by resource row to sums, so many times."""
+    for row, amount in amounts:
+        sums[row] = sums.get(row, 0) + amount * times
+
+
+def dominant_share(held: Mapping[int, int], totals: Sequence[int]) -> int:
+    """The largest share of the cluster's totals that is held, in millionths; both by row."""
+    most = 0
+    for row, amount in held.items():
+        if row < len(totals) and totals[row] > 0:
+            most = max(most, amount * _WHOLE // totals[row])
+    return most
 
 
 class ResourceIndex:

@@ -1,10 +1,12 @@
 """The need of a waiting gang, and the results shared by gangs with the same need."""
 
 import enum
+from collections.abc import Iterable
 from typing import Final, NamedTuple, TypeAlias
 
 import msgspec
 
+from services.gang_planner.core.state.columns import add_amounts
 from services.gang_planner.core.state.pod_shapes import ShapeTable
 from shared.contracts.pod_reasons import NewNodes
 from shared.contracts.verdicts import Reason, ShapeReport
@@ -228,7 +230,7 @@ class Need(msgspec.Struct, kw_only=True, eq=False):
     def amounts(self, shapes: ShapeTable) -> dict[int, int]:
         """Requests of the quorum, or of one member without one, by resource row; read-only."""
         if self._amounts is None:
-            self._amounts = self._work_out(shapes)
+            self._amounts = amounts_of_first(self.wanted, self.quorum or 1, shapes)
         return self._amounts
 
     def largest(self, shapes: ShapeTable) -> dict[int, int]:
@@ -240,15 +242,15 @@ class Need(msgspec.Struct, kw_only=True, eq=False):
                     self._largest[row] = max(self._largest.get(row, 0), amount)
         return self._largest
 
-    def _work_out(self, shapes: ShapeTable) -> dict[int, int]:
-        amounts: dict[int, int] = {}
-        left = self.quorum or 1
-        for _, shape_id, count in self.wanted:
-            taken = min(count, left)
-            for row, amount in shapes.entries[shape_id].pairs:
-                amounts[row] = amounts.get(row, 0) + amount * taken
-            left -= taken
-        return amounts
+
+def amounts_of_first(wanted: Iterable[Wanted], members: int, shapes: ShapeTable) -> dict[int, int]:
+    """What the first of these members request, so many of them, by resource row."""
+    amounts: dict[int, int] = {}
+    for _, shape_id, count in wanted:
+        taken = min(count, members)
+        add_amounts(amounts, shapes.entries[shape_id].pairs, taken)
+        members -= taken
+    return amounts
 
 
 class FailedSearch(NamedTuple):

@@ -124,6 +124,8 @@ class NodeTable:
         self._units_at: int | None = None
         self._derived: dict[object, Ints] = {}
         self._derived_at: int | None = None
+        self._totals: list[int] = []
+        self._totals_at: int | None = None
         #: Number of existing nodes.
         self.count = 0
         #: Length of the longest node name so far, for the upper bound of a binding's size.
@@ -220,6 +222,13 @@ class NodeTable:
             rank[order] = np.arange(self.size)
             self._rank = rank
         return self._rank
+
+    def totals(self) -> list[int]:
+        """What all nodes have, by resource row, cached until a node changes. Read-only."""
+        if self._totals_at != self.changes.position:
+            self._totals_at = self.changes.position
+            self._totals = self.allocatable.cells[:, : self.size].sum(axis=1).tolist()
+        return self._totals
 
     def units(self, row: int, whole: int) -> Units:
         """Allocatable amounts of a resource row as pieces; cached until a node changes."""

@@ -6,14 +6,14 @@ nodes, but terms of other pods may select them by labels. Therefore an entry is 
 in the cluster selects the pod.
 """
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from copy import copy
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 import numpy as np
 
-from services.gang_planner.core.state.columns import Ints, ResourceIndex, requested
+from services.gang_planner.core.state.columns import Ints, ResourceIndex, add_amounts, requested
 from services.gang_planner.core.state.devices.demand import claim_keys
 from services.gang_planner.core.state.inter_pod.terms import Profile, ShapeTerms, Terms
 from shared.model.objects import PodDevices, Shape
@@ -128,6 +128,13 @@ class ShapeTable:
         other._profiled = dict(self._profiled)
         other.units = dict(self.units)
         return other
+
+    def sums(self, counts: Iterable[tuple[int, int]]) -> dict[int, int]:
+        """What pods request together, by resource row; `counts`: shape id and number of pods."""
+        sums: dict[int, int] = {}
+        for shape_id, count in counts:
+            add_amounts(sums, self.entries[shape_id].pairs, count)
+        return sums
 
     def intern(self, encoded: bytes, profile: Profile = ()) -> ShapeEntry:
         """The entry of an encoded shape; undecodable bytes become a shape that is never bound."""

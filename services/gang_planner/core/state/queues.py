@@ -16,7 +16,7 @@ it.
 from collections.abc import Callable, Sequence
 from typing import Final, Literal, NamedTuple, Protocol
 
-from services.gang_planner.core.state.columns import ResourceIndex, clamped
+from services.gang_planner.core.state.columns import ResourceIndex, add_amounts, clamped
 from services.gang_planner.core.state.pod_shapes import ShapeEntry
 from shared.contracts.pending_reasons import PendingReason
 from shared.dialects.discovery import precedence_of
@@ -205,7 +205,7 @@ class QueueEntry:
 
     def _promise(self, amounts: dict[int, int], sign: int) -> None:
         for entry in self.chain:
-            _add(entry.promised, amounts, sign)
+            add_amounts(entry.promised, amounts.items(), sign)
 
     def exceeded_by(self, wanted: dict[int, int]) -> bool:
         """Whether adding `wanted`, by resource row, would exceed a ceiling."""
@@ -412,7 +412,7 @@ class QueueTable:
         for entry in self.entries.values():
             entry.ceiling = entry.capability
             if entry.guarantee:
-                _add(guaranteed.setdefault(entry.parent, {}), entry.guarantee, 1)
+                add_amounts(guaranteed.setdefault(entry.parent, {}), entry.guarantee.items())
         if not guaranteed:
             return
         cluster = totals()
@@ -480,8 +480,8 @@ class QueueTable:
                 entry.used, entry.promised = {}, {}
             for name, (used, promised) in own.items():
                 for one in self.entries[name].chain:
-                    _add(one.used, used, 1)
-                    _add(one.promised, promised, 1)
+                    add_amounts(one.used, used.items())
+                    add_amounts(one.promised, promised.items())
 
     def _own(self) -> dict[str, tuple[dict[int, int], dict[int, int]]]:
         """(held, promised) amounts of each queue's own gangs, without its subtree."""
@@ -491,8 +491,8 @@ class QueueTable:
         for child in self.entries.values():
             if child.parent is not None:
                 used, promised = own[child.parent.name]
-                _add(used, child.used, -1)
-                _add(promised, child.promised, -1)
+                add_amounts(used, child.used.items(), -1)
+                add_amounts(promised, child.promised.items(), -1)
         return own
 
     def _place(self, entry: QueueEntry) -> tuple[Fault | None, tuple[str, ...]]:
@@ -518,11 +518,6 @@ class QueueTable:
         ):
             names.append(ROOT)
         return None, tuple(names)
-
-
-def _add(sums: dict[int, int], amounts: dict[int, int], sign: int) -> None:
-    for row, amount in amounts.items():
-        sums[row] = sums.get(row, 0) + sign * amount
 
 
 def _preference(queue: Queue) -> tuple[int, str, str]:

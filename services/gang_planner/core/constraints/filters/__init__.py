@@ -2,7 +2,7 @@
 
 A `NodeFilter` reads only the node; its results are cached per shape and updated when a node
 changes. A `CapacityFilter` reads the free capacity and returns how many more pods of a shape a node
-holds. A filter that also reads other state is `Versioned`.
+holds.
 
 Each file registers its filter as `RULE` for the policy `predicates`. A few filters without a `RULE`
 are named in `framework.policy_set` and apply in every configuration.
@@ -11,9 +11,8 @@ are named in `framework.policy_set` and apply in every configuration.
 import importlib
 import pkgutil
 from collections import Counter
-from collections.abc import Iterable
 from functools import cache
-from typing import Final, NamedTuple, Protocol, runtime_checkable
+from typing import Final, NamedTuple, Protocol
 
 from services.gang_planner.core.state.columns import Bools, Ints, Slots
 from services.gang_planner.core.state.node_capacity import NodeCapacity
@@ -71,29 +70,6 @@ class OneReason:
     def reasons(self, _shape: ShapeEntry, _table: object, slots: Ints, /) -> Counter[str]:
         """As in `NodeFilter` and `CapacityFilter`."""
         return Counter({self.reason: len(slots)})
-
-
-@runtime_checkable
-class Versioned(Protocol):
-    """A filter of either kind whose results also depend on objects other than nodes and their free
-    capacity, such as claims or namespaces.
-    """
-
-    def version(self, shape: ShapeEntry) -> int:
-        """A number that changes whenever such an object may have changed the results for the shape.
-        It is read at every lookup and must be cheap.
-        """
-        ...
-
-
-def versioned(filters: Iterable[NodeFilter] | Iterable[CapacityFilter]) -> tuple[Versioned, ...]:
-    """The filters that have a version."""
-    return tuple(one for one in filters if isinstance(one, Versioned))
-
-
-def versions(filters: tuple[Versioned, ...], shape: ShapeEntry) -> tuple[int, ...]:
-    """Versions of the filters for the shape; cached results are valid while they are equal."""
-    return tuple(one.version(shape) for one in filters)
 
 
 class NodeRule(NamedTuple):

@@ -14,6 +14,7 @@ from services.gang_planner.core.configuration.configuration import (
 from services.gang_planner.core.framework.arguments import ConfigurationError
 from services.gang_planner.core.policies import discovered
 from services.gang_planner.core.state.gang_settings import Defaults
+from services.gang_planner.core.state.planner_state import State
 
 #: The configuration of Volcano's chart.
 CHART = """
@@ -63,7 +64,7 @@ def test_an_empty_file_is_volcanos_built_in_default() -> None:
 
 def test_volcanos_chart_is_accepted() -> None:
     found = parse_configuration(CHART)
-    names = [one.name for one in found.policies().policies]
+    names = [one.name for one in found.policies(State()).policies]
     assert [one for one in names if one not in {"overcommit", "drf"}] == [
         "priority",
         "gang",
@@ -147,7 +148,7 @@ def test_the_digest_distinguishes_configurations() -> None:
 
 def test_a_flag_switches_off_a_part_of_a_policy() -> None:
     text = "tiers: [{plugins: [{name: priority, enableJobOrder: false}, {name: gang}]}]"
-    policies = parse_configuration(text).policies().policies
+    policies = parse_configuration(text).policies(State()).policies
     assert [one.group_key is None for one in policies] == [True, False]
 
 
@@ -213,7 +214,7 @@ def test_an_alias_bomb_is_refused_with_its_line() -> None:
 def test_every_policy_in_the_folder_can_be_configured() -> None:
     for name in discovered():
         found = parse_configuration(f"tiers: [{{plugins: [{{name: {name}}}]}}]")
-        assert [one.name for one in found.policies().policies] == [name]
+        assert [one.name for one in found.policies(State()).policies] == [name]
 
 
 @pytest.mark.parametrize("text", ["", CHART, "actions: allocate"])

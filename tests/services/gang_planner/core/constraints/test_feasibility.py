@@ -3,24 +3,18 @@
 from collections import Counter
 
 import msgspec
-import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from services.gang_planner.core.configuration.configuration import parse_configuration
 from services.gang_planner.core.constraints.feasibility import Fits
-from services.gang_planner.core.constraints.filters import node_ready, resources_fit
 from services.gang_planner.core.constraints.masks import Masks
-from services.gang_planner.core.framework.policy import Policy
-from services.gang_planner.core.framework.policy_set import PolicySet
-from services.gang_planner.core.state.columns import Bools, Ints, ResourceIndex, Slots
+from services.gang_planner.core.state.columns import ResourceIndex
 from services.gang_planner.core.state.node_capacity import NodeCapacity
 from services.gang_planner.core.state.nodes import NodeTable
 from services.gang_planner.core.state.planner_state import State
-from services.gang_planner.core.state.pod_shapes import ShapeEntry, ShapeTable
+from services.gang_planner.core.state.pod_shapes import ShapeTable
 from shared.model.objects import HostPort, Node, Requirement, SelectorTerm, Shape, Taint, Toleration
-from tests.services.gang_planner.core.scene import make_node
 
 KEYS = st.sampled_from(["a", "b", "kubernetes.io/x"])
 VALUES = st.sampled_from(["", "1", "2", "10", "-3", "x", "n0"])
@@ -217,7 +211,7 @@ class Columns:
         self.shapes = ShapeTable(ResourceIndex())
         self.nodes = NodeTable(self.shapes.resources)
         self.node_capacity = NodeCapacity(self.nodes)
-        policies = parse_configuration("").policies()
+        policies = parse_configuration("").policies(State())
         self.fits = Fits(
             self.node_capacity, Masks(self.nodes, policies.node_filters), policies.capacity_filters
         )
@@ -358,94 +352,3 @@ def test_a_request_beyond_what_the_columns_keep_fits_no_node_however_large() -> 
     columns = Columns([node])
     assert columns.count(Shape(requests=(("memory", 2**53), ("pods", 1))), "n0", 12) == 1
     assert columns.count(Shape(requests=(("memory", 2**60), ("pods", 1))), "n0", 12) == 0
-
-
-class _Only:
-    """Lets through the nodes of the given slots; and how many pods each holds."""
-
-    name = "Only"
-
-    def __init__(self) -> None:
-        self.slots: list[int] = []
-        self.changes = 0
-
-    def tell(self, slots: list[int]) -> None:
-        self.slots = slots
-        self.changes += 1
-
-    def version(self, shape: ShapeEntry) -> int:
-        return self.changes if shape.shape.claims else 0
-
-    def passes(self, shape: ShapeEntry, nodes: NodeTable, slots: Slots) -> Bools:
-        listed = np.arange(nodes.size)[slots]
-        return np.isin(listed, self.slots) | (not shape.shape.claims)
-
-    def capacity(self, shape: ShapeEntry, node_capacity: NodeCapacity, slots: Slots) -> Ints:
-        return self.passes(shape, node_capacity.nodes, slots).astype(np.int64) * 3
-
-
-class _OnlyNodes(_Only):
-    def reasons(self, shape: ShapeEntry, nodes: NodeTable, slots: Ints) -> Counter[str]:
-        raise AssertionError(f"not to be called: {shape.id} {nodes} {slots}")
-
-
-class _OnlyRoom(_Only):
-    def reasons(self, shape: ShapeEntry, node_capacity: NodeCapacity, slots: Ints) -> Counter[str]:
-        raise AssertionError(f"not to be called: {shape.id} {node_capacity} {slots}")
-
-
-@pytest.mark.parametrize("kind", ["node filter", "room filter"])
-def test_answers_are_judged_again_when_a_filter_says_that_it_changed(kind: str) -> None:
-    columns = Columns([make_node("n0"), make_node("n1")])
-    nodes, reservation = _OnlyNodes(), _OnlyRoom()
-    only: _Only = nodes if kind == "node filter" else reservation
-    masks = Masks(columns.nodes, (nodes,) if only is nodes else ())
-    reservations = (reservation,) if only is reservation else ()
-    fits = Fits(columns.node_capacity, masks, (*reservations, resources_fit.FILTER))
-    shapes = columns.shapes
-    claiming = shapes.intern(msgspec.msgpack.encode(Shape(claims=("data",))))
-    plain = shapes.intern(msgspec.msgpack.encode(Shape()))
-
-    def found() -> list[bool]:
-        flags: list[bool] = (fits.counts(claiming) > 0).tolist()
-        return flags
-
-    assert found() == [False, False]
-    kept = fits.counts(plain)
-    only.tell([1])
-    assert found() == [False, True]
-    only.tell([0])
-    assert found() == [True, False]
-    assert fits.total(claiming) == int(fits.counts(claiming).sum())
-    assert fits.counts(plain) is kept
-
-
-def test_a_rule_that_needs_the_planners_tables_is_made_when_they_are_there() -> None:
-    state = State()
-    nodes, reservation = _OnlyNodes(), _OnlyRoom()
-    made_with: list[State] = []
-
-    def of_nodes(found: State) -> _OnlyNodes:
-        made_with.append(found)
-        return nodes
-
-    def of_room(found: State) -> _OnlyRoom:
-        made_with.append(found)
-        return reservation
-
-    ready = node_ready.RULE.filter
-    policy = Policy(
-        name="x",
-        node_filters=(ready, of_nodes),
-        capacity_filters=(of_room,),
-        scores=(),
-    )
-    unbound = PolicySet([policy])
-    assert unbound.node_filters == (ready,)
-    always = unbound.capacity_filters
-    assert resources_fit.FILTER in always
-    assert not made_with
-    bound = unbound.bind(state)
-    assert bound.node_filters == (ready, nodes)
-    assert bound.capacity_filters == (reservation, *always)
-    assert made_with == [state, state]

@@ -41,7 +41,7 @@ class World:
     def __init__(self) -> None:
         self.state = State()
         self.naive = NaiveCluster()
-        policies = parse_configuration(CONF).policies().bind(self.state)
+        policies = parse_configuration(CONF).policies(self.state)
         masks = Masks(self.state.nodes, policies.node_filters)
         self.session = Session(self.state.node_capacity, self.state.shapes, masks, policies)
         self.versions = 0

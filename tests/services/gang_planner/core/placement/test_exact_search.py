@@ -50,7 +50,7 @@ def attempt_on(case: Case) -> Placement | Refusal:
 def asked(case: Case) -> tuple[Session, PlacementRequest]:
     """These nodes, and the gang to place on them."""
     state = State()
-    policies = parse_configuration("").policies().bind(state)
+    policies = parse_configuration("").policies(state)
     session = Session(
         state.node_capacity, state.shapes, Masks(state.nodes, policies.node_filters), policies
     )

@@ -11,6 +11,7 @@ from services.gang_planner.core.framework.score_cache import ScoreCache
 from services.gang_planner.core.state.columns import ResourceIndex
 from services.gang_planner.core.state.node_capacity import NodeCapacity
 from services.gang_planner.core.state.nodes import NodeTable
+from services.gang_planner.core.state.planner_state import State
 from services.gang_planner.core.state.pod_shapes import ShapeTable
 from shared.model.objects import Taint
 from tests.services.gang_planner.core.scene import make_node, make_shape
@@ -40,7 +41,7 @@ def test_repaired_ratings_and_fits_equal_fresh_ones(moves: list[tuple[int, int, 
         slot = nodes.put(make_node(f"n{i}", taints=taints))
         node_capacity.add_capacity(slot, nodes.allocatable.cells[:, slot])
     shapes = [ShapeTable(resources).make(i, one) for i, one in enumerate(SHAPES)]
-    policies = parse_configuration(CONF).policies()
+    policies = parse_configuration(CONF).policies(State())
     masks = Masks(nodes, policies.node_filters)
     ratings, fits = (
         ScoreCache(node_capacity, policies),

@@ -15,7 +15,7 @@ from tests.services.gang_planner.core.scene import make_node
 
 def test_the_totals_of_a_cycle_follow_nodes_that_come_change_and_go() -> None:
     state = State()
-    policies = parse_configuration("").policies()
+    policies = parse_configuration("").policies(state)
     session = Session(
         state.node_capacity, state.shapes, Masks(state.nodes, policies.node_filters), policies
     )
@@ -36,7 +36,7 @@ def test_the_totals_of_a_cycle_follow_nodes_that_come_change_and_go() -> None:
 
 def test_members_are_spread_only_within_the_nodes_given() -> None:
     state = State()
-    policies = parse_configuration("").policies()
+    policies = parse_configuration("").policies(state)
     session = Session(
         state.node_capacity, state.shapes, Masks(state.nodes, policies.node_filters), policies
     )

@@ -17,8 +17,8 @@ from shared.model.objects import Queue
 from tests.services.gang_planner.core.scene import amounts, make_shape
 
 _TOTALS = (100_000, 1_000, 1_000)
-_BY_LEVEL = PolicySet([capacity.build(Arguments("here", {"enableHierarchy": True}))])
-_BY_WEIGHT = PolicySet([proportion.build(Arguments("here", {}))])
+_BY_LEVEL = PolicySet([capacity.build(Arguments("here", {"enableHierarchy": True}))], State())
+_BY_WEIGHT = PolicySet([proportion.build(Arguments("here", {}))], State())
 
 
 class Tree(NamedTuple):

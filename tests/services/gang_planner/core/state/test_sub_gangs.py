@@ -100,7 +100,7 @@ def test_members_of_sub_gangs_above_their_size_count_towards_the_gangs_minimum(
 def attempt(racks: Sequence[Sequence[int]], sizes: Sequence[int]) -> Placement | Refusal:
     """Sub-gangs of these sizes, each to be in one rack; racks are the room of their nodes."""
     state = State()
-    policies = parse_configuration("").policies().bind(state)
+    policies = parse_configuration("").policies(state)
     masks = Masks(state.nodes, policies.node_filters)
     session = Session(state.node_capacity, state.shapes, masks, policies)
     for rack, nodes in enumerate(racks):
