@@ -14,9 +14,8 @@ from services.binder.core import claim_preparation
 from services.binder.core.machine import Machine
 from services.gang_planner.core.state.claim_ledger import ClaimLedger
 from services.gang_planner.core.state.devices import allocation_search
-from services.gang_planner.core.state.devices.allocation_search import Constraint
+from services.gang_planner.core.state.devices.allocation_search import Constraint, DevicesOfNode
 from services.gang_planner.core.state.devices.grants import DeviceGrants
-from services.gang_planner.core.state.devices.node_devices import DevicesOfNode
 from services.gang_planner.core.state.reference_objects import ReferenceObjects
 from services.gang_planner.core.state.storage import available_volumes, ledger
 from services.gang_planner.core.state.storage.demand import demand_of

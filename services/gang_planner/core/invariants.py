@@ -16,11 +16,11 @@ from services.gang_planner.core.state import claim_choices
 from services.gang_planner.core.state.gang_states import GangState
 from services.gang_planner.core.state.gangs import Gang
 from services.gang_planner.core.state.holds import Hold
-from services.gang_planner.core.state.host_ports import PortTable
 from services.gang_planner.core.state.inter_pod import profiles
 from services.gang_planner.core.state.inter_pod.counts import PairCounts
 from services.gang_planner.core.state.member_states import STATE_NAMES, STATES, WAITING
 from services.gang_planner.core.state.members import state_of
+from services.gang_planner.core.state.node_uses import host_ports
 from services.gang_planner.core.state.planner_state import State
 from services.gang_planner.core.state.reservations import BY_EVENT, Reservation
 from shared.model.invariants import InvariantViolation
@@ -57,7 +57,7 @@ def _check_node_capacity(state: State) -> _Contradictions:
     node_capacity.fit_cells()
     nodes.allocatable.ensure(*node_capacity.free.cells.shape)
     expected = nodes.allocatable.cells[: node_capacity.free.cells.shape[0], : nodes.size].copy()
-    ports = PortTable()
+    ports = host_ports()
     loads = [
         (one.slot, one.shape, uid) for uid, one in state.members.items() if one.slot is not None
     ]

@@ -16,7 +16,7 @@ of several shapes are distributed shape by shape. Gangs whose members do depend 
 from collections.abc import Collection, Iterator, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
-from services.gang_planner.core.allocation.decision import decide_charged
+from services.gang_planner.core.allocation.decision import record
 from services.gang_planner.core.cycle_context import CycleContext
 from services.gang_planner.core.framework.statement import Statement
 from services.gang_planner.core.placement.domains import Space, find_spaces
@@ -182,7 +182,7 @@ class BatchPlacement:
                     members += waiting if len(waiting) < 2 else sorted(waiting, key=placing_order)
                     slots += next(slots_of_gangs[role, shape_id])
                 assignments = Assignments(members, slots)
-                decide_charged(work, gang, request.need, assignments, space.name)
+                record(work, gang, request.need, assignments, domain=space.name, charged=True)
 
     def _forget(self) -> None:
         self._series, self._space = [], None

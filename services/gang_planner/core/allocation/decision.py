@@ -51,13 +51,12 @@ def decide(work: CycleContext, gang: Gang, found: FoundPlacement) -> None:
     state = work.state
     need = required(gang.bucket, gang.full_name, "is decided and does not wait").need
     state.backlog.take(gang)
-    gang.queue.promise(gang.gang_id, {})
     allocations = found.statement.commit()
     reserves: tuple[ReservedRoom, ...] = ()
     if need.reserved:
         reserves = min_resources.open_units(work, gang, allocations, found.filled)
     members = [one for one in allocations if one.role != RESERVED]
-    decision = _record(
+    decision = record(
         work,
         gang,
         need,
@@ -73,19 +72,7 @@ def decide(work: CycleContext, gang: Gang, found: FoundPlacement) -> None:
         state.gangs.touch(gang)
 
 
-def decide_charged(
-    work: CycleContext, gang: Gang, need: Need, assignments: Assignments, domain: str | None
-) -> None:
-    """Decide a gang that has left the backlog, and whose queue and budget are charged already.
-
-    `assignments` has all its waiting members, whose capacity is taken from the nodes; `domain`: the
-    topology domain that contains all of them; None: it has no topology.
-    """
-    gang.queue.promise(gang.gang_id, {})
-    _record(work, gang, need, assignments, domain=domain, charged=True)
-
-
-def _record(
+def record(
     work: CycleContext,
     gang: Gang,
     need: Need,
@@ -97,11 +84,12 @@ def _record(
     charged: bool = False,
     reserves: tuple[ReservedRoom, ...] = (),
 ) -> GangDecision:
-    """Count the attempt, and assume the members on their nodes; the arguments are those of `decide`
-    and `decide_charged`.
+    """Decide a gang that has left the backlog: count the attempt, and assume the members on their
+    nodes, whose capacity is taken. `charged`: so are its queue and the budget.
     """
     state = work.state
     history = gang.history
+    gang.queue.promise(gang.gang_id, {})
     request = gang.request if not history.started else None
     request = request if request is not None and request.open else None
     history.attempt += 1

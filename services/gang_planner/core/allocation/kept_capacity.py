@@ -5,7 +5,6 @@ The capacity is kept during one pass over the other gangs, and searched again in
 reservation outlives a cycle.
 """
 
-from itertools import islice
 from typing import Final
 
 from services.gang_planner.core.cycle_context import CycleContext
@@ -23,16 +22,15 @@ def keep(work: CycleContext) -> list[Statement]:
     the statements after the pass.
     """
     backlog, session = work.state.backlog, work.session
-    waiting = sorted(
-        (order, key, index)
-        for index, bucket in enumerate(backlog.provisioned.values())
+    waiting = [
+        (order, key, bucket.need)
+        for bucket in backlog.provisioned.values()
         for order, key, _ in bucket.entries
-    )
-    buckets = list(backlog.provisioned.values())
+    ]
+    first = sorted(waiting, key=lambda entry: entry[:2])[:_GANGS_MAX]
     statements: list[Statement] = []
-    backlog.kept_for = {key for _, key, _ in islice(waiting, _GANGS_MAX)}
-    for _, _, index in islice(waiting, _GANGS_MAX):
-        need = buckets[index].need
+    backlog.kept_for = {key for _, key, _ in first}
+    for _, _, need in first:
         queue = work.state.queues.entry(need.queue)
         request = PlacementRequest(queue=queue, need=need, members_max=need.quorum or 1)
         statements.append(place_partly(session, request).statement)

@@ -17,6 +17,7 @@ enough. (In Volcano, a later tier can select a victim that an earlier tier prote
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
@@ -42,43 +43,32 @@ Allows: TypeAlias = Callable[["Member"], bool]
 
 
 @dataclass(frozen=True, kw_only=True)
-class VictimRule:
-    """A policy's restrictions on victims."""
+class VictimRules:
+    """Restrictions on victims: those of one policy, or of all policies together."""
 
-    #: Whether the policy permits the eviction of a pod; None: it does not restrict single pods.
-    allows: Allows | None = None
+    #: Each returns whether it permits the eviction of a pod.
+    allows: tuple[Allows, ...] = ()
     #: Evictions leave every gang its quorum: only members above it are victims.
     keeps_quorum: bool = False
     #: No eviction violates a PodDisruptionBudget. Without this, only the API server enforces them.
     keeps_budgets: bool = False
     #: A pod is not evicted during its cool-down time after its start.
     keeps_cooldown: bool = False
-    #: The measure that it defines for preemption; None: it defines none.
-    entitles: Title | None = None
+    #: The measures that they define for preemption; empty: none.
+    entitles: frozenset[Title] = frozenset()
     #: Number of ancestors of the victim's queue that must also hold more than they deserve; None:
     #: all that are not ancestors of the reclaiming queue.
     levels: int | None = None
     on_preempt: bool = True
     on_reclaim: bool = True
 
-    def only(self, *, preempt: bool, reclaim: bool) -> "VictimRule | None":
-        """The rule restricted to the enabled kinds of eviction; None if neither is enabled."""
+    def only(self, *, preempt: bool, reclaim: bool) -> "VictimRules | None":
+        """The rules restricted to the enabled kinds of eviction; None if neither is enabled."""
         if not (preempt or reclaim):
             return None
         return replace(
             self, on_preempt=self.on_preempt and preempt, on_reclaim=self.on_reclaim and reclaim
         )
-
-
-class VictimRules(NamedTuple):
-    """The combined rules of all policies for one kind of eviction."""
-
-    allows: tuple[Allows, ...] = ()
-    keeps_quorum: bool = False
-    keeps_budgets: bool = False
-    keeps_cooldown: bool = False
-    entitles: frozenset[Title] = _BY_PRIORITY
-    levels: int | None = None
 
     def allow(self, member: "Member") -> bool:
         """Whether every policy permits the eviction of the pod."""
@@ -87,27 +77,27 @@ class VictimRules(NamedTuple):
     @property
     def for_gangs(self) -> "VictimRules":
         """The rules for evictions of whole gangs: no quorum is protected, only priority decides."""
-        return self._replace(keeps_quorum=False, entitles=_BY_PRIORITY)
+        return replace(self, keeps_quorum=False, entitles=_BY_PRIORITY)
 
 
-def combined(rules: Iterable[tuple[int, VictimRule]], kind: Kind) -> VictimRules:
-    """Combine the (tier, rule) pairs that apply to this kind of eviction."""
-    speak = [
-        (tier, one)
-        for tier, one in rules
-        if (one.on_preempt if kind == "preempt" else one.on_reclaim)
+def combined(rules: Iterable[tuple[int, VictimRules]], kind: Kind) -> VictimRules:
+    """Combine the (tier, rules) of policies that apply to this kind of eviction."""
+    applying = [
+        (tier, rule)
+        for tier, rule in rules
+        if (rule.on_preempt if kind == "preempt" else rule.on_reclaim)
     ]
-    said: list[tuple[int, Title]] = [
-        (tier, one.entitles) for tier, one in speak if one.entitles is not None
-    ]
-    first = min((tier for tier, _ in said), default=0)
-    titles: set[Title] = {title for tier, title in said if tier == first}
-    levels = [one.levels for _, one in speak if one.levels is not None]
+    each = [rule for _, rule in applying]
+    first = min((tier for tier, rule in applying if rule.entitles), default=0)
+    titles: set[Title] = {
+        title for tier, rule in applying if tier == first for title in rule.entitles
+    }
+    levels = [rule.levels for rule in each if rule.levels is not None]
     return VictimRules(
-        tuple(one.allows for _, one in speak if one.allows is not None),
-        any(one.keeps_quorum for _, one in speak),
-        any(one.keeps_budgets for _, one in speak),
-        any(one.keeps_cooldown for _, one in speak),
-        frozenset(titles) or _BY_PRIORITY,
-        min(levels, default=None),
+        allows=tuple(chain.from_iterable(rule.allows for rule in each)),
+        keeps_quorum=any(rule.keeps_quorum for rule in each),
+        keeps_budgets=any(rule.keeps_budgets for rule in each),
+        keeps_cooldown=any(rule.keeps_cooldown for rule in each),
+        entitles=frozenset(titles) or _BY_PRIORITY,
+        levels=min(levels, default=None),
     )

@@ -7,17 +7,22 @@ configuration, all filters apply, and scores are added.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from services.gang_planner.core.constraints.filters import CapacityFilter, NodeFilter
 from services.gang_planner.core.constraints.inter_pod.rules import NOTHING_ENABLED, Switches
 from services.gang_planner.core.framework.admission import Voter
 from services.gang_planner.core.framework.arguments import Arguments
-from services.gang_planner.core.framework.eviction_rules import VictimRule
-from services.gang_planner.core.framework.node_preferences import PlacePoints, QueueMask
+from services.gang_planner.core.framework.eviction_rules import VictimRules
+from services.gang_planner.core.framework.statement import Statement
 from services.gang_planner.core.scoring import NodeScore
+from services.gang_planner.core.state.columns import Bools, Ints
 from services.gang_planner.core.state.gangs import Gang
+from services.gang_planner.core.state.needs import Structure
+from services.gang_planner.core.state.node_capacity import NodeCapacity
+from services.gang_planner.core.state.nodes import NodeTable
 from services.gang_planner.core.state.planner_state import State
+from services.gang_planner.core.state.pod_shapes import ShapeEntry
 from services.gang_planner.core.state.queues import QueueEntry
 
 GroupKey: TypeAlias = Callable[[Gang, State], tuple[int, ...]]
@@ -37,6 +42,29 @@ goes first. A share may only change when a gang is charged to the queue.
 Deserve: TypeAlias = Callable[[QueueEntry, int], tuple[int, int | None]]
 """Returns (weight, maximum) of a queue for the resource in a row. Maximum None: the demand of the
 queue's gangs, held and waiting.
+"""
+
+
+class Place(NamedTuple):
+    """The next batch of members to place: one role and shape, with its context."""
+
+    queue: QueueEntry
+    role: str
+    shape: ShapeEntry
+    node_capacity: NodeCapacity
+    #: Members of the gang that this attempt has placed.
+    statement: Statement
+    #: Topology, sub-gangs and roles of the gang.
+    structure: Structure
+
+
+QueueMask: TypeAlias = Callable[[QueueEntry, NodeTable], Bools | None]
+"""Returns one flag per slot: whether gangs of the queue may use the node; None: all."""
+
+PlacePoints: TypeAlias = Callable[[Place], tuple[Ints | None, int] | None]
+"""Returns (points per slot, change per further member on the same node). Points None: equal for all
+slots. Result None: no preference. It is evaluated again for every batch of members, because each
+batch changes its input.
 """
 
 
@@ -63,7 +91,7 @@ class Policy:
     #: Enabled inter-pod rules and preferences.
     pairwise: Switches = NOTHING_ENABLED
     #: Restrictions on victims.
-    victims: VictimRule | None = None
+    victims: VictimRules | None = None
     #: (weight, score).
     scores: tuple[tuple[int, NodeScore], ...] = ()
     #: Nodes that gangs of a queue may use.

@@ -30,7 +30,7 @@ from services.gang_planner.core.constraints.inter_pod.rules import (
     PairView,
     most_allowed,
 )
-from services.gang_planner.core.framework.node_preferences import Place
+from services.gang_planner.core.framework.policy import Place
 from services.gang_planner.core.framework.statement import Allocation, Statement
 from services.gang_planner.core.placement.session import Session
 from services.gang_planner.core.scoring.inter_pod import Preferences
@@ -135,17 +135,14 @@ def place_members(session: Session, request: MembersRequest) -> int:
         )
         nodes = nodes._replace(score=score, slope=slope)
     view = session.pairs.view(shape) if shape.pairwise else None
-    if view is not None:
-        stepped = place_dependent(session.pairs, view, nodes, wanted)
-        session.work_left -= stepped.work
-        if stepped.total:
-            request.allocate(shape, stepped.slots, stepped.counts)
-        return stepped.total
-    wanted = min(wanted, int(nodes.capacity.sum()))
-    taken = distribute(wanted, nodes)
-    used = np.flatnonzero(taken)
-    request.allocate(shape, nodes.slots[used], taken[used])
-    return wanted
+    if view is None:
+        pods = _distributed(nodes, wanted)
+    else:
+        pods = place_dependent(session.pairs, view, nodes, wanted)
+        session.work_left -= pods.work
+    if pods.total:
+        request.allocate(shape, pods.slots, pods.counts)
+    return pods.total
 
 
 def place_batch(
@@ -471,6 +468,11 @@ def _place(rules: PairRules, view: PairView, nodes: CandidateNodes, wanted: int)
         nodes = nodes._replace(score=nodes.score + points)
     if view.own_apart:
         nodes = _one_per_domain(rules.of_slot(view.own_apart[0])[nodes.slots], nodes)
+    return _distributed(nodes, wanted)
+
+
+def _distributed(nodes: CandidateNodes, wanted: int) -> PodCounts:
+    """Up to `wanted` pods, distributed over the nodes."""
     wanted = min(wanted, int(nodes.capacity.sum()))
     if wanted <= 0:
         return PodCounts(nodes.slots[:0], nodes.capacity[:0], len(nodes.slots))

@@ -11,8 +11,7 @@ from typing import Final
 from services.gang_planner.core.constraints.feasibility import Fits
 from services.gang_planner.core.constraints.inter_pod.rules import PairRules
 from services.gang_planner.core.constraints.masks import Masks
-from services.gang_planner.core.framework.policy_set import PolicySet
-from services.gang_planner.core.framework.score_cache import ScoreCache
+from services.gang_planner.core.framework.policy_set import PolicySet, ScoreCache
 from services.gang_planner.core.state.columns import Bools
 from services.gang_planner.core.state.gangs import Gang
 from services.gang_planner.core.state.needs import Structure

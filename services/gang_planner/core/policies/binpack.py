@@ -22,12 +22,10 @@ class _Binpack:
         self._weights = weights
 
     def score(self, nodes: ScoredNodes) -> Ints:
-        """See `NodeScore`."""
         total, used = self._sum(nodes, slope=False)
         return used // max(total, 1)
 
     def slope(self, nodes: ScoredNodes) -> Ints | None:
-        """See `NodeScore`."""
         total, taken = self._sum(nodes, slope=True)
         return taken // max(total, 1)
 

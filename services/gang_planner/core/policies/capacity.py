@@ -16,7 +16,7 @@ from typing import Final
 
 from services.gang_planner.core.framework.admission import within_capability
 from services.gang_planner.core.framework.arguments import Arguments
-from services.gang_planner.core.framework.eviction_rules import VictimRule
+from services.gang_planner.core.framework.eviction_rules import VictimRules
 from services.gang_planner.core.framework.policy import Policy
 from services.gang_planner.core.state.queues import QueueEntry
 
@@ -33,7 +33,7 @@ def build(arguments: Arguments) -> Policy:
         deserve=_declared,
         enqueue=within_capability,
         hierarchical=arguments.flag("enableHierarchy"),
-        victims=VictimRule(levels=level, on_preempt=False) if level >= 0 else None,
+        victims=VictimRules(levels=level, on_preempt=False) if level >= 0 else None,
     )
 
 

@@ -5,7 +5,7 @@
 from typing import Final
 
 from services.gang_planner.core.framework.arguments import Arguments
-from services.gang_planner.core.framework.eviction_rules import VictimRule
+from services.gang_planner.core.framework.eviction_rules import VictimRules
 from services.gang_planner.core.framework.policy import Policy
 from services.gang_planner.core.state.gangs import Member
 
@@ -15,7 +15,7 @@ _NAMESPACE: Final = "kube-system"
 
 def build(_: Arguments) -> Policy:
     """Takes no arguments."""
-    return Policy(name="conformance", victims=VictimRule(allows=_allows))
+    return Policy(name="conformance", victims=VictimRules(allows=(_allows,)))
 
 
 def _allows(member: Member) -> bool:

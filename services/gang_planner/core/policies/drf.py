@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from services.gang_planner.core.framework.arguments import Arguments
-from services.gang_planner.core.framework.eviction_rules import VictimRule
+from services.gang_planner.core.framework.eviction_rules import VictimRules
 from services.gang_planner.core.framework.policy import Policy
 from services.gang_planner.core.state.columns import add_amounts, dominant_share
 from services.gang_planner.core.state.gangs import Gang
@@ -30,7 +30,7 @@ def build(arguments: Arguments) -> Policy:
         name="drf",
         group_key=_group_key,
         queue_key=_queue_key if hierarchical else None,
-        victims=VictimRule(entitles="share", on_reclaim=False),
+        victims=VictimRules(entitles=frozenset({"share"}), on_reclaim=False),
     )
 
 

@@ -7,7 +7,7 @@ configuration.
 """
 
 from services.gang_planner.core.framework.arguments import Arguments
-from services.gang_planner.core.framework.eviction_rules import VictimRule
+from services.gang_planner.core.framework.eviction_rules import VictimRules
 from services.gang_planner.core.framework.policy import Policy
 from services.gang_planner.core.state.gangs import Gang
 from services.gang_planner.core.state.planner_state import State
@@ -15,7 +15,7 @@ from services.gang_planner.core.state.planner_state import State
 
 def build(_: Arguments) -> Policy:
     """Takes no arguments."""
-    return Policy(name="gang", group_key=_key, victims=VictimRule(keeps_quorum=True))
+    return Policy(name="gang", group_key=_key, victims=VictimRules(keeps_quorum=True))
 
 
 def _key(gang: Gang, _: State) -> tuple[int, ...]:

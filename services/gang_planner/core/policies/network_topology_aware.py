@@ -10,8 +10,7 @@ from typing import Final
 import numpy as np
 
 from services.gang_planner.core.framework.arguments import Arguments
-from services.gang_planner.core.framework.node_preferences import Place
-from services.gang_planner.core.framework.policy import Policy
+from services.gang_planner.core.framework.policy import Place, Policy
 from services.gang_planner.core.scoring import FULL
 from services.gang_planner.core.state.columns import Ints
 from services.gang_planner.core.state.topology.levels import Level
@@ -34,7 +33,6 @@ class _Fullness:
         self._plain = plain
 
     def points(self, place: Place) -> tuple[Ints | None, int] | None:
-        """See `PlacePoints`."""
         if not self._plain and place.structure.topology is None:
             return None
         nodes = place.node_capacity.nodes

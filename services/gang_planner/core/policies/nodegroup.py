@@ -11,8 +11,7 @@ from typing import Final
 import numpy as np
 
 from services.gang_planner.core.framework.arguments import Arguments
-from services.gang_planner.core.framework.node_preferences import Place
-from services.gang_planner.core.framework.policy import Policy
+from services.gang_planner.core.framework.policy import Place, Policy
 from services.gang_planner.core.scoring import FULL
 from services.gang_planner.core.state.columns import Bools, Ints
 from services.gang_planner.core.state.nodes import NodeTable
@@ -31,7 +30,6 @@ class _Groups:
         self._hierarchical = hierarchical
 
     def mask(self, queue: QueueEntry, nodes: NodeTable) -> Bools | None:
-        """See `QueueMask`."""
         said = self._said(queue)
         if not said and self._strict:
             return np.zeros(nodes.size, dtype=np.bool_)
@@ -45,7 +43,6 @@ class _Groups:
         return _among(nodes, named) & ~_among(nodes, said.get("antiRequired", ()))
 
     def points(self, place: Place) -> tuple[Ints | None, int] | None:
-        """See `PlacePoints`."""
         said = self._said(place.queue)
         if not said:
             return None

@@ -5,10 +5,10 @@ it may know a newer status of the budget than the planner.
 """
 
 from services.gang_planner.core.framework.arguments import Arguments
-from services.gang_planner.core.framework.eviction_rules import VictimRule
+from services.gang_planner.core.framework.eviction_rules import VictimRules
 from services.gang_planner.core.framework.policy import Policy
 
 
 def build(_: Arguments) -> Policy:
     """Takes no arguments."""
-    return Policy(name="pdb", victims=VictimRule(keeps_budgets=True))
+    return Policy(name="pdb", victims=VictimRules(keeps_budgets=True))

@@ -3,7 +3,7 @@
 """
 
 from services.gang_planner.core.framework.arguments import Arguments
-from services.gang_planner.core.framework.eviction_rules import VictimRule
+from services.gang_planner.core.framework.eviction_rules import VictimRules
 from services.gang_planner.core.framework.policy import Policy
 from services.gang_planner.core.state.gangs import Gang
 from services.gang_planner.core.state.planner_state import State
@@ -11,7 +11,7 @@ from services.gang_planner.core.state.planner_state import State
 
 def build(_: Arguments) -> Policy:
     """Takes no arguments."""
-    victims = VictimRule(entitles="priority", on_reclaim=False)
+    victims = VictimRules(entitles=frozenset({"priority"}), on_reclaim=False)
     return Policy(name="priority", group_key=_key, victims=victims)
 
 

@@ -34,11 +34,9 @@ class _Fit:
         self._strategies = strategies
 
     def score(self, nodes: ScoredNodes) -> Ints:
-        """See `NodeScore`."""
         return self._mean(nodes, slope=False)
 
     def slope(self, nodes: ScoredNodes) -> Ints | None:
-        """See `NodeScore`."""
         return self._mean(nodes, slope=True)
 
     def _mean(self, nodes: ScoredNodes, *, slope: bool) -> Ints:
@@ -77,7 +75,6 @@ class _Retention(FlatScore):
         self._weights = weights
 
     def score(self, nodes: ScoredNodes) -> Ints:
-        """See `NodeScore`."""
         points: Ints = np.zeros(len(nodes.slots), dtype=np.int64)
         table = nodes.node_capacity.nodes
         for resource, weight in self._weights.items():
@@ -98,7 +95,6 @@ class _Proportion(OneReason):
         self._reserved = reserved
 
     def capacity(self, shape: ShapeEntry, node_capacity: NodeCapacity, slots: Slots) -> Ints:
-        """See `CapacityFilter`."""
         node_capacity.fit_cells()
         size = node_capacity.nodes.size
         least: Ints = np.full(

@@ -6,8 +6,7 @@ is only a preference: no gang waits for it.
 import numpy as np
 
 from services.gang_planner.core.framework.arguments import Arguments
-from services.gang_planner.core.framework.node_preferences import Place
-from services.gang_planner.core.framework.policy import Policy
+from services.gang_planner.core.framework.policy import Place, Policy
 from services.gang_planner.core.scoring import FULL
 from services.gang_planner.core.state.columns import Ints
 

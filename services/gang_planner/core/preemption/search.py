@@ -92,9 +92,7 @@ class VictimSearch:
         self._avoid = work.state.nodes.slots_of(need.avoid)
         self._wanted = need.quorum
         #: Evictions anywhere help, because its queue, or one above it, is full.
-        self._anywhere = bool(
-            preemptor.gang.queue.excess(need.amounts(work.session.shapes), promised=False)
-        )
+        self._anywhere = preemptor.gang.queue.exceeded_by(need.amounts(work.session.shapes))
         self._requests: list[ShapeRequest] = []
         self._devices = DeviceAmounts(work.state.node_capacity.devices, None, ())
         #: The units chosen last, and where the gang is placed without them; None: not known.
@@ -176,7 +174,8 @@ class VictimSearch:
             for row, amount in amounts.items()
             if int(free[row][usable].clip(min=0).sum()) < amount
         }
-        lacking |= self._preemptor.gang.queue.excess(amounts, promised=False).keys()
+        for shortage in self._preemptor.gang.queue.shortages(amounts, promised=False):
+            lacking |= shortage.over.keys()
         return lacking or set(amounts)
 
     def _usable(self) -> Bools:

@@ -21,11 +21,11 @@ from services.gang_planner.core.state.devices.grants import Grant
 from services.gang_planner.core.state.gangs import Member
 from services.gang_planner.core.state.members import Assignments
 from services.gang_planner.core.state.node_capacity import NodeCapacity
+from services.gang_planner.core.state.node_uses import disks
 from services.gang_planner.core.state.planner_state import State
 from services.gang_planner.core.state.pod_shapes import ShapeEntry
 from services.gang_planner.core.state.storage.demand import claim_keys
 from services.gang_planner.core.state.storage.ledger import Choice
-from services.gang_planner.core.state.storage.limits import Disks
 from shared.contracts.decisions import (
     DeviceChoice,
     DeviceConditions,
@@ -175,7 +175,7 @@ def contradiction(node_capacity: NodeCapacity, loads: Iterable[tuple[int, ShapeE
     storage, devices = node_capacity.storage, node_capacity.devices.grants
     volumes: dict[Key, dict[int, int]] = {}
     claims: dict[Key, dict[int, int]] = {}
-    mounted = Disks()
+    mounted = disks()
     for slot, shape in loads:
         if shape.shape.disks:
             mounted.take(slot, shape.shape.disks)

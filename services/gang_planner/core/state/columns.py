@@ -6,6 +6,7 @@ Amounts are clamped to `AMOUNT_MAX`, so that sums over a node's pods cannot over
 
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
+from fractions import Fraction
 from typing import Final, TypeAlias, TypeVar
 
 import numpy as np
@@ -17,6 +18,8 @@ Slots: TypeAlias = slice | Ints
 """A selection of nodes: a slice of the columns, or an array of column numbers."""
 
 _Item = TypeVar("_Item", np.int64, np.bool_)
+_Key = TypeVar("_Key", int, str)
+_Amount = TypeVar("_Amount", int, Fraction)
 
 #: 9 petabytes, 9 trillion CPUs. A thousand pods of this size still add up below 2**63.
 AMOUNT_MAX: Final = 2**53
@@ -43,10 +46,12 @@ def requested(amount: int) -> int:
     return max(0, min(amount, AMOUNT_MAX + 1))
 
 
-def add_amounts(sums: dict[int, int], amounts: Iterable[tuple[int, int]], times: int = 1) -> None:
-    """Add amounts by resource row to sums, so many times."""
-    for row, amount in amounts:
-        sums[row] = sums.get(row, 0) + amount * times
+def add_amounts(
+    sums: dict[_Key, _Amount], amounts: Iterable[tuple[_Key, _Amount]], times: int = 1
+) -> None:
+    """Add amounts, by resource row or name, to sums, so many times."""
+    for key, amount in amounts:
+        sums[key] = sums.get(key, 0) + amount * times
 
 
 def dominant_share(held: Mapping[int, int], totals: Sequence[int]) -> int:

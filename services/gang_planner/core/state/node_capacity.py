@@ -14,13 +14,12 @@ import numpy as np
 from services.gang_planner.core.state.columns import Bools, ChangeLog, Grid, Ints
 from services.gang_planner.core.state.devices.allocation_search import Problem
 from services.gang_planner.core.state.devices.ledger import Devices
-from services.gang_planner.core.state.host_ports import PortTable
 from services.gang_planner.core.state.inter_pod.counts import DomainTable, PairCounts
+from services.gang_planner.core.state.node_uses import disks, host_ports
 from services.gang_planner.core.state.nodes import NodeTable
 from services.gang_planner.core.state.pod_shapes import ShapeEntry
 from services.gang_planner.core.state.reference_objects import ReferenceObjects
 from services.gang_planner.core.state.storage.ledger import Storage
-from services.gang_planner.core.state.storage.limits import Disks
 from services.gang_planner.core.state.topology.table import TopologyTable
 from shared.model.invariants import InvariantViolation
 
@@ -46,12 +45,12 @@ class NodeCapacity:
         #: The topology domains of the nodes.
         self.topology = topology or TopologyTable(nodes, tables.hypernodes, tables.topologies)
         self.free = Grid()
-        self.ports = PortTable()
+        self.ports = host_ports()
         #: Counts of pods for inter-pod rules.
         self.pairs = PairCounts(DomainTable(nodes))
         self.storage = Storage(tables, nodes)
         self.devices = Devices(tables, nodes)
-        self.disks = Disks()
+        self.disks = disks()
         #: Slots whose free amounts or ports changed.
         self.changes = ChangeLog()
         self.freed = 0

@@ -157,6 +157,14 @@ class NodeTable:
         """Slot of a node or phantom; None if the name is unknown."""
         return self._slots.get(name)
 
+    def only(self, name: str) -> Bools:
+        """One flag per slot: whether it is the node of this name."""
+        mask: Bools = np.zeros(self.size, dtype=np.bool_)
+        slot = self._slots.get(name)
+        if slot is not None:
+            mask[slot] = True
+        return mask
+
     def slots_of(self, names: Iterable[str]) -> Ints:
         """Slots of the nodes and phantoms with these names, as far as they are known."""
         found = [self._slots.get(name) for name in names]

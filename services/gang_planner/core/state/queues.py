@@ -216,21 +216,13 @@ class QueueEntry:
                     return True
         return False
 
-    def excess(self, wanted: dict[int, int], *, promised: bool) -> dict[int, int]:
-        """By how much adding `wanted` would exceed ceilings, by resource row; empty: it would not.
+    def shortages(self, wanted: dict[int, int], *, promised: bool) -> list[Shortage]:
+        """The ceilings that adding `wanted`, by resource row, would exceed: the queue's own first,
+        then its ancestors'. For each queue first what exceeds its capability, then what only
+        guarantees of other queues leave out.
 
         `promised`: for admission, promised amounts count as used, and only capabilities limit:
         guarantees of other queues do not, because nodes may be added for them.
-        """
-        over: dict[int, int] = {}
-        for shortage in self.shortages(wanted, promised=promised):
-            for row, amount in shortage.over.items():
-                over[row] = max(over.get(row, 0), amount)
-        return over
-
-    def shortages(self, wanted: dict[int, int], *, promised: bool) -> list[Shortage]:
-        """Like `excess`, per queue: its own first, then its ancestors'. For each queue first what
-        exceeds its capability, then what only guarantees of other queues leave out.
         """
         found: list[Shortage] = []
         for entry in self.chain:

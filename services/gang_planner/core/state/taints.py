@@ -7,6 +7,7 @@ A cordoned or not ready node is treated as if it had the taint that the node con
 from collections.abc import Sequence
 from typing import Final
 
+from shared.model.devices import DeviceTaint, DeviceToleration
 from shared.model.objects import Taint, Toleration
 
 UNSCHEDULABLE: Final = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
@@ -33,7 +34,9 @@ _CONDITION_PREFIX: Final = "node.kubernetes.io/"
 _KEEPS_OUT: Final = frozenset({"NoSchedule", "NoExecute"})
 
 
-def tolerates(tolerations: Sequence[Toleration], taint: Taint) -> bool:
+def tolerates(
+    tolerations: Sequence[Toleration] | Sequence[DeviceToleration], taint: Taint | DeviceTaint
+) -> bool:
     """Whether a toleration matches the taint by Kubernetes' rules; unknown operators never do."""
     return any(_covers(toleration, taint) for toleration in tolerations)
 
@@ -71,7 +74,7 @@ def preferred_against(tolerations: Sequence[Toleration], taints: Sequence[Taint]
     )
 
 
-def _covers(toleration: Toleration, taint: Taint) -> bool:
+def _covers(toleration: Toleration | DeviceToleration, taint: Taint | DeviceTaint) -> bool:
     if toleration.effect and toleration.effect != taint.effect:
         return False
     if toleration.key and toleration.key != taint.key:

@@ -372,7 +372,7 @@ class Explainer:
         if first is not gang:
             return not_admitted(self._session, self._admission, gang, first)
         counted: QueueEntry | str | None = None
-        if gang.queue.excess(amounts, promised=True):
+        if gang.queue.shortages(amounts, promised=True):
             reason = PendingReason.NOT_ENOUGH_QUOTA
             found = self._over_quota(gang.queue, amounts, promised=True)
             counted = gang.queue

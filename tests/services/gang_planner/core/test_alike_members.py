@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from services.gang_planner.core.state.devices import demand_cache
+from services.gang_planner.core.state.devices import ledger
 from services.gang_planner.core.state.node_capacity import NodeCapacity
 from services.gang_planner.core.state.pod_shapes import ShapeEntry
 from shared.contracts.decisions import GangDecision
@@ -183,7 +183,7 @@ def test_equal_needs_are_the_same_objects_while_more_shapes_are_known_than_cache
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Cached counts of members are found by the identity of their needs."""
-    monkeypatch.setattr(demand_cache, "_DEMANDS_MAX", 1)
+    monkeypatch.setattr(ledger, "_DEMANDS_MAX", 1)
     scene = Scene([make_node("n0")])
     scene.put(make_device_class(), make_device_claim("c"), make_device_claim("d"))
     scene.put(make_slice("n0", 1))

@@ -1,19 +1,16 @@
 """What every policy must keep to, and what each of the placing ones does."""
 
 import importlib
-from types import FunctionType
-from typing import cast
 
 import numpy as np
 import pytest
 
 from services.gang_planner.core.framework.arguments import Arguments
 from services.gang_planner.core.policies import discovered
-from services.gang_planner.core.scoring import FULL, NodeScore, ScoredNodes
+from services.gang_planner.core.scoring import FULL, ScoredNodes
 from services.gang_planner.core.state.columns import ResourceIndex
 from services.gang_planner.core.state.node_capacity import NodeCapacity
 from services.gang_planner.core.state.nodes import NodeTable
-from services.gang_planner.core.state.planner_state import State
 from services.gang_planner.core.state.pod_shapes import ShapeEntry, ShapeTable
 from tests.services.gang_planner.core.scene import (
     Scene,
@@ -55,8 +52,7 @@ def test_scores_of_a_policy_are_bounded_repeatable_and_leave_the_ground_alone(na
     node_capacity, shape = three_nodes()
     slots = np.arange(3)
     before = node_capacity.free.cells.tolist()
-    for weight, given in discovered()[name](Arguments("here", {})).scores:
-        score = cast("NodeScore", given(State()) if isinstance(given, FunctionType) else given)
+    for weight, score in discovered()[name](Arguments("here", {})).scores:
         found = score.score(ScoredNodes(shape, node_capacity, slots))
         again = score.score(ScoredNodes(shape, node_capacity, slots))
         slope = score.slope(ScoredNodes(shape, node_capacity, slots))

@@ -23,11 +23,7 @@ class NodePorts(OneReason):
         ports = shape.shape.host_ports
         if not ports:
             return np.full(len(all_slots), UNLIMITED, dtype=np.int64)
-        taken = [
-            slot
-            for slot in node_capacity.ports.slots()
-            if node_capacity.ports.conflicts(slot, ports)
-        ]
+        taken = node_capacity.ports.conflicts(ports)
         return np.where(np.isin(all_slots, np.array(taken, dtype=np.int64)), 0, 1).astype(np.int64)
 
 

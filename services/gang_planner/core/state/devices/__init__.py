@@ -14,10 +14,10 @@ and the devices of each claim for the decision.
 | `extended` | the classes of extended resources |
 | `demand` | the needs of a shape's claims |
 | `plain_devices` | problems that only numbers of devices decide, counted for all nodes at once |
-| `allocation_search` | devices of one node for several claims |
+| `allocation_search` | the use of one node's devices, and devices of it for several claims |
 | `grants` | the claims in use, the devices chosen for them, and the life of a choice |
 | `vacated` | claims that lose their devices when pods leave |
-| `searches` | the use of one node's devices, and nodes on which a problem has a solution |
+| `searches` | nodes on which a problem has a solution |
 | `ledger` | which nodes may take another pod, and what it takes there |
 | `shortage` | why a node may not |
 """

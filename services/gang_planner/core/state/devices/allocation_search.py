@@ -7,10 +7,12 @@ A device is not tried in place of an equal one that failed. The search is exhaus
 after a number of steps; then it is not known whether the devices suffice.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
+from services.gang_planner.core.state.claim_ledger import Key
+from services.gang_planner.core.state.columns import add_amounts
 from services.gang_planner.core.state.devices.capacity import consumption
 from services.gang_planner.core.state.devices.demand import (
     DEVICES_MAX,
@@ -20,11 +22,16 @@ from services.gang_planner.core.state.devices.demand import (
     Pick,
 )
 from services.gang_planner.core.state.devices.device_table import Counter, DeviceEntry, Pool
-from services.gang_planner.core.state.devices.selection import Device
+from services.gang_planner.core.state.devices.grants import DeviceGrants
+from services.gang_planner.core.state.devices.inventory import Shares
+from services.gang_planner.core.state.devices.selection import (
+    Device,
+    DeviceRequirement,
+    SelectorFailure,
+)
+from services.gang_planner.core.state.devices.vacated import AllocatedDevices
+from services.gang_planner.core.state.taints import tolerates
 from shared.model.devices import DeviceConstraint, DeviceTaint, DeviceToleration
-
-if TYPE_CHECKING:
-    from services.gang_planner.core.state.devices.node_devices import DevicesOfNode
 
 #: Devices that are tried in one search. An ordinary claim takes as many as it requests.
 STEPS_MAX: Final = 2_000
@@ -38,6 +45,77 @@ Values: TypeAlias = frozenset[tuple[type, bool, bool | int | str]]
 Problem: TypeAlias = tuple[ClaimNeed, ...]
 
 
+class DevicesOfNode:
+    """The devices of one node, and their use by claims in the cluster and by chosen devices."""
+
+    def __init__(
+        self,
+        grants: DeviceGrants,
+        allocated: AllocatedDevices,
+        slot: int,
+        without: Container[Key] = (),
+    ) -> None:
+        """The grants must be refreshed. `without`: claims whose chosen devices count as free."""
+        self._inventory = grants.inventory
+        self._allocated = allocated
+        self._grants = grants
+        self._without = without
+        self._slot, self._node = slot, grants.nodes.names[slot]
+
+    @property
+    def unsettled_pool(self) -> str:
+        """A pool of the node that is being updated or is invalid; "": none."""
+        table, within = self._inventory.table, self._inventory.within
+        found = table.unsettled_on.get(self._node, "")
+        wide = (pool for reach, pool in table.unsettled_wide if within(reach)[self._slot])
+        return found or next(wide, "")
+
+    def matching(self, requirement: DeviceRequirement) -> Sequence[DeviceEntry]:
+        """The devices that the requirement may get, whether free or not, in order."""
+        matches = self._inventory.matches(requirement)
+        local = matches.on.get(self._node, [])
+        wide = [one for one in matches.wide if self._inventory.within(one.reach)[self._slot]]
+        found = [*local, *wide] if wide else local
+        if self._inventory.table.conditional:
+            # Pods wait for the conditions of these.
+            found = sorted(found, key=lambda one: bool(one.details.binding_conditions))
+        return found
+
+    def failure(self, requirement: DeviceRequirement) -> SelectorFailure | None:
+        """The first failure of a selector on a device of the node, or of several nodes."""
+        failed = self._inventory.matches(requirement).failed_on
+        return failed.get(self._node, failed.get(""))
+
+    def is_taken(self, device: Device) -> bool:
+        """Whether a claim has the device alone."""
+        if device in self._allocated:
+            return True
+        holder = self._grants.holders.get(device)
+        return holder is not None and holder not in self._without
+
+    def shares(self, device: Device) -> Shares | None:
+        """What claims have of a shareable device; None: no claim has any of it."""
+        allocated = self._inventory.shares(device, self._allocated.vacated.keys())
+        lent = self._grants.lent.get(device, ())
+        parts = [amounts for key, amounts in lent if key not in self._without]
+        if not parts:
+            return allocated
+        total = dict(allocated or {})
+        for amounts in parts:
+            add_amounts(total, amounts)
+        return total
+
+    def counters(self, pool: Pool) -> dict[Counter, Fraction]:
+        """The pool's counters less what devices in use consume."""
+        table = self._inventory.table
+        left = dict(table.counters.get(pool, {}))
+        for entry in table.consumers.get(pool, ()):
+            if self.is_taken(entry.id) or self.shares(entry.id) is not None:
+                for counter, amount in entry.consumes:
+                    left[counter] -= amount
+        return left
+
+
 class Found(NamedTuple):
     """The result of a search."""
 
@@ -48,7 +126,7 @@ class Found(NamedTuple):
     exhausted: bool = False
 
 
-def search(problem: Problem, node: "DevicesOfNode", steps_max: int = STEPS_MAX) -> Found:
+def search(problem: Problem, node: DevicesOfNode, steps_max: int = STEPS_MAX) -> Found:
     """Devices for every request of these claims."""
     plain = _plain_candidates(problem, node)
     if plain is not None:
@@ -81,26 +159,15 @@ def blocking_taint(
 ) -> DeviceTaint | None:
     """The first taint that none of the tolerations tolerates."""
     for taint in taints:
-        if not any(_tolerates(one, taint) for one in tolerations):
+        if not tolerates(tolerations, taint):
             return taint
     return None
-
-
-def _tolerates(toleration: DeviceToleration, taint: DeviceTaint) -> bool:
-    return (
-        toleration.effect in {"", taint.effect}
-        and toleration.key in {"", taint.key}
-        and (
-            toleration.operator == "Exists"
-            or (toleration.operator in {"", "Equal"} and toleration.value == taint.value)
-        )
-    )
 
 
 # --- ordinary devices, by number
 
 
-def _plain_candidates(problem: Problem, node: "DevicesOfNode") -> list[list[DeviceEntry]] | None:
+def _plain_candidates(problem: Problem, node: DevicesOfNode) -> list[list[DeviceEntry]] | None:
     """The free devices for each request, if `assign` decides the problem; None: it does not."""
     found: list[list[DeviceEntry]] = []
     for claim in problem:
@@ -117,7 +184,7 @@ def _plain_candidates(problem: Problem, node: "DevicesOfNode") -> list[list[Devi
     return found
 
 
-def _free_and_tolerated(one: Alternative, node: "DevicesOfNode") -> list[DeviceEntry]:
+def _free_and_tolerated(one: Alternative, node: DevicesOfNode) -> list[DeviceEntry]:
     """Devices that the alternative may get, as far as the use of other devices does not matter."""
     return [
         entry
@@ -275,7 +342,7 @@ class _Exhausted(Exception):
 
 
 class _Search:
-    def __init__(self, problem: Problem, node: "DevicesOfNode", steps_max: int) -> None:
+    def __init__(self, problem: Problem, node: DevicesOfNode, steps_max: int) -> None:
         self._problem = problem
         self._node = node
         self._steps_left = steps_max

@@ -337,8 +337,4 @@ def usable_on(grant: Grant, nodes: NodeTable) -> Bools:
         return np.ones(nodes.size, dtype=np.bool_)
     if grant.node_affinity is not None:
         return matching_any(grant.node_affinity, nodes, slice(0, nodes.size))
-    only: Bools = np.zeros(nodes.size, dtype=np.bool_)
-    slot = nodes.find(grant.node)
-    if slot is not None:
-        only[slot] = True
-    return only
+    return nodes.only(grant.node)

@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from services.gang_planner.core.state.columns import Bools, ChangeLog
+from services.gang_planner.core.state.columns import Bools, ChangeLog, add_amounts
 from services.gang_planner.core.state.devices.device_table import DeviceEntry, DeviceTable, Reach
 from services.gang_planner.core.state.devices.selection import (
     Device,
@@ -154,7 +154,7 @@ class Inventory:
             device = one.driver, one.pool, one.device
             parts = self._parts.setdefault(device, {})
             if by > 0:
-                _add(parts.setdefault(claim.uid, {}), _amounts(one))
+                add_amounts(parts.setdefault(claim.uid, {}), _amounts(one))
             else:
                 parts.pop(claim.uid, None)
             if parts:
@@ -201,10 +201,5 @@ def _amounts(share: SharedDevice) -> Iterator[tuple[str, Fraction]]:
 def _sum(parts: Iterable[Shares]) -> Shares:
     total: Shares = {}
     for part in parts:
-        _add(total, part.items())
+        add_amounts(total, part.items())
     return total
-
-
-def _add(total: Shares, amounts: Iterable[tuple[str, Fraction]]) -> None:
-    for name, amount in amounts:
-        total[name] = total.get(name, Fraction(0)) + amount

@@ -11,13 +11,13 @@ import numpy as np
 from services.gang_planner.core.state.columns import Bools, Ints
 from services.gang_planner.core.state.devices.allocation_search import (
     STEPS_MAX,
+    DevicesOfNode,
     Found,
     Problem,
     preference_of,
     search,
 )
 from services.gang_planner.core.state.devices.grants import DeviceGrants
-from services.gang_planner.core.state.devices.node_devices import DevicesOfNode
 from services.gang_planner.core.state.devices.plain_devices import (
     JointLimit,
     PlainProblem,

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from services.gang_planner.core.state.devices.allocation_search import (
     STEPS_MAX,
+    DevicesOfNode,
     blocking_taint,
     search,
 )
@@ -15,7 +16,6 @@ from services.gang_planner.core.state.devices.demand import (
 )
 from services.gang_planner.core.state.devices.device_table import DeviceEntry
 from services.gang_planner.core.state.devices.ledger import Devices
-from services.gang_planner.core.state.devices.node_devices import DevicesOfNode
 from services.gang_planner.core.state.devices.selection import described, quoted
 from shared.model.devices import DeviceConstraint
 

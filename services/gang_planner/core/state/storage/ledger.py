@@ -234,22 +234,15 @@ class Storage(ClaimLedger[Choice, str]):
             volume = self.tables.volumes.get(choice.volume_uid)
             if volume is not None:
                 return self.available.usable(volume), no_slots, no_slots
-            only = no_slots if choice.volume_uid else self._only(choice.node)
+            only = no_slots if choice.volume_uid else self.nodes.only(choice.node)
             return no_slots, only, only
         made, reservation = self._making(claim)
         if claim.selected_node:
-            return no_slots, made & self._only(claim.selected_node), reservation
+            return no_slots, made & self.nodes.only(claim.selected_node), reservation
         candidates = self.available.candidates(claim)
         if not candidates.volumes:
             return no_slots, made, reservation
         return candidates.mask(self._free(candidates)), made, reservation
-
-    def _only(self, node: str) -> Bools:
-        mask: Bools = np.zeros(self.nodes.size, dtype=np.bool_)
-        slot = self.nodes.find(node)
-        if slot is not None:
-            mask[slot] = True
-        return mask
 
     def _making(self, claim: Claim) -> tuple[Bools, Bools]:
         """Two flags per slot: whether a volume can be provisioned for the claim, and whether the

@@ -1,5 +1,5 @@
-"""What nodes can have mounted: disks that do not conflict, and volumes up to CSINode's limits per
-driver, counted of the volumes that pods on the node use and of those that are still attached.
+"""CSINode's limits per driver on the volumes of a node, counted of those that its pods use and of
+those that are still attached.
 
 A volume counts once per node, however many pods use it. A claim without a volume, or whose volume
 is not in the cluster state yet, counts under its own name for its provisioner, as in
@@ -16,8 +16,6 @@ from services.gang_planner.core.state.columns import Bools, Ints, grown
 from services.gang_planner.core.state.nodes import NodeTable
 from services.gang_planner.core.state.reference_objects import ReferenceObjects
 from services.gang_planner.core.state.storage.demand import class_of, fully_bound
-from shared.model.invariants import InvariantViolation
-from shared.model.objects import Disk
 
 Handle: TypeAlias = tuple[str, str]
 """Driver, and the volume's identifier in it."""
@@ -167,49 +165,3 @@ class Attachments:
             return (volume.driver, volume.handle) if volume.driver else None
         found = class_of(claim, self._tables)
         return (found.provisioner, f"{key[0]}/{key[1]}") if found is not None else None
-
-
-class Disks:
-    """Number of users and of writers per disk that pods mount without a claim, by slot, with
-    kube-scheduler's conflict rule: two pods on a node conflict if they name the same disk, unless
-    both only read it. (AWS disks always count as written: `shared.dialects.shapes`.)
-    """
-
-    def __init__(self) -> None:
-        self._used: dict[int, dict[str, tuple[int, int]]] = {}
-
-    def take(self, slot: int, disks: Iterable[Disk], count: int = 1) -> None:
-        """Add `count` pods with these disks to the node; negative: remove them."""
-        used = self._used.setdefault(slot, {})
-        for one in disks:
-            users, writers = used.get(one.name, (0, 0))
-            users, writers = users + count, writers + (0 if one.read_only else count)
-            if users < 0:
-                raise InvariantViolation(f"disk {one.name}", "was given back more often than taken")
-            if users:
-                used[one.name] = users, writers
-            else:
-                used.pop(one.name, None)
-        if not used:
-            del self._used[slot]
-
-    def conflicts(self, disks: Iterable[Disk]) -> list[int]:
-        """Slots where one of these disks conflicts with a pod on the node, sorted."""
-        wanted = tuple(disks)
-        return [slot for slot in sorted(self._used) if _clash(self._used[slot], wanted)]
-
-    def content(self) -> dict[int, dict[str, tuple[int, int]]]:
-        return {slot: dict(used) for slot, used in self._used.items()}
-
-    def copy(self) -> "Disks":
-        other = Disks()
-        other._used = self.content()
-        return other
-
-
-def _clash(used: dict[str, tuple[int, int]], wanted: tuple[Disk, ...]) -> bool:
-    for one in wanted:
-        users, writers = used.get(one.name, (0, 0))
-        if writers or (users and not one.read_only):
-            return True
-    return False

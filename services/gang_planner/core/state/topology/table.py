@@ -178,11 +178,10 @@ class TopologyTable:
         self._built_of = 0, 0
         #: Name and labels of each slot's node as of `_built`.
         self._seen: list[Node | None] = []
-        self._order: tuple[Built, Ints, Ints] | None = None
-        #: Cached levels and orders, valid for these positions in the changes of nodes, HyperNodes
-        #: and topologies.
+        #: Cached levels and orders (None: that of HyperNodes), valid for these positions in the
+        #: changes of nodes, HyperNodes and topologies.
         self._found: dict[NetworkTopology, Levels] = {}
-        self._orders: dict[tuple[str, str], Ints] = {}
+        self._orders: dict[tuple[str, str] | None, Ints] = {}
         self._found_of: tuple[int, int, int] | None = None
 
     @property
@@ -218,22 +217,16 @@ class TopologyTable:
         """Position of each slot in an order by domain, from the widest tier to the closest, then
         by node name. Without HyperNodes or labels, the order is by name.
         """
-        rank = self.nodes.rank()
-        if topology is not None and topology.label_key:
-            levels = self.levels(topology).levels
-            key = topology.label_key, topology.levels_of
-            if key not in self._orders:
-                self._orders[key] = _order(rank, levels)
-            return self._orders[key]
-        if not self._hypernodes:
-            return rank
-        built = self._hyper()
-        known = self._order
-        if known is not None and known[0] is built and known[1] is rank:
-            return known[2]
-        place = _order(rank, built.levels)
-        self._order = (built, rank, place)
-        return place
+        labelled = topology if topology is not None and topology.label_key else None
+        if labelled is None and not self._hypernodes:
+            return self.nodes.rank()
+        self._forget_old()
+        key = (labelled.label_key, labelled.levels_of) if labelled is not None else None
+        order = self._orders.get(key)
+        if order is None:
+            levels = self._hyper().levels if labelled is None else self.levels(labelled).levels
+            order = self._orders[key] = _order(self.nodes.rank(), levels)
+        return order
 
     # ---------------------------------------------------------------- internal
 

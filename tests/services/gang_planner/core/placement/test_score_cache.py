@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from services.gang_planner.core.configuration.configuration import parse_configuration
 from services.gang_planner.core.constraints.feasibility import Fits
 from services.gang_planner.core.constraints.masks import Masks
-from services.gang_planner.core.framework.score_cache import ScoreCache
+from services.gang_planner.core.framework.policy_set import ScoreCache
 from services.gang_planner.core.state.columns import ResourceIndex
 from services.gang_planner.core.state.node_capacity import NodeCapacity
 from services.gang_planner.core.state.nodes import NodeTable

@@ -76,7 +76,7 @@ class StatementMachine(RuleBasedStateMachine):
             if entry.shape.host_ports:
                 reservation = min(
                     reservation,
-                    0 if self.node_capacity.ports.conflicts(slot, entry.shape.host_ports) else 1,
+                    0 if slot in self.node_capacity.ports.conflicts(entry.shape.host_ports) else 1,
                 )
             if reservation > 0:
                 chosen.append(slot)

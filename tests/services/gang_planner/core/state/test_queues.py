@@ -93,7 +93,7 @@ def deserve_the_same_when_computed_again(scene: Scene) -> None:
 def agree_on_what_exceeds_a_ceiling(found: dict[str, QueueEntry], chance: random.Random) -> None:
     for entry in found.values():
         wanted = {row: chance.randint(0, 8000) for row in entry.ceiling}
-        assert entry.exceeded_by(wanted) == bool(entry.excess(wanted, promised=False))
+        assert entry.exceeded_by(wanted) == bool(entry.shortages(wanted, promised=False))
 
 
 def check_shares(scene: Scene) -> None:

@@ -151,7 +151,7 @@ class RoomMachine(RuleBasedStateMachine):
         for slot, column in enumerate(wanted):
             found = self.node_capacity.free.cells[: len(column), slot]
             assert found.tolist() == column.tolist()
-            taken = bool(self.node_capacity.ports.conflicts(slot, SHAPES_PORT))
+            taken = slot in self.node_capacity.ports.conflicts(SHAPES_PORT)
             assert taken == (ports[slot, 80] > 0)
 
     @invariant()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from services.gang_planner.core.state.host_ports import PortTable
+from services.gang_planner.core.state.node_uses import host_ports
 from shared.model.invariants import InvariantViolation
 from shared.model.objects import HostPort
 
@@ -21,20 +21,18 @@ from shared.model.objects import HostPort
     ],
 )
 def test_conflicts(taken: HostPort, wanted: HostPort, conflict: bool) -> None:
-    table = PortTable()
+    table = host_ports()
     table.take(3, [taken])
-    assert table.conflicts(3, [wanted]) is conflict
-    assert not table.conflicts(4, [wanted])
+    assert table.conflicts([wanted]) == ([3] if conflict else [])
 
 
 def test_a_claim_held_twice_lasts_until_both_are_given_back() -> None:
-    table = PortTable()
+    table = host_ports()
     port = [HostPort(port=80)]
     table.take(0, port, 2)
     table.take(0, port, -1)
-    assert table.conflicts(0, port)
+    assert table.conflicts(port) == [0]
     table.take(0, port, -1)
-    assert not table.conflicts(0, port)
-    assert table.slots() == []
+    assert table.content() == {}
     with pytest.raises(InvariantViolation, match="more often than taken"):
         table.take(0, port, -1)
