@@ -57,35 +57,35 @@ class Table(dict[str, _Kind]):
         #: By (namespace, name); the namespace is "" for cluster-scoped kinds.
         self.by_name: dict[tuple[str, str], _Kind] = {}
 
-    def put(self, one: _Kind, *, from_snapshot: bool = False) -> bool:
+    def put(self, stored: _Kind, /, *, from_snapshot: bool = False) -> bool:
         """Store an object; False: the known one is equal, or newer and this is from no snapshot."""
-        before = self.get(one.uid)
-        if before == one or (
+        before = self.get(stored.uid)
+        if before == stored or (
             before is not None
             and not from_snapshot
-            and one.resource_version < before.resource_version
+            and stored.resource_version < before.resource_version
         ):
             return False
-        if before is not None and _name_of(before) != _name_of(one):
+        if before is not None and _name_of(before) != _name_of(stored):
             self._leave_name(before)
-        self[one.uid] = one
-        self.by_name[_name_of(one)] = one
+        self[stored.uid] = stored
+        self.by_name[_name_of(stored)] = stored
         self.changes += 1
         return True
 
     def remove(self, uid: str) -> bool:
         """Remove an object. Returns False if it was not known."""
-        one = self.pop(uid, None)
-        if one is None:
+        removed = self.pop(uid, None)
+        if removed is None:
             return False
-        self._leave_name(one)
+        self._leave_name(removed)
         self.changes += 1
         return True
 
-    def _leave_name(self, one: _Kind) -> None:
-        name = _name_of(one)
+    def _leave_name(self, left: _Kind) -> None:
+        name = _name_of(left)
         # A new object of the same name may have arrived before this one's deletion.
-        if name in self.by_name and self.by_name[name].uid == one.uid:
+        if name in self.by_name and self.by_name[name].uid == left.uid:
             del self.by_name[name]
 
     def keep_only(self, named: Collection[str]) -> None:
@@ -94,5 +94,5 @@ class Table(dict[str, _Kind]):
             self.remove(uid)
 
 
-def _name_of(one: ReferenceObject | PriorityClass) -> tuple[str, str]:
-    return getattr(one, "namespace", ""), one.name
+def _name_of(named: ReferenceObject | PriorityClass) -> tuple[str, str]:
+    return getattr(named, "namespace", ""), named.name

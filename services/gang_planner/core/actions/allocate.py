@@ -56,15 +56,15 @@ def run(work: CycleContext, *, best_effort: bool = False) -> None:
     active.update(dict.fromkeys(claims.released()))
     if parked:
         _line_up(state, parked, active)
-    buckets = [one for one in active if one.need.best_effort == best_effort]
+    buckets = [bucket for bucket in active if bucket.need.best_effort == best_effort]
     if not state.backlog.provisioned:
         _Pass(work, claims, buckets).run()
         return
     # Nodes were added for these gangs. Other gangs would use them if they happened to be first.
-    first = [one for one in buckets if one.need.provisioning is PROVISIONED]
+    first = [bucket for bucket in buckets if bucket.need.provisioning is PROVISIONED]
     _Pass(work, claims, first).run()
     kept = kept_capacity.keep(work)
-    _Pass(work, claims, [one for one in buckets if one not in first]).run()
+    _Pass(work, claims, [bucket for bucket in buckets if bucket not in first]).run()
     for statement in kept:
         statement.discard()
 
@@ -79,7 +79,7 @@ class _Pass:
         self._together = batch.BatchPlacement(work)
         self._extras = Extras(work, self._line)
         self._shortfalls: Shortfalls | None = None
-        if any(one.shortfall is not None for one in buckets):
+        if any(bucket.shortfall is not None for bucket in buckets):
             self._shortfalls = Shortfalls(work.state, work.session, buckets)
         self._requested: RequestedQuota | None = None
         #: Work on gangs that were refused, by namespace.
@@ -206,8 +206,8 @@ class _Pass:
         """
         if min_resources.unattainable(self._work.session, gang.queue, bucket.need) is None:
             return False
-        for _, _, one in bucket.entries:
-            one.queue.promise(one.gang_id, {})
+        for _, _, waiting in bucket.entries:
+            waiting.queue.promise(waiting.gang_id, {})
         return True
 
     def _kept_out(self, bucket: Bucket, gang: Gang) -> bool:
@@ -240,13 +240,13 @@ def _line_up(state: State, queues: list[str], active: dict[Bucket, None]) -> Non
         if bucket.need.queue in queues and not bucket.minimum_unattainable:
             lines.setdefault((bucket.need.queue, bucket.need.best_effort), []).append(bucket)
     for buckets in lines.values():
-        first = min(buckets, key=lambda one: one.entries[0][:2])
+        first = min(buckets, key=lambda bucket: bucket.entries[0][:2])
         if first in active or first.blocked_by is not None:
             active.update(dict.fromkeys(buckets))
             continue
         for bucket in buckets:
             active.pop(bucket, None)
-        _park(state, [one for one in buckets if one is not first], first.entries[0][2])
+        _park(state, [bucket for bucket in buckets if bucket is not first], first.entries[0][2])
 
 
 def _park(state: State, buckets: list[Bucket], first: Gang) -> None:

@@ -66,11 +66,11 @@ class BatchRequest(NamedTuple):
         """How many pods of this shape each gang displaces at most, whichever nodes it uses: each of
         its pods at most the greatest ratio of their requests, rounded up.
         """
-        found = self.takes.get(shape.id)
-        if found is None:
-            found = sum(group.members * _displaced(shape, group.shape) for group in self.groups)
-            self.takes[shape.id] = found
-        return found
+        pods = self.takes.get(shape.id)
+        if pods is None:
+            pods = sum(group.members * _displaced(shape, group.shape) for group in self.groups)
+            self.takes[shape.id] = pods
+        return pods
 
 
 class _Series(NamedTuple):
@@ -271,12 +271,12 @@ def _request(session: Session, bucket: Bucket) -> BatchRequest | None:
         Batch(role, session.shapes.entries[shape_id], count)
         for role, shape_id, count in need.wanted
     ]
-    if any(one.shape.attached or one.shape.pairwise for one in groups):
+    if any(group.shape.attached or group.shape.pairwise for group in groups):
         return None
-    ports = any(one.shape.shape.host_ports for one in groups)
+    ports = any(group.shape.shape.host_ports for group in groups)
     if ports and len(groups) > 1:
         return None
-    groups.sort(key=lambda one: (one.role, one.shape.order))
+    groups.sort(key=lambda group: (group.role, group.shape.order))
     amounts: dict[int, int] = {}
     for group in groups:
         add_amounts(amounts, group.shape.pairs, group.members)
@@ -304,7 +304,7 @@ def _space(session: Session, bucket: Bucket, request: BatchRequest) -> Space | N
     if structure is None or structure.topology is None:
         return Space(base)
     skipped = bucket.spaces_to_skip(session.node_capacity)
-    found = find_spaces(
+    spaces = find_spaces(
         session,
         structure.topology,
         [(group.role, group.shape, group.members) for group in request.groups],
@@ -312,7 +312,7 @@ def _space(session: Session, bucket: Bucket, request: BatchRequest) -> Space | N
         need.minima,
         base=base,
     )
-    return next((one for one in found if (one.level, one.domain) not in skipped), None)
+    return next((space for space in spaces if (space.level, space.domain) not in skipped), None)
 
 
 def _spread(
@@ -332,7 +332,7 @@ def _spread(
         structure.topology if structure is not None else None
     )
     statement = Statement(state.node_capacity, None)
-    found: dict[_Place, Iterator[list[int]]] = {}
+    slots_of_gangs: dict[_Place, Iterator[list[int]]] = {}
     shapes = state.shapes.entries
     for role, shape_id in sorted(members, key=lambda place: (place[0], shapes[place[1]].order)):
         counts = members[role, shape_id]
@@ -343,9 +343,9 @@ def _spread(
             wanted=sum(counts),
             within=space.mask,
         )
-        found[role, shape_id] = place_batch(session, all_members, counts, order)
+        slots_of_gangs[role, shape_id] = place_batch(session, all_members, counts, order)
     statement.commit()
-    return found
+    return slots_of_gangs
 
 
 def _displaced(shape: ShapeEntry, other: ShapeEntry) -> int:

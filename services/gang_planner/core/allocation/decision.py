@@ -42,7 +42,7 @@ class FoundPlacement(NamedTuple):
     preemption: int = 0
 
 
-def decide(work: CycleContext, gang: Gang, found: FoundPlacement) -> None:
+def decide(work: CycleContext, gang: Gang, placement: FoundPlacement) -> None:
     """Decide a placement of a gang in the backlog.
 
     Afterwards the gang is out of the backlog, its placed members are assumed on their nodes, the
@@ -51,23 +51,23 @@ def decide(work: CycleContext, gang: Gang, found: FoundPlacement) -> None:
     state = work.state
     need = required(gang.bucket, gang.full_name, "is decided and does not wait").need
     state.backlog.take(gang)
-    allocations = found.statement.commit()
+    allocations = placement.statement.commit()
     reserves: tuple[ReservedRoom, ...] = ()
     if need.reserved:
-        reserves = min_resources.open_units(work, gang, allocations, found.filled)
-    members = [one for one in allocations if one.role != RESERVED]
+        reserves = min_resources.open_units(work, gang, allocations, placement.filled)
+    members = [allocation for allocation in allocations if allocation.role != RESERVED]
     decision = record(
         work,
         gang,
         need,
         assign_members(state, gang, members),
-        fills=found.filled,
-        domain=found.domain,
-        preemption=found.preemption,
+        fills=placement.filled,
+        domain=placement.domain,
+        preemption=placement.preemption,
         reserves=reserves,
     )
     work.session.spend(len(decision.bindings))
-    for hold in found.filled:
+    for hold in placement.filled:
         state.holds.close(state, hold, "Filled")
         state.gangs.touch(gang)
 
@@ -138,11 +138,13 @@ def record(
 def bindings_of(state: State, assignments: Assignments) -> tuple[Binding, ...]:
     """The assignments as a record of DECISIONS has them."""
     names = state.nodes.names
-    found: list[Binding] = []
+    bindings: list[Binding] = []
     for member, slot in assignments.pairs():
         pod = member.pod
-        found.append(Binding(uid=pod.uid, namespace=pod.namespace, name=pod.name, node=names[slot]))
-    return tuple(found)
+        bindings.append(
+            Binding(uid=pod.uid, namespace=pod.namespace, name=pod.name, node=names[slot])
+        )
+    return tuple(bindings)
 
 
 def assign_members(state: State, gang: Gang, allocations: Iterable[Allocation]) -> Assignments:
@@ -172,7 +174,7 @@ def assign_members(state: State, gang: Gang, allocations: Iterable[Allocation]) 
         expanded = _in_order(counts, order)
         waiting = list(gang.waiting[role, shape_id].values())
         if gang.group is not None and gang.group.sub_groups:
-            waiting = [one for one in waiting if part_of(gang, one.pod) == part]
+            waiting = [member for member in waiting if part_of(gang, member.pod) == part]
         members = sorted(waiting, key=placing_order) if len(waiting) > 1 else waiting
         if refused:
             # Where not all are placed, those that a policy refused are left out.
@@ -195,12 +197,12 @@ def _unreported(gang: Gang, bindings: Sequence[Binding]) -> Iterator[Binding]:
     """Earlier bindings of members that no verdict has named as placed: a verdict names them after
     the start of the gang, when CLUSTER shows them bound.
     """
-    again = {one.uid for one in bindings}
+    again = {binding.uid for binding in bindings}
     kept = (ASSUMED,) if gang.history.started else (ASSUMED, PLACED, RUNNING)
-    for one in gang.latest:
-        member = gang.members.get(one.uid)
-        if member is not None and member.state in kept and one.uid not in again:
-            yield one
+    for binding in gang.latest:
+        member = gang.members.get(binding.uid)
+        if member is not None and member.state in kept and binding.uid not in again:
+            yield binding
 
 
 def _preflight(gang: Gang, members: Sequence[Member], defaults: Defaults) -> bool:
@@ -213,10 +215,10 @@ def _preflight(gang: Gang, members: Sequence[Member], defaults: Defaults) -> boo
         return False
     if gang.history.attempt > 1 or preflight_always(gang, defaults):
         return True
-    owners = [one.pod.owner for one in members]
+    owners = [member.pod.owner for member in members]
     if owners.count(owners[0]) == len(owners):
         return release_cost(owners[0]) != "nothing"
-    return any(release_cost(one) != "nothing" for one in owners)
+    return any(release_cost(owner) != "nothing" for owner in owners)
 
 
 def _traceparent(gang: Gang, members: Sequence[Member]) -> str:

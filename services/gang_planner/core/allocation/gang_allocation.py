@@ -34,10 +34,10 @@ def place_gang(work: CycleContext, gang: Gang, limit: Limit = UNLIMITED) -> bool
     """Place a gang of the backlog within its fair share, and decide it; False: it does not fit, and
     nothing has changed.
     """
-    found = find_placement(work, gang, limit)
-    if found is not None:
-        decide(work, gang, found)
-    return found is not None
+    placement = find_placement(work, gang, limit)
+    if placement is not None:
+        decide(work, gang, placement)
+    return placement is not None
 
 
 def find_placement(
@@ -55,11 +55,11 @@ def find_placement(
     bucket = required(gang.bucket, gang.full_name, "is placed and does not wait")
     holds = () if is_plain(state, gang) else state.holds.of(gang)
     own = [hold for hold in holds if hold.reservation is not None]
-    found = _attempt(work, gang, bucket, limit, holds, own)
-    if found is None and (lower := _outranked(state, gang)):
+    placement = _attempt(work, gang, bucket, limit, holds, own)
+    if placement is None and (lower := _outranked(state, gang)):
         bucket.outranking_mark = _outranking_mark(state, gang)
-        found = _attempt(work, gang, bucket, limit, holds, own + lower)
-    return found
+        placement = _attempt(work, gang, bucket, limit, holds, own + lower)
+    return placement
 
 
 def _attempt(

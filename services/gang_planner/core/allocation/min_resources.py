@@ -49,11 +49,11 @@ def open_units(
     number = 0
     rows: list[ReservedRoom] = []
     room = QuotaRoom(state, gang, ending)
-    for one in allocations:
-        if one.role != RESERVED:
+    for allocation in allocations:
+        if allocation.role != RESERVED:
             continue
-        slots: list[int] = one.slots.tolist()
-        for slot, count in zip(slots, one.counts.tolist(), strict=True):
+        slots: list[int] = allocation.slots.tolist()
+        for slot, count in zip(slots, allocation.counts.tolist(), strict=True):
             uids = [f"{stem}/{number + at}" for at in range(count)]
             number += count
             for uid in tuple(uids):
@@ -61,7 +61,7 @@ def open_units(
                     uid=uid,
                     gang_id=gang.gang_id,
                     role=RESERVED,
-                    shape=one.shape,
+                    shape=allocation.shape,
                     reason=MIN_RESOURCES,
                     message="",
                     lost_on="",
@@ -72,13 +72,13 @@ def open_units(
                 hold.cluster_seq = state.view.cluster_seq
                 state.holds.add(state, hold, gang)
                 state.holds.reserve(state, hold, slot, adopted=True)
-                if room.take(one.shape):
+                if room.take(allocation.shape):
                     hold.dirty, hold.logged = False, True
                 else:
                     state.holds.close(state, hold, QUOTA_EXCEEDED)
                     uids.remove(uid)
             if uids:
-                node, encoded = state.nodes.names[slot], one.shape.encoded
+                node, encoded = state.nodes.names[slot], allocation.shape.encoded
                 rows.append(
                     ReservedRoom(node=node, shape=encoded, uids=tuple(uids), until_ms=until_ms)
                 )
@@ -89,18 +89,18 @@ def recall(state: "State", decision: GangDecision) -> None:
     """Restore the units that a decision in the log reserves; a repeated decision reserves none."""
     if decision.again:
         return
-    for one in decision.reserves:
+    for row in decision.reserves:
         note = NoteOpened(
             gang_id=decision.gang_id,
             epoch=decision.epoch,
             kind="hold",
             at_ms=decision.cycle.now_ms,
-            until_ms=one.until_ms,
+            until_ms=row.until_ms,
             reason=MIN_RESOURCES,
-            pod_uids=one.uids,
+            pod_uids=row.uids,
             role=RESERVED,
-            shape=one.shape,
-            node=one.node,
+            shape=row.shape,
+            node=row.node,
             cycle=decision.cycle,
         )
         state.holds.recall(state, note)
@@ -133,16 +133,16 @@ def consumed(
         return list(units)
     members = list(placed)
     left = _left(state, gang, members, released=released)
-    used = {slot for one in members for slot in one.slots.tolist()}
+    used = {slot for allocation in members for slot in allocation.slots.tolist()}
     kept: dict[int, int] = {}
     for hold in units:
         add_amounts(kept, hold.shape.pairs)
-    found: list[Hold] = []
-    for hold in sorted(units, key=lambda one: _first_to_end(one, used)):
+    ended: list[Hold] = []
+    for hold in sorted(units, key=lambda unit: _first_to_end(unit, used)):
         if all(kept[row] - amount >= left.get(row, 0) for row, amount in hold.shape.pairs):
-            found.append(hold)
+            ended.append(hold)
             add_amounts(kept, hold.shape.pairs, -1)
-    return found
+    return ended
 
 
 def review(state: "State") -> None:
@@ -179,8 +179,8 @@ def _left(
     for hold in state.holds.of(gang):
         if hold.reservation is not None and not released:
             add_amounts(held, hold.shape.pairs, -1)
-    for one in placed:
-        add_amounts(held, one.shape.pairs, one.total)
+    for allocation in placed:
+        add_amounts(held, allocation.shape.pairs, allocation.total)
     return {
         row: amount - held.get(row, 0)
         for row, amount in reservable(state, gang).items()

@@ -44,8 +44,8 @@ def run(work: CycleContext) -> None:
         if bucket is not None and _worth_trying(work, gang, bucket.need):
             if is_plain(state, gang):
                 _fill(work, gang, bucket.need)
-            elif (found := find_placement(work, gang)) is not None:
-                decide(work, gang, found)
+            elif (placement := find_placement(work, gang)) is not None:
+                decide(work, gang, placement)
             else:
                 _release_other_shapes(state, gang, bucket)
         for hold in state.holds.of(gang):
@@ -63,9 +63,9 @@ def place_missing(work: CycleContext) -> None:
     progress, so its missing members are placed first.
     """
     backlog = work.state.backlog
-    gangs = [gang for one in backlog.lacking.values() for _, _, gang in one.entries]
-    fresh = (one for one in backlog.buckets.values() if not one.need.lacking)
-    highest = max((one.entries[0][2].priority for one in fresh), default=None)
+    gangs = [gang for bucket in backlog.lacking.values() for _, _, gang in bucket.entries]
+    fresh = (bucket for bucket in backlog.buckets.values() if not bucket.need.lacking)
+    highest = max((bucket.entries[0][2].priority for bucket in fresh), default=None)
     for gang in in_turns(work.session, sorted(gangs, key=work.session.policies.order)):
         bucket = required(gang.bucket, gang.full_name, "lacks members and does not wait")
         outranked = highest is not None and gang.priority < highest
@@ -159,7 +159,7 @@ def _match(
     for hold in others:
         keys = [key for key, count in left.items() if count and key[0] == hold.role]
         if keys:
-            key = min(keys, key=lambda one: (one[1] != hold.shape.id, one[1]))
+            key = min(keys, key=lambda key: (key[1] != hold.shape.id, key[1]))
             left[key] -= 1
             loose.append((hold, key))
     return exact, loose
@@ -234,5 +234,5 @@ def _domain(work: CycleContext, gang: Gang) -> Bools | None:
     if group is None or group.topology is None:
         return None
     names = nodes_of(gang.members.values(), work.state.nodes.names)
-    found = work.state.node_capacity.topology.levels(group.topology)
-    return domain_around(found, work.state.nodes.slots_of(names))
+    levels = work.state.node_capacity.topology.levels(group.topology)
+    return domain_around(levels, work.state.nodes.slots_of(names))

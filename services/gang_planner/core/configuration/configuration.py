@@ -107,7 +107,7 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
         if "allocate" not in self.actions:
             return self.actions
         early = self.actions[: self.actions.index("allocate")]
-        return self.actions + tuple(one for one in early if one in _ASKING)
+        return self.actions + tuple(action for action in early if action in _ASKING)
 
     def policies(self, state: State) -> PolicySet:
         """The configured policies, for these tables."""
@@ -200,7 +200,7 @@ def _action_arguments(value: object) -> Iterator[tuple[str, tuple[tuple[str, str
         fields = _mapping(where, entry)
         name = _action(f"{where}.name", fields.get("name"))
         given = _given(where, fields)
-        yield name, tuple(sorted((key, str(one)) for key, one in given.items()))
+        yield name, tuple(sorted((key, str(value)) for key, value in given.items()))
 
 
 def _plugins(value: object) -> list[PluginOption]:
@@ -248,7 +248,9 @@ def _plugin(where: str, tier: int, value: object) -> PluginOption:
         tier=tier,
         disabled=tuple(sorted(disabled)),
         enabled=tuple(sorted(enabled)),
-        arguments=tuple(sorted((key, _text(one)) for key, one in _given(where, fields).items())),
+        arguments=tuple(
+            sorted((key, _text(value)) for key, value in _given(where, fields).items())
+        ),
     )
 
 
@@ -256,7 +258,7 @@ def _given(where: str, fields: Mapping[str, object]) -> Mapping[str, object]:
     """The arguments of an entry that have a value."""
     arguments = fields.get("arguments")
     pairs = _mapping(f"{where}.arguments", {} if arguments is None else arguments)
-    return {key: one for key, one in pairs.items() if one is not None}
+    return {key: value for key, value in pairs.items() if value is not None}
 
 
 def _text(value: object) -> str:

@@ -102,19 +102,19 @@ class Fits:
     def reasons(self, shape: ShapeEntry) -> Counter[str]:
         """Why nodes hold no pod of the shape: reason text -> number of nodes."""
         self.node_capacity.fit_cells()
-        remaining, found = self.masks.reasons(shape)
-        for one in self.filters:
-            if one.name in CLAIM_FILTERS and not shape.attached:
+        remaining, counts = self.masks.reasons(shape)
+        for capacity_filter in self.filters:
+            if capacity_filter.name in CLAIM_FILTERS and not shape.attached:
                 continue
             slots = np.flatnonzero(remaining)
-            full = slots[one.capacity(shape, self.node_capacity, slots) == 0]
+            full = slots[capacity_filter.capacity(shape, self.node_capacity, slots) == 0]
             if len(full):
-                found.update(one.reasons(shape, self.node_capacity, full))
+                counts.update(capacity_filter.reasons(shape, self.node_capacity, full))
                 remaining[full] = False
         ruled = self._ruled(shape)
         if ruled is not None:
-            found.update(ruled[0].reasons(ruled[1], remaining))
-        return found
+            counts.update(ruled[0].reasons(ruled[1], remaining))
+        return counts
 
     def _ruled(self, shape: ShapeEntry) -> tuple[PairRules, PairView] | None:
         """The inter-pod rules and the shape's view of them; None if none applies."""
@@ -149,11 +149,11 @@ class Fits:
 
     def _judge(self, shape: ShapeEntry, slots: slice | Ints) -> Ints:
         least: Ints | None = None
-        for one in self.filters:
-            if one.name == "NodePorts" and not shape.shape.host_ports:
+        for capacity_filter in self.filters:
+            if capacity_filter.name == "NodePorts" and not shape.shape.host_ports:
                 continue
-            if one.name in CLAIM_FILTERS and not shape.attached:
+            if capacity_filter.name in CLAIM_FILTERS and not shape.attached:
                 continue
-            capacity = one.capacity(shape, self.node_capacity, slots)
+            capacity = capacity_filter.capacity(shape, self.node_capacity, slots)
             least = capacity if least is None else np.minimum(least, capacity)
         return required(least, "node filters", "none of them counts free capacity")

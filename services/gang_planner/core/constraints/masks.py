@@ -61,17 +61,17 @@ class Masks:
         """
         nodes = self.nodes
         remaining = nodes.exists[: nodes.size].copy()
-        found: Counter[str] = Counter()
-        for one in self.filters:
-            passing = one.passes(shape, nodes, slice(0, nodes.size))
+        counts: Counter[str] = Counter()
+        for node_filter in self.filters:
+            passing = node_filter.passes(shape, nodes, slice(0, nodes.size))
             refused = np.flatnonzero(remaining & ~passing)
             if len(refused):
-                found.update(one.reasons(shape, nodes, refused))
+                counts.update(node_filter.reasons(shape, nodes, refused))
                 remaining &= passing
-        return remaining, found
+        return remaining, counts
 
     def _judge(self, shape: ShapeEntry, slots: slice | Ints) -> Bools:
         passing = self.nodes.exists[slots].copy()
-        for one in self.filters:
-            passing &= one.passes(shape, self.nodes, slots)
+        for node_filter in self.filters:
+            passing &= node_filter.passes(shape, self.nodes, slots)
         return passing

@@ -103,39 +103,39 @@ class AdmissionView:
 
     def waiting_before(self, gang: Gang) -> int:
         """Number of admitted gangs that wait in the gang's queue with at least its priority."""
-        found = self._waiting.get(gang.queue)
-        if found is None:
+        priorities = self._waiting.get(gang.queue)
+        if priorities is None:
             by_id = self.state.gangs.by_id
             admitted = map(by_id.get, gang.queue.promises)
-            found = sorted(one.priority for one in admitted if one is not None)
-            self._waiting[gang.queue] = found
-        return len(found) - bisect_left(found, gang.priority)
+            priorities = sorted(gang.priority for gang in admitted if gang is not None)
+            self._waiting[gang.queue] = priorities
+        return len(priorities) - bisect_left(priorities, gang.priority)
 
     def elastic(self, queue: QueueEntry) -> dict[int, int]:
         """Amounts, by resource row, that gangs of the queue's subtree hold beyond their minima."""
-        found = self._elastic.get(queue)
-        if found is None:
-            found = self._elastic[queue] = {}
+        elastic = self._elastic.get(queue)
+        if elastic is None:
+            elastic = self._elastic[queue] = {}
             for gang in self.state.gangs.gangs.values():
                 if gang.held and gang.group is not None and queue in gang.queue.chain:
-                    self._add_elastic(found, gang)
-        return found
+                    self._add_elastic(elastic, gang)
+        return elastic
 
-    def _add_elastic(self, found: dict[int, int], gang: Gang) -> None:
+    def _add_elastic(self, elastic: dict[int, int], gang: Gang) -> None:
         minimum = self.minimum(gang)
         for row, amount in self.state.shapes.sums(gang.held.items()).items():
             if row in minimum and amount > minimum[row]:
-                found[row] = found.get(row, 0) + amount - minimum[row]
+                elastic[row] = elastic.get(row, 0) + amount - minimum[row]
 
     def _free_sum(self, row: int) -> int:
-        found = self._free.get(row)
-        if found is None:
+        total = self._free.get(row)
+        if total is None:
             nodes, node_capacity = self.state.nodes, self.state.node_capacity
             node_capacity.fit_cells()
             cells = node_capacity.free.cells[row, : nodes.size]
             # A pod may be on a node that does not have what it asks for, or does not exist.
-            found = self._free[row] = int(np.maximum(cells, 0).sum())
-        return found
+            total = self._free[row] = int(np.maximum(cells, 0).sum())
+        return total
 
 
 Voter: TypeAlias = Callable[[Gang, AdmissionView], Vote]

@@ -43,16 +43,16 @@ class Arguments:
     def entry(self, name: str) -> "Arguments":
         """A mapping, as nested arguments; empty if it is not set."""
         value = self._get(name)
-        found: object = {} if value is None else value
+        mapping: object = {} if value is None else value
         if isinstance(value, str):
             try:
-                found = msgspec.json.decode(value)
+                mapping = msgspec.json.decode(value)
             except msgspec.DecodeError:
-                found = value
-        if not isinstance(found, dict):
+                mapping = value
+        if not isinstance(mapping, dict):
             raise ConfigurationError(self._path(name), f"must be a mapping, not {value!r}")
-        items = cast("dict[object, object]", found)
-        part = Arguments(self._path(name), {str(key): one for key, one in items.items()})
+        items = cast("dict[object, object]", mapping)
+        part = Arguments(self._path(name), {str(key): nested for key, nested in items.items()})
         self._parts.append(part)
         return part
 

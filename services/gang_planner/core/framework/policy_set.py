@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from itertools import chain
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from services.gang_planner.core.constraints.filters import (
 from services.gang_planner.core.constraints.inter_pod.rules import Switches
 from services.gang_planner.core.framework.eviction_rules import Kind, VictimRules, combined
 from services.gang_planner.core.framework.policy import Place, Policy, QueueKey, QueueShare
-from services.gang_planner.core.scoring import ClaimScore, ScoredNodes
+from services.gang_planner.core.scoring import ClaimScore, NodeScore, ScoredNodes
 from services.gang_planner.core.state.columns import Bools, Ints
 from services.gang_planner.core.state.gang_settings import WITHOUT_ROOM
 from services.gang_planner.core.state.gangs import Gang, OrderKey
@@ -28,6 +29,8 @@ from services.gang_planner.core.state.queues import QueueEntry
 
 if TYPE_CHECKING:
     from services.gang_planner.core.framework.admission import Voter
+
+_Made = TypeVar("_Made")
 
 #: Shares of queues are compared down to this level; deeper queues are compared by name.
 _LEVELS: Final = 8
@@ -45,9 +48,9 @@ class PolicySet:
     ) -> None:
         self.policies = tuple(policies)
         self._state = state
-        self._group_keys = [one.group_key for one in self.policies if one.group_key is not None]
-        self._queue_keys = [one.queue_key for one in self.policies if one.queue_key is not None]
-        shares = [one.queue_share for one in self.policies if one.queue_share is not None]
+        self._group_keys = _given(policy.group_key for policy in self.policies)
+        self._queue_keys = _given(policy.queue_key for policy in self.policies)
+        shares = _given(policy.queue_share for policy in self.policies)
         #: If set, queues are compared level by level by this share, and by no key.
         self._queue_share = shares[0] if len(shares) == 1 and not self._queue_keys else None
         if self._queue_share is None:
@@ -55,38 +58,39 @@ class PolicySet:
         #: Groups per queue that are admitted without free capacity.
         self.without_room = without_room
         tiers: dict[int, list[Voter]] = {}
-        for one in self.policies:
-            if one.enqueue is not None:
-                tiers.setdefault(one.tier, []).append(one.enqueue)
+        for policy in self.policies:
+            if policy.enqueue is not None:
+                tiers.setdefault(policy.tier, []).append(policy.enqueue)
         #: Admission votes, by tier.
         self.voters = tuple(tuple(voters) for _, voters in sorted(tiers.items()))
-        self._due = [one.due_ms for one in self.policies if one.due_ms is not None]
+        self._due = _given(policy.due_ms for policy in self.policies)
         #: Weights and maxima of queues; None: queues do not share the cluster.
-        self.deserve = next((one.deserve for one in self.policies if one.deserve is not None), None)
-        self.hierarchical = any(one.hierarchical for one in self.policies)
+        self.deserve = next(iter(_given(policy.deserve for policy in self.policies)), None)
+        self.hierarchical = any(policy.hierarchical for policy in self.policies)
+        switches = [policy.pairwise for policy in self.policies]
         #: Enabled inter-pod rules and preferences.
         self.pairwise = Switches(
-            affinity=any(one.pairwise.affinity for one in self.policies),
-            spread=any(one.pairwise.spread for one in self.policies),
-            affinity_weight=sum(one.pairwise.affinity_weight for one in self.policies),
-            spread_weight=sum(one.pairwise.spread_weight for one in self.policies),
+            affinity=any(switch.affinity for switch in switches),
+            spread=any(switch.spread for switch in switches),
+            affinity_weight=sum(switch.affinity_weight for switch in switches),
+            spread_weight=sum(switch.spread_weight for switch in switches),
         )
-        scores = [each for one in self.policies for each in one.scores]
-        self._scores = [one for one in scores if not isinstance(one[1], ClaimScore)]
-        self._claim_scores = [one for one in scores if isinstance(one[1], ClaimScore)]
-        self._queue_masks = [one.queue_mask for one in self.policies if one.queue_mask is not None]
-        self.place_points = [
-            one.place_points for one in self.policies if one.place_points is not None
-        ]
+        self._scores: list[tuple[int, NodeScore]] = []
+        self._claim_scores: list[tuple[int, NodeScore]] = []
+        for weight, score in chain.from_iterable(policy.scores for policy in self.policies):
+            kept = self._claim_scores if isinstance(score, ClaimScore) else self._scores
+            kept.append((weight, score))
+        self._queue_masks = _given(policy.queue_mask for policy in self.policies)
+        self.place_points = _given(policy.place_points for policy in self.policies)
         #: Whether the annotations on a gang's roles are read.
-        self.reads_tasks = any(one.reads_tasks for one in self.policies)
+        self.reads_tasks = any(policy.reads_tasks for policy in self.policies)
         self.node_filters: tuple[NodeFilter, ...] = tuple(
-            rule for one in self.policies for rule in one.node_filters
+            rule for policy in self.policies for rule in policy.node_filters
         )
         #: The last four apply in every configuration: no node is overcommitted, and no pod is bound
         #: without its volumes and devices.
         self.capacity_filters: tuple[CapacityFilter, ...] = (
-            *(rule for one in self.policies for rule in one.capacity_filters),
+            *(rule for policy in self.policies for rule in policy.capacity_filters),
             resources_fit.FILTER,
             volume_restrictions.FILTER,
             volume_binding.FILTER,
@@ -95,11 +99,13 @@ class PolicySet:
 
     def due_ms(self, gang: Gang) -> int:
         """Admission deadline of the group in Unix milliseconds; 0: none."""
-        return next((found for one in self._due if (found := one(gang))), 0)
+        return next((due_ms for due_of in self._due if (due_ms := due_of(gang))), 0)
 
     def victims(self, kind: Kind) -> VictimRules:
         """The combined restrictions of all policies on victims of this kind of eviction."""
-        rules = ((one.tier, one.victims) for one in self.policies if one.victims is not None)
+        rules = (
+            (policy.tier, policy.victims) for policy in self.policies if policy.victims is not None
+        )
         return combined(rules, kind)
 
     def order(self, gang: Gang) -> OrderKey:
@@ -109,8 +115,8 @@ class PolicySet:
         """
         half_placed = not gang.history.has_started and gang.have() and not gang.quorum_held
         key: OrderKey = (0 if half_placed else 1,)
-        for one in self._group_keys:
-            key += one(gang, self._state)
+        for key_of in self._group_keys:
+            key += key_of(gang, self._state)
         return (*key, gang.created_ms, gang.namespace, gang.name, gang.gang_id)
 
     def queue_order(self, queue: QueueEntry, totals: Sequence[int]) -> OrderKey:
@@ -122,8 +128,8 @@ class PolicySet:
         if self._queue_share is not None:
             return -queue.priority, *_shares(self._queue_share, queue.chain[1:])
         key: list[int | str] = [-queue.priority]
-        for one in self._queue_keys:
-            key.extend(one(queue, totals, self._state))
+        for key_of in self._queue_keys:
+            key.extend(key_of(queue, totals, self._state))
         return tuple(key)
 
     def queue_order_end(self, queue: QueueEntry) -> OrderKey:
@@ -143,8 +149,8 @@ class PolicySet:
 
     def within(self, queue: QueueEntry, mask: Bools | None) -> Bools | None:
         """Restrict a mask of slots to the nodes that gangs of a queue may use; None: all nodes."""
-        for one in self._queue_masks:
-            allowed = one(queue, self._state.nodes)
+        for mask_of in self._queue_masks:
+            allowed = mask_of(queue, self._state.nodes)
             if allowed is not None:
                 mask = allowed if mask is None else mask & allowed
         return mask
@@ -156,8 +162,8 @@ class PolicySet:
 
         `packed` leaves the slopes unchanged.
         """
-        for one in self.place_points:
-            said = one(place)
+        for points_of in self.place_points:
+            said = points_of(place)
             if said is None:
                 continue
             points, step = said
@@ -176,9 +182,9 @@ class PolicySet:
         nodes = ScoredNodes(shape, node_capacity, slots)
         score: Ints = np.zeros(len(slots), dtype=np.int64)
         slope: Ints | None = None
-        for weight, one in self._scores:
-            score += weight * one.score(nodes)
-            part = one.slope(nodes)
+        for weight, rule in self._scores:
+            score += weight * rule.score(nodes)
+            part = rule.slope(nodes)
             if part is not None:
                 slope = weight * part if slope is None else slope + weight * part
         return score, slope
@@ -187,9 +193,14 @@ class PolicySet:
         """Points for the claims of a shape, on each of the slots that hold one more pod of it."""
         nodes = ScoredNodes(shape, node_capacity, slots)
         points: Ints = np.zeros(len(slots), dtype=np.int64)
-        for weight, one in self._claim_scores:
-            points += weight * one.score(nodes)
+        for weight, rule in self._claim_scores:
+            points += weight * rule.score(nodes)
         return points
+
+
+def _given(contributions: Iterable[_Made | None]) -> list[_Made]:
+    """The contributions of the policies that make one."""
+    return [contribution for contribution in contributions if contribution is not None]
 
 
 def _by_level(share: QueueShare) -> QueueKey:
@@ -202,7 +213,7 @@ def _by_level(share: QueueShare) -> QueueKey:
 
 def _shares(share: QueueShare, chain: Sequence[QueueEntry]) -> list[int]:
     """Shares of the queues of a chain, from the top."""
-    return [share(one) for one in chain[::-1][:_LEVELS]]
+    return [share(queue) for queue in chain[::-1][:_LEVELS]]
 
 
 @dataclass(eq=False, slots=True)

@@ -76,7 +76,7 @@ class Group:
 
         So it would be if each were a group, because targets go to the last of equal groups.
         """
-        alike = sorted(self.shape.alike, key=lambda one: one.order)
+        alike = sorted(self.shape.alike, key=lambda shape: shape.order)
         if count < len(alike):
             self.shape = stand_in([*alike[-count:], *alike[:-count]], self.shape.counted)
 
@@ -175,26 +175,26 @@ def _groups(
     shapes = [entries[shape_id] for _, shape_id, _ in wanted]
     similar = session.node_capacity.alike(shapes)
     #: Role, rank, what the members have in common, how many they are, and their shapes.
-    found: dict[Hashable, tuple[str, int, Alike | None, int, list[ShapeEntry]]] = {}
+    by_kind: dict[Hashable, tuple[str, int, Alike | None, int, list[ShapeEntry]]] = {}
     latest: tuple[str, int, Alike] | None = None
     members: list[ShapeEntry] = []
     for at, (role, _, count) in enumerate(wanted):
         shape, rank, alike = shapes[at], ranks[at] if ranks else 0, similar[at]
         if alike is None or count > 1 or not shared.isdisjoint(shape.device_keys):
-            found[at] = role, rank, None, count, [shape]
+            by_kind[at] = role, rank, None, count, [shape]
             continue
         if latest is None or latest[2] is not alike or latest[:2] != (role, rank):
             latest = role, rank, alike
-            members = found.setdefault(latest, (*latest, 1, []))[4]
+            members = by_kind.setdefault(latest, (*latest, 1, []))[4]
         members.append(shape)
     groups: list[Group] = []
-    for role, rank, alike, count, same in found.values():
+    for role, rank, alike, count, same in by_kind.values():
         shape = same[0]
         needs: Problem | None = None if shape.attached else ()
         if alike is not None:
             count, needs = len(same), alike[1]
         if len(same) > 1:
-            same.sort(key=lambda one: one.order)
+            same.sort(key=lambda shape: shape.order)
             shape = stand_in(same, alike)
         fitting = min(count, session.total(shape))
         groups.append(Group(role, shape, count, fitting, rank=rank, needs=needs))
@@ -218,7 +218,7 @@ def placed_of(groups: Iterable[Group], role: str) -> int:
 
 def scarcest_first(groups: Iterable[Group]) -> list[Group]:
     """The order in which groups are placed: the gang's own order, then the hardest to place."""
-    return sorted(groups, key=lambda one: (one.turn, *one.plenty))
+    return sorted(groups, key=lambda group: (group.turn, *group.plenty))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -310,7 +310,8 @@ class Attempt:
         if _cannot_fit(part) or self._exceeds_free(part, within):
             return False
         mark = self.statement.checkpoint()
-        for part.packed in (False, True):
+        for packed in (False, True):
+            part.packed = packed
             if self._place_greedily(part, within):
                 return True
             self.undo(mark, part.groups)
@@ -323,7 +324,7 @@ class Attempt:
         """Place members above the quorum as far as they fit, those of higher rank first."""
         most = self.request.members_max - self.placed
         growing = [group for group in part.groups if group.left]
-        for group in sorted(scarcest_first(growing), key=lambda one: -one.rank):
+        for group in sorted(scarcest_first(growing), key=lambda group: -group.rank):
             before = group.placed
             self.place(part, group, min(group.left, most), within)
             most -= group.placed - before
@@ -360,9 +361,12 @@ class Attempt:
             return False
         mark = self.statement.checkpoint()
         counts = [self.session.fits.counts(group.shape) > 0 for group in part.groups]
-        nodes = [int(np.count_nonzero(one if within is None else one & within)) for one in counts]
+        nodes = [
+            int(np.count_nonzero(fitting if within is None else fitting & within))
+            for fitting in counts
+        ]
         pairs = zip(nodes, part.groups, strict=True)
-        ordered = sorted(pairs, key=lambda one: (one[1].turn, one[0], *one[1].plenty))
+        ordered = sorted(pairs, key=lambda pair: (pair[1].turn, pair[0], *pair[1].plenty))
         if self._place_greedily(part, within, [group for _, group in ordered]):
             return True
         self.undo(mark, part.groups)
@@ -391,7 +395,7 @@ class Attempt:
 
     def _make_up(self, part: Part, groups: list[Group], wanted: int, within: Bools | None) -> None:
         for group in groups:
-            missing = wanted - sum(one.placed for one in groups)
+            missing = wanted - sum(group.placed for group in groups)
             if missing <= 0:
                 return
             self.place(part, group, min(missing, group.left), within)
@@ -419,15 +423,15 @@ class Attempt:
         limits = devices.searches.joint_limits(needs, slots)
         if limits is None:
             return False
-        found = search(
-            session.node_capacity, request, [one[slots] for one in counts], slots, limits
+        result = search(
+            session.node_capacity, request, [fitting[slots] for fitting in counts], slots, limits
         )
-        session.work_left -= found.work // _CELLS_PER_COLUMN + len(limits) * len(slots)
-        if found.budget_exceeded:
+        session.work_left -= result.work // _CELLS_PER_COLUMN + len(limits) * len(slots)
+        if result.budget_exceeded:
             self.budget_exceeded = True
             self.failures_left -= _EXCEEDED_COST
         mark = self.statement.checkpoint()
-        for group, (where, taken) in zip(groups, found.places, strict=False):
+        for group, (where, taken) in zip(groups, result.places, strict=False):
             total = int(taken.sum())
             if self.request.queue.headroom(group.shape, total) < total:
                 self.undo(mark, part.groups)
@@ -440,7 +444,7 @@ class Attempt:
                     # Claims of pods of other schedulers may have the devices.
                     self.undo(mark, part.groups)
                     return False
-        return bool(found.places)
+        return bool(result.places)
 
     def _exceeds_free(self, part: Part, within: Bools | None) -> bool:
         """Whether all of a part's members together request more than is free: cheaper to compute
@@ -489,7 +493,7 @@ def _cannot_fit(part: Part) -> bool:
 
 def _aim(groups: list[Group], amount: int) -> None:
     """Raise targets by `amount` in all, for the groups that fit most easily first."""
-    for group in sorted(groups, key=lambda one: (one.rank, *one.plenty), reverse=True):
+    for group in sorted(groups, key=lambda group: (group.rank, *group.plenty), reverse=True):
         if amount <= 0:
             return
         more = max(0, min(group.fit - group.target, amount))

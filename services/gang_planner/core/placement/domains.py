@@ -72,8 +72,8 @@ def find_spaces(
         base: One flag per slot, only these nodes may be used; None: all.
     """
     node_capacity = session.node_capacity
-    found = node_capacity.topology.levels(topology)
-    session.work_left -= len(found.levels) * node_capacity.nodes.size
+    levels = node_capacity.topology.levels(topology)
+    session.work_left -= len(levels.levels) * node_capacity.nodes.size
     demand = DomainDemand(
         roles=[role for role, _, _ in groups],
         wanted=[wanted for _, _, wanted in groups],
@@ -82,56 +82,56 @@ def find_spaces(
         minima=minima,
         fractions=lambda: [node_capacity.capacity_in_parts(shape, UNIT) for _, shape, _ in groups],
     )
-    return ranked_spaces(found, demand, node_capacity.nodes.slots_of(near), home, base)
+    return ranked_spaces(levels, demand, node_capacity.nodes.slots_of(near), home, base)
 
 
 def ranked_spaces(
-    found: Levels, demand: DomainDemand, near: Ints, home: str | None, base: Bools | None
+    levels: Levels, demand: DomainDemand, near: Ints, home: str | None, base: Bools | None
 ) -> Iterator[Space]:
     """Spaces in the order in which to try them; those that cannot hold the quorum are left out.
 
     Args:
-        found: The levels allowed.
+        levels: Those allowed.
         demand: The members to place.
         near: Slots with members already: only domains that contain all of them count.
         home: Name of the domain to try before all others, if it is allowed; None: none.
         base: Only these nodes may be used; None: all.
     """
     if home is not None:
-        for index, level in enumerate(found.levels):
+        for index, level in enumerate(levels.levels):
             if home in level.names:
                 domain = level.names.index(home)
-                if domain in _ranked(found.levels, index, demand, near, base).tolist():
+                if domain in _ranked(levels.levels, index, demand, near, base).tolist():
                     yield Space(_within(level.mask(domain), base), home, index, domain)
                 break
-    for index, level in enumerate(found.levels):
-        for domain in _ranked(found.levels, index, demand, near, base).tolist():
+    for index, level in enumerate(levels.levels):
+        for domain in _ranked(levels.levels, index, demand, near, base).tolist():
             if level.names[domain] != home:
                 mask = _within(level.mask(domain), base)
                 yield Space(mask, level.names[domain], index, domain)
-    if found.open:
-        yield Space(base, level=len(found.levels))
+    if levels.open:
+        yield Space(base, level=len(levels.levels))
 
 
-def wider(found: Levels, space: Space, base: Bools | None) -> Iterator[Bools | None]:
+def wider(levels: Levels, space: Space, base: Bools | None) -> Iterator[Bools | None]:
     """Ever wider domains around a space, without itself, as far as the levels allow."""
-    if space.level >= len(found.levels):
+    if space.level >= len(levels.levels):
         return
-    slots = np.flatnonzero(found.levels[space.level].mask(space.domain))
-    for level in found.levels[space.level + 1 :]:
+    slots = np.flatnonzero(levels.levels[space.level].mask(space.domain))
+    for level in levels.levels[space.level + 1 :]:
         domain = level.around(slots)
         if domain != NOWHERE:
             yield _within(level.mask(domain), base)
-    if found.open:
+    if levels.open:
         yield base
 
 
-def domain_around(found: Levels, near: Ints) -> Bools | None:
+def domain_around(levels: Levels, near: Ints) -> Bools | None:
     """The widest domain allowed around these slots, in which a gang with members there has to stay;
     None: it may be anywhere.
     """
-    if not found.open and len(near):
-        for level in reversed(found.levels):
+    if not levels.open and len(near):
+        for level in reversed(levels.levels):
             domain = level.around(near)
             if domain != NOWHERE:
                 return level.mask(domain)
@@ -157,30 +157,30 @@ def _ranked(
     if len(near):
         only = level.around(near)
         holds &= np.arange(len(level.names)) == only
-    found = np.flatnonzero(holds)
-    if len(found) < 2:
-        return found
-    ratios = _ratios(capacities, wanted)[found]
-    short = fits.sum(axis=0)[found] < int(wanted.sum())
-    keys = [found]
+    domains = np.flatnonzero(holds)
+    if len(domains) < 2:
+        return domains
+    ratios = _ratios(capacities, wanted)[domains]
+    short = fits.sum(axis=0)[domains] < int(wanted.sum())
+    keys = [domains]
     if len(set(ratios.tolist())) < len(ratios):
-        left = [counts_by_domain(level, one, base) for one in demand.fractions()]
-        keys.append(_ratios(left, wanted)[found])
+        left = [counts_by_domain(level, free, base) for free in demand.fractions()]
+        keys.append(_ratios(left, wanted)[domains])
     # The least significant key comes first: the widest tier above, …, the tier itself.
     for above in reversed(levels[index + 1 :]):
-        parents = _parents(level, above)[found]
-        wider_capacities = [counts_by_domain(above, one, base) for one in demand.counts()]
+        parents = _parents(level, above)[domains]
+        wider_capacities = [counts_by_domain(above, counts, base) for counts in demand.counts()]
         above_all = _ratios(wider_capacities, wanted)
         keys.append(np.where(parents >= 0, above_all[parents], np.iinfo(np.int64).max))
     keys += [np.where(short, -ratios, ratios), short]
-    ordered: Ints = found[np.lexsort(keys)]
+    ordered: Ints = domains[np.lexsort(keys)]
     return ordered
 
 
 def _holds(demand: DomainDemand, fits: Ints) -> Bools:
     holds: Bools = fits.sum(axis=0) >= max(demand.quorum, 1)
     for role, least in demand.minima:
-        rows = [index for index, one in enumerate(demand.roles) if one == role]
+        rows = [index for index, of_group in enumerate(demand.roles) if of_group == role]
         holds &= fits[rows].sum(axis=0) >= least
     return holds
 

@@ -82,15 +82,15 @@ def search(
     enough = _Enough(request, size)
     best = np.full(size, _IMPOSSIBLE, dtype=np.int32)
     best[(0,) * len(size)] = 0
-    found = FoundCounts([])
+    result = FoundCounts([])
     steps: list[tuple[int, Ints, Table]] = []
-    useful = sum(np.minimum(one, cap) for one, cap in zip(counts, caps, strict=True))
+    useful = sum(np.minimum(fitting, cap) for fitting, cap in zip(counts, caps, strict=True))
     order = np.argsort(-np.asarray(useful), kind="stable")
     limits = [*_amounts(node_capacity, request.shapes, slots), *devices]
-    free = np.array([one.free for one in limits]).reshape(len(limits), len(slots))
+    free = np.array([limit.free for limit in limits]).reshape(len(limits), len(slots))
     patterns_of: dict[tuple[int, ...], Ints | None] = {}
     for at in order.tolist():
-        here = [min(int(one[at]), cap) for one, cap in zip(counts, caps, strict=True)]
+        here = [min(int(fitting[at]), cap) for fitting, cap in zip(counts, caps, strict=True)]
         if not any(here):
             break
         amounts: list[int] = free[:, at].tolist()
@@ -100,17 +100,17 @@ def search(
             patterns_of[key] = _patterns(limits, amounts, here)
         patterns = patterns_of[key]
         if patterns is not None:
-            found.work += (best.size + _PATTERN_WORK) * len(patterns)
-        if patterns is None or found.work > WORK_MAX:
-            found.budget_exceeded = True
-            return found
+            result.work += (best.size + _PATTERN_WORK) * len(patterns)
+        if patterns is None or result.work > WORK_MAX:
+            result.budget_exceeded = True
+            return result
         steps.append((int(slots[at]), patterns, best))
         best = _step(best, patterns, caps[-1])
         cell = enough.cell(best)
         if cell is not None:
-            found.places = _trace(request, steps, cell, int(best[cell]))
-            return found
-    return found
+            result.places = _trace(request, steps, cell, int(best[cell]))
+            return result
+    return result
 
 
 class _Enough:
@@ -124,8 +124,8 @@ class _Enough:
         self._possible = np.ones(size, dtype=np.bool_)
         for role, least in request.minima:
             have = np.zeros(size, dtype=np.int32)
-            for axis, one in enumerate(request.roles[:-1]):
-                if one == role:
+            for axis, group_role in enumerate(request.roles[:-1]):
+                if group_role == role:
                     have += axes[axis]
             if role == last:
                 self._needed = np.maximum(self._needed, least - have)
@@ -137,7 +137,7 @@ class _Enough:
         holds = (best >= np.maximum(self._needed, 0)) & self._possible
         if not bool(holds.any()):
             return None
-        return tuple(int(one) for one in np.unravel_index(int(np.argmax(holds)), best.shape))
+        return tuple(int(index) for index in np.unravel_index(int(np.argmax(holds)), best.shape))
 
 
 def _step(best: Table, patterns: Ints, cap: int) -> Table:
@@ -175,10 +175,10 @@ def _trace(
             raise InvariantViolation(f"slot {slot}", "no step of the search leads to this cell")
     return [
         (
-            np.fromiter(one.keys(), dtype=np.int64, count=len(one)),
-            np.fromiter(one.values(), dtype=np.int64, count=len(one)),
+            np.fromiter(counts.keys(), dtype=np.int64, count=len(counts)),
+            np.fromiter(counts.values(), dtype=np.int64, count=len(counts)),
         )
-        for one in taken
+        for counts in taken
     ]
 
 

@@ -65,13 +65,13 @@ def place(session: Session, request: PlacementRequest) -> Placement | Refusal:
     structure, domain = request.need.structure, None
     if attempt.missing > 0:
         # The usual case in a full cluster.
-        found = False
+        placed = False
     elif structure is None:
-        found = attempt.place_anywhere()
+        placed = attempt.place_anywhere()
     else:
         space = StructuredPlacement(attempt, structure).place()
-        found, domain = space is not None, space.name if space is not None else None
-    if found:
+        placed, domain = space is not None, space.name if space is not None else None
+    if placed:
         return Placement(attempt.statement, attempt.groups, domain, attempt.budget_exceeded)
     attempt.statement.discard()
     return Refusal(attempt.missing, attempt.budget_exceeded)
@@ -79,10 +79,10 @@ def place(session: Session, request: PlacementRequest) -> Placement | Refusal:
 
 def fits(session: Session, request: PlacementRequest) -> bool:
     """Whether a gang fits; nothing has changed."""
-    found = place(session, request)
-    if isinstance(found, Refusal):
+    placement = place(session, request)
+    if isinstance(placement, Refusal):
         return False
-    found.statement.discard()
+    placement.statement.discard()
     return True
 
 
@@ -125,9 +125,9 @@ class StructuredPlacement:
         for part in self._parts:
             self._nodes.setdefault(part.set_name, []).append(part)
             self._inside.setdefault(part.set_name, []).append(part)
-        for one in reversed(structure.sets):
-            self._nodes.setdefault(one.set_name, []).append(one)
-            self._inside.setdefault(one.set_name, []).extend(self._inside[one.name])
+        for set_need in reversed(structure.sets):
+            self._nodes.setdefault(set_need.set_name, []).append(set_need)
+            self._inside.setdefault(set_need.set_name, []).extend(self._inside[set_need.name])
 
     def place(self) -> Space | None:
         """Place the gang in the first space that holds it; None: nothing of it is placed."""
@@ -229,8 +229,8 @@ class StructuredPlacement:
                 continue
             attempt.place_extras(part, part.space.mask)
             if part.topology is not None:
-                found = topology.levels(part.topology)
-                for mask in wider(found, part.space, part.around):
+                levels = topology.levels(part.topology)
+                for mask in wider(levels, part.space, part.around):
                     attempt.place_extras(part, mask)
         for mask in masks:
             if not rest.groups or attempt.placed >= self._members_max:
@@ -269,14 +269,14 @@ class StructuredPlacement:
     def _is_worth_a_search(self) -> bool:
         """Whether the choice of domains could be why the sets do not fit."""
         has_domains = any(part.topology is not None for part in self._parts) or any(
-            one.topology is not None for one in self._structure.sets
+            set_need.topology is not None for set_need in self._structure.sets
         )
         return has_domains and self._is_searchable()
 
-    def _needed(self, one: SetNeed) -> list[_Node]:
+    def _needed(self, set_need: SetNeed) -> list[_Node]:
         """The smallest parts of a set with which it is complete, the largest of them first."""
-        lacking = [each for each in self._nodes[one.name] if _is_incomplete(each)]
-        return _largest_first(_smallest_first(lacking)[: one.missing])
+        lacking = [each for each in self._nodes[set_need.name] if _is_incomplete(each)]
+        return _largest_first(_smallest_first(lacking)[: set_need.missing])
 
     def _ways(self, parts: Sequence[_Node], base: Bools | None) -> Iterator[None]:
         """Each way to place all of these parts inside a mask. They stay placed until the next way
@@ -294,42 +294,42 @@ class StructuredPlacement:
             if self._attempt.count_failure():
                 return
 
-    def _ways_inside(self, one: _Node, space: Space, base: Bools | None) -> Iterator[None]:
+    def _ways_inside(self, child: _Node, space: Space, base: Bools | None) -> Iterator[None]:
         """Each way to place one part in one of its spaces."""
-        if isinstance(one, Part):
-            if self._attempt.place_quorum(one, space.mask):
-                one.space, one.around, one.whole = space, base, True
+        if isinstance(child, Part):
+            if self._attempt.place_quorum(child, space.mask):
+                child.space, child.around, child.whole = space, base, True
                 yield
             return
-        self._places[one.name] = space.mask
-        yield from self._ways(self._needed(one), space.mask)
+        self._places[child.name] = space.mask
+        yield from self._ways(self._needed(child), space.mask)
 
-    def _spaces(self, one: _Node, base: Bools | None) -> Iterable[Space]:
-        if isinstance(one, Part):
-            return self._attempt.spaces(one, base)
-        groups = [group for part in self._inside[one.name] for group in part.groups]
-        whole = Part(groups, one.quorum, topology=one.topology, near=one.near)
+    def _spaces(self, child: _Node, base: Bools | None) -> Iterable[Space]:
+        if isinstance(child, Part):
+            return self._attempt.spaces(child, base)
+        groups = [group for part in self._inside[child.name] for group in part.groups]
+        whole = Part(groups, child.quorum, topology=child.topology, near=child.near)
         return self._attempt.spaces(whole, base)
 
-    def _place_set(self, one: SetNeed, base: Bools | None, *, least: bool) -> bool:
+    def _place_set(self, set_need: SetNeed, base: Bools | None, *, least: bool) -> bool:
         """Place a set in the first space that holds enough of it; False: nothing of it is placed.
         Arguments as for `_place_parts`.
         """
-        for space in self._spaces(one, base):
+        for space in self._spaces(set_need, base):
             mark = self._attempt.statement.checkpoint()
-            if self._place_parts(one, space.mask, least=least) >= one.missing:
-                self._places[one.name] = space.mask
+            if self._place_parts(set_need, space.mask, least=least) >= set_need.missing:
+                self._places[set_need.name] = space.mask
                 return True
-            self._undo(mark, one)
+            self._undo(mark, set_need)
             if self._attempt.count_failure():
                 break
         return False
 
-    def _place_parts(self, one: SetNeed, base: Bools | None, *, least: bool) -> int:
+    def _place_parts(self, set_need: SetNeed, base: Bools | None, *, least: bool) -> int:
         """Place parts of a set inside a mask, each whole or not at all.
 
         Args:
-            one: The set.
+            set_need: The set.
             base: The mask; None: all nodes.
             least: Whether to place as few parts as the set needs, the smallest ones, instead of
                 all that fit, the largest ones first.
@@ -337,27 +337,27 @@ class StructuredPlacement:
         Returns:
             How many parts are complete now that were not before.
         """
-        found = 0
-        parts = self._nodes[one.name]
+        completed = 0
+        parts = self._nodes[set_need.name]
         for part in _smallest_first(parts) if least else _largest_first(parts):
-            if least and found >= one.missing:
+            if least and completed >= set_need.missing:
                 break
-            found += self._place_one(part, base, least=least)
-        return found
+            completed += self._place_one(part, base, least=least)
+        return completed
 
-    def _place_one(self, one: _Node, base: Bools | None, *, least: bool) -> bool:
+    def _place_one(self, child: _Node, base: Bools | None, *, least: bool) -> bool:
         """Place a sub-gang or a set, if the message has room for it; whether it is complete now and
         was not before.
         """
-        if sum(part.placed for part in self._parts) + one.quorum > self._members_max:
+        if sum(part.placed for part in self._parts) + child.quorum > self._members_max:
             return False
-        if isinstance(one, Part):
-            return self.place_all([one], base) and one.quorum > 0
-        return self._place_set(one, base, least=least) and one.missing > 0
+        if isinstance(child, Part):
+            return self.place_all([child], base) and child.quorum > 0
+        return self._place_set(child, base, least=least) and child.missing > 0
 
-    def _add_parts(self, one: SetNeed, base: Bools | None) -> None:
+    def _add_parts(self, set_need: SetNeed, base: Bools | None) -> None:
         """Place the parts of a complete set that are not placed yet, as far as they fit."""
-        for part in _largest_first(self._nodes[one.name]):
+        for part in _largest_first(self._nodes[set_need.name]):
             if self._attempt.failures_left <= 0:
                 return
             if isinstance(part, Part):
@@ -369,14 +369,14 @@ class StructuredPlacement:
             if part.name in self._places:
                 self._add_parts(part, self._places[part.name])
 
-    def _undo(self, mark: int, one: _Node) -> None:
+    def _undo(self, mark: int, child: _Node) -> None:
         """Undo all placements since the mark: those of a sub-gang or a set."""
-        if isinstance(one, Part):
-            self._attempt.undo(mark, one.groups)
-            one.whole = False
+        if isinstance(child, Part):
+            self._attempt.undo(mark, child.groups)
+            child.whole = False
             return
-        self._places.pop(one.name, None)
-        for part in self._nodes[one.name]:
+        self._places.pop(child.name, None)
+        for part in self._nodes[child.name]:
             self._undo(mark, part)
 
 
@@ -389,8 +389,8 @@ def _smallest_first(parts: Iterable[_Node]) -> list[_Node]:
     return sorted(parts, key=lambda part: (part.quorum, part.name))
 
 
-def _is_incomplete(one: _Node) -> bool:
-    return (one.quorum if isinstance(one, Part) else one.missing) > 0
+def _is_incomplete(child: _Node) -> bool:
+    return (child.quorum if isinstance(child, Part) else child.missing) > 0
 
 
 def _all_needed(parts: Sequence[Part], need: Need) -> bool:

@@ -104,11 +104,11 @@ def place_members(session: Session, request: MembersRequest) -> int:
     shape, wanted, policies = request.shape, request.wanted, session.policies
     if shape.alike and policies.place_points:
         # Points depend on the members placed before.
-        each = (replace(request, shape=one, wanted=1) for one in shape.alike[:wanted])
-        return sum(place_members(session, one) for one in each)
+        each = (replace(request, shape=shape, wanted=1) for shape in shape.alike[:wanted])
+        return sum(place_members(session, member) for member in each)
     if wanted > 1 and shape.attached and session.node_capacity.one_by_one(shape):
-        placed, one = 0, replace(request, wanted=1)
-        while placed < wanted and place_members(session, one):
+        placed, single = 0, replace(request, wanted=1)
+        while placed < wanted and place_members(session, single):
             placed += 1
         return placed
     queue = required(request.statement.queue, request.role, "is placed for no queue")
@@ -288,8 +288,8 @@ def take_turns(
             level[more] = score_after(slots[more], taken[at]) * span + (span - 1 - rank[more])
             levels.append(level)
         heappush(heap, (-int(levels[taken[at]][at]), at))
-    found: Ints = slots[turns]
-    return found
+    spots: Ints = slots[turns]
+    return spots
 
 
 def _keys_of(nodes: CandidateNodes) -> Ints:
@@ -442,22 +442,22 @@ def _place_series(
     best: Ints = np.full(len(fitting), _NONE, dtype=np.int64)
     np.maximum.at(best, together, _keys_of(nodes))
     order = np.lexsort((-best, -np.minimum(fitting, wanted)))
-    found = PodCounts(nodes.slots[:0], nodes.capacity[:0], 0)
+    fullest = PodCounts(nodes.slots[:0], nodes.capacity[:0], 0)
     work = 0
     for domain in order[:_SERIES_TRIES_MAX].tolist():
         tried = _place(rules, view, nodes.only(together == domain), wanted)
         work += tried.work
-        if tried.total > found.total:
-            found = tried
-        if found.total >= wanted:
+        if tried.total > fullest.total:
+            fullest = tried
+        if fullest.total >= wanted:
             break
-    return found._replace(work=work)
+    return fullest._replace(work=work)
 
 
 def _place(rules: PairRules, view: PairView, nodes: CandidateNodes, wanted: int) -> PodCounts:
     allowed = rules.open_now(view)[nodes.slots]
     nodes = nodes.only(allowed)
-    evens = [one for one in view.even if one.own and one.tally is not None]
+    evens = [even for even in view.even if even.own and even.tally is not None]
     preferences = None
     if view.pulls or view.preferred_even:
         preferences = Preferences(rules, view, nodes.slots)
@@ -501,16 +501,16 @@ def _one_per_domain(domains: Ints, nodes: CandidateNodes) -> CandidateNodes:
 class _EvenNow:
     """A spread constraint while pods are placed."""
 
-    def __init__(self, rules: PairRules, view: PairView, one: Even, slots: Ints) -> None:
-        counts, self.present = rules.even_counts(view, one)
-        self.one = one
+    def __init__(self, rules: PairRules, view: PairView, even: Even, slots: Ints) -> None:
+        counts, self.present = rules.even_counts(view, even)
+        self._even = even
         self.counts = counts.copy()
-        self.domains = rules.of_slot(one.constraint.topology_key)[slots]
+        self.domains = rules.of_slot(even.constraint.topology_key)[slots]
         #: Which candidates the constraint counts pods on.
-        self.scoped = rules.scopes.of(view.shape, one.keys, one.constraint).mask[slots]
+        self.scoped = rules.scopes.of(view.shape, even.keys, even.constraint).mask[slots]
 
     def allows(self) -> Bools:
-        allowed: Bools = self.counts <= most_allowed(self.one, self.counts, self.present)
+        allowed: Bools = self.counts <= most_allowed(self._even, self.counts, self.present)
         return allowed[self.domains]
 
     def place(self, candidate: int) -> None:
@@ -530,7 +530,7 @@ class _Steps:
         preferences: Preferences | None,
     ) -> None:
         self._nodes = nodes
-        self._evens = [_EvenNow(rules, view, one, nodes.slots) for one in evens]
+        self._evens = [_EvenNow(rules, view, even, nodes.slots) for even in evens]
         self._apart = [rules.of_slot(key)[nodes.slots] for key in view.own_apart]
         self._preferences = preferences
         self._capacity = nodes.capacity.copy()
@@ -547,13 +547,13 @@ class _Steps:
         for _ in range(wanted):
             steps += 1
             may = self._open.copy()
-            for one in self._evens:
-                may &= one.allows()
+            for even in self._evens:
+                may &= even.allows()
             if self._preferences is not None:
                 keys = self._keys(may)
-            found = np.where(may, keys, _NONE)
-            best = int(found.argmax()) if len(found) else -1
-            if best < 0 or found[best] == _NONE:
+            open_keys = np.where(may, keys, _NONE)
+            best = int(open_keys.argmax()) if len(open_keys) else -1
+            if best < 0 or open_keys[best] == _NONE:
                 break
             placed[best] += 1
             self._take(best, keys)
@@ -564,8 +564,8 @@ class _Steps:
         self._capacity[best] -= 1
         if not self._capacity[best]:
             self._open[best] = False
-        for one in self._evens:
-            one.place(best)
+        for even in self._evens:
+            even.place(best)
         for domains in self._apart:
             if domains[best]:
                 self._open &= domains != domains[best]

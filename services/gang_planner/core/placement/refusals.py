@@ -33,7 +33,9 @@ class Shortfalls:
     def __init__(self, state: State, session: Session, buckets: Iterable[Bucket]) -> None:
         self._state = state
         self._session = session
-        self._buckets = [one for one in buckets if one.shortfall and one.shortfall.members]
+        self._buckets = [
+            bucket for bucket in buckets if bucket.shortfall and bucket.shortfall.members
+        ]
         #: Gain by shape id, for each position in the node capacity's changes; None: too many have
         #: changed.
         self._gains: dict[int, dict[int, int] | None] = {}
@@ -58,7 +60,7 @@ class Shortfalls:
         ):
             return False
         gains = self._gained(shortfall.capacity_at)
-        if gains is None or any(one not in gains for _, one, _ in bucket.need.wanted):
+        if gains is None or any(shape_id not in gains for _, shape_id, _ in bucket.need.wanted):
             # Shapes may be unknown: the bucket was refused in this pass, by a gang that then took
             # capacity that is reserved for others.
             return False
@@ -77,15 +79,15 @@ class Shortfalls:
             return None
         ids = {
             shape_id: None
-            for one in self._buckets
-            if one.shortfall is not None and one.shortfall.capacity_at == position
-            for _, shape_id, _ in one.need.wanted
+            for bucket in self._buckets
+            if bucket.shortfall is not None and bucket.shortfall.capacity_at == position
+            for _, shape_id, _ in bucket.need.wanted
         }
         shapes = [self._state.shapes.entries[shape_id] for shape_id in ids]
         self._session.work_left -= len(shapes) * len(slots)
         gains: list[int] = _capacity(self._session, shapes, slots).sum(axis=1).tolist()
-        found = self._gains[position] = dict(zip(ids, gains, strict=True))
-        return found
+        gained = self._gains[position] = dict(zip(ids, gains, strict=True))
+        return gained
 
 
 def shortfall_of(session: Session, need: Need, missing: int) -> Shortfall:
@@ -104,7 +106,7 @@ def _is_additive(session: Session, need: Need) -> bool:
     """Whether nothing but nodes and their free amounts decides how many members fit."""
     entries = session.shapes.entries
     return bool(need.quorum) and not any(
-        entries[one].attached or entries[one].pairwise for _, one, _ in need.wanted
+        entries[shape_id].attached or entries[shape_id].pairwise for _, shape_id, _ in need.wanted
     )
 
 

@@ -93,8 +93,10 @@ class Session:
         """Nodes that a gang of this queue and structure may use, one flag per slot; None: all."""
         mask: Bools | None = None
         nodes = self.node_capacity.nodes
-        for one in structure.nodes if structure is not None else ():
-            holds = nodes.labels.matches(one, one.key, nodes.objects, slice(0, nodes.size))
+        for requirement in structure.nodes if structure is not None else ():
+            holds = nodes.labels.matches(
+                requirement, requirement.key, nodes.objects, slice(0, nodes.size)
+            )
             mask = holds if mask is None else mask & holds
         return self.policies.within(queue, mask)
 

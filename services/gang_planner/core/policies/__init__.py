@@ -14,9 +14,9 @@ from services.gang_planner.core.framework.policy import Build
 @lru_cache(maxsize=1)
 def discovered() -> dict[str, Build]:
     """The `build` functions of all policies in this package, by the name in the configuration."""
-    found: dict[str, Build] = {}
+    builds: dict[str, Build] = {}
     for module in sorted(pkgutil.iter_modules(__path__), key=lambda module: module.name):
         loaded = importlib.import_module(f"{__name__}.{module.name}")
         build: Build = loaded.build
-        found[module.name.replace("_", "-")] = build
-    return found
+        builds[module.name.replace("_", "-")] = build
+    return builds

@@ -46,7 +46,9 @@ def build(arguments: Arguments) -> Policy:
     """Arguments `binpack.weight`, `.cpu`, `.memory` (1 each), `.resources` (names of further
     resources), `.resources.<name>` (1).
     """
-    weights = {name: one for name, one in arguments.resource_weights("binpack").items() if one}
+    weights = {
+        name: weight for name, weight in arguments.resource_weights("binpack").items() if weight
+    }
     weight = arguments.integer("binpack.weight", 1)
     scores = ((weight, _Binpack(weights)),) if weight and weights else ()
     return Policy(name="binpack", scores=scores)

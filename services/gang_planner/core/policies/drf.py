@@ -55,8 +55,8 @@ def _queue_key(queue: QueueEntry, totals: Sequence[int], state: State) -> tuple[
 
 def _path(queue: QueueEntry) -> tuple[str, ...]:
     """Names on a queue's path below the root; without the annotation, only the queue's name."""
-    found = queue.queue.hierarchy if queue.queue is not None else ""
-    names = tuple(name for name in found.split("/") if name)
+    text = queue.queue.hierarchy if queue.queue is not None else ""
+    names = tuple(name for name in text.split("/") if name)
     if names[:1] == (ROOT,):
         names = names[1:]
     return names or (queue.name,)
@@ -65,8 +65,8 @@ def _path(queue: QueueEntry) -> tuple[str, ...]:
 def _weights(queue: QueueEntry) -> tuple[int, ...]:
     """One weight per name of the path; 1 where it is missing or not a whole number."""
     path = _path(queue)
-    found = queue.queue.hierarchy_weights if queue.queue is not None else ""
-    given = [part for part in found.split("/") if part]
+    text = queue.queue.hierarchy_weights if queue.queue is not None else ""
+    given = [part for part in text.split("/") if part]
     whole = queue.queue.hierarchy if queue.queue is not None else ""
     if whole.lstrip("/").split("/")[0] == ROOT:
         given = given[1:]

@@ -37,13 +37,13 @@ class _Fullness:
             return None
         nodes = place.node_capacity.nodes
         levels = place.node_capacity.topology.levels(_EVERY_TIER).levels
-        found: Ints = np.zeros(nodes.size, dtype=np.int64)
+        total: Ints = np.zeros(nodes.size, dtype=np.int64)
         factor, factors = _WHOLE, 0
         for level in levels:
-            found += self._used(place, level) * factor
+            total += self._used(place, level) * factor
             factors += factor
             factor = factor * self._fading // _WHOLE
-        return (found // factors * self._weight, 0) if factors else None
+        return (total // factors * self._weight, 0) if factors else None
 
     def _used(self, place: Place, level: Level) -> Ints:
         """Utilization of each slot's domain by the resources that the pod requests, 0 to `FULL`."""
@@ -64,9 +64,9 @@ class _Fullness:
             )
             total += weight
         inside = level.domain_of >= 0
-        found: Ints = np.zeros(nodes.size, dtype=np.int64)
-        found[inside] = (shares // max(total, 1))[level.domain_of[inside]]
-        return found
+        used: Ints = np.zeros(nodes.size, dtype=np.int64)
+        used[inside] = (shares // max(total, 1))[level.domain_of[inside]]
+        return used
 
 
 def build(arguments: Arguments) -> Policy:

@@ -47,17 +47,17 @@ class _Groups:
         if not said:
             return None
         nodes = place.node_capacity.nodes
-        found = _among(nodes, said.get("required", ())) * FULL
+        points = _among(nodes, said.get("required", ())) * FULL
         preferred = said.get("preferred", ())
         for index, name in enumerate(preferred):
             share = len(preferred) - index if self._in_order else len(preferred)
-            found += _among(nodes, (name,)) * (FULL // 2 * share // len(preferred))
-        return found - _among(nodes, said.get("antiPreferred", ())) * (FULL // 2), 0
+            points += _among(nodes, (name,)) * (FULL // 2 * share // len(preferred))
+        return points - _among(nodes, said.get("antiPreferred", ())) * (FULL // 2), 0
 
     def _said(self, queue: QueueEntry) -> dict[str, tuple[str, ...]]:
-        for one in queue.chain if self._hierarchical else (queue,):
-            if one.queue is not None and one.queue.node_groups:
-                return dict(one.queue.node_groups)
+        for entry in queue.chain if self._hierarchical else (queue,):
+            if entry.queue is not None and entry.queue.node_groups:
+                return dict(entry.queue.node_groups)
         return {}
 
 

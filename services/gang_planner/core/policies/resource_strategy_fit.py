@@ -57,9 +57,9 @@ class _Fit:
         return points // max(total, 1)
 
     def _strategy(self, resource: str) -> tuple[bool, int] | None:
-        found = self._strategies.get(resource)
-        if found is not None:
-            return found
+        exact = self._strategies.get(resource)
+        if exact is not None:
+            return exact
         for pattern, strategy in self._strategies.items():
             if pattern.endswith("*") and resource.startswith(pattern[:-1]):
                 return strategy
@@ -142,7 +142,10 @@ def build(arguments: Arguments) -> Policy:
         filters.append(
             _Proportion(
                 {
-                    name: {one: given.scaled(f"{name}.{one}", unit) for one, unit in _UNITS.items()}
+                    name: {
+                        resource: given.scaled(f"{name}.{resource}", unit)
+                        for resource, unit in _UNITS.items()
+                    }
                     for name in proportional.names("resources")
                 }
             )

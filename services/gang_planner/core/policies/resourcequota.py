@@ -72,7 +72,7 @@ def counted_as(name: str, group: PodGroup | None, members: int) -> int:
     if name in asked:
         return asked[name]
     if name in POD_COUNTS:
-        return max((asked.get(one, 0) for one in POD_COUNTS), default=0) or members
+        return max((asked.get(key, 0) for key in POD_COUNTS), default=0) or members
     if name.startswith(REQUESTS):
         return asked.get(name.removeprefix(REQUESTS), 0)
     return asked.get(REQUESTS + name, 0)
@@ -81,15 +81,15 @@ def counted_as(name: str, group: PodGroup | None, members: int) -> int:
 def _promised(gang: Gang, name: str, view: AdmissionView) -> int:
     """Total minima of admitted groups in the namespace that have no pods yet."""
     key = gang.namespace, name
-    found = view.promised.get(key)
-    if found is None:
+    cached = view.promised.get(key)
+    if cached is None:
         by_id = view.state.gangs.by_id
         entries = view.state.queues.entries.values()
         admitted = [by_id.get(gang_id) for entry in entries for gang_id in entry.promises]
-        promised = sum(_counted_in(key, one) for one in admitted)
+        promised = sum(_counted_in(key, gang) for gang in admitted)
     else:
-        promised, seen = found
-        promised += sum(_counted_in(key, one) for one in view.admitted[seen:])
+        promised, seen = cached
+        promised += sum(_counted_in(key, gang) for gang in view.admitted[seen:])
     view.promised[key] = promised, len(view.admitted)
     return promised
 

@@ -26,10 +26,10 @@ def build(arguments: Arguments) -> Policy:
     text = arguments.text(_WAITING_TIME)
     waiting_ms = 0
     if text:
-        found = duration_ms(text)
-        if found is None or found <= 0:
+        given_ms = duration_ms(text)
+        if given_ms is None or given_ms <= 0:
             raise arguments.wrong(_WAITING_TIME, f"must be a duration as 1h30m, not {text!r}")
-        waiting_ms = found
+        waiting_ms = given_ms
     sla = _Sla(waiting_ms)
     return Policy(name="sla", group_key=sla.key, enqueue=sla.vote, due_ms=sla.due_ms)
 

@@ -30,10 +30,10 @@ def _points(place: Place, worth: int) -> tuple[Ints | None, int] | None:
     beside, away = tasks.beside(place.role), tasks.away_from(place.role)
     if not beside and not away:
         return None
-    found: Ints = np.zeros(place.node_capacity.nodes.size, dtype=np.int64)
-    for one in place.statement.allocations:
-        if one.role in beside:
-            found[one.slots] += worth
-        if one.role in away:
-            found[one.slots] -= worth
-    return found, worth * ((place.role in beside) - (place.role in away))
+    points: Ints = np.zeros(place.node_capacity.nodes.size, dtype=np.int64)
+    for allocation in place.statement.allocations:
+        if allocation.role in beside:
+            points[allocation.slots] += worth
+        if allocation.role in away:
+            points[allocation.slots] -= worth
+    return points, worth * ((place.role in beside) - (place.role in away))

@@ -57,9 +57,11 @@ class VictimCandidates:
         self.budgets: dict[tuple[str, bytes], tuple[str, ...]] = {}
         #: Pods that are leaving, including the victims of this run.
         self.leaving: list[Member] = leaving(work.state, work.now_ms)
-        deleted = [one for one in self.leaving if one.state == LEAVING]
+        deleted = [member for member in self.leaving if member.state == LEAVING]
         #: When the first of these no longer counts as leaving; None: there is none.
-        self._leaving_until_ms = min((_due_ms(work.state, one) for one in deleted), default=None)
+        self._leaving_until_ms = min(
+            (_due_ms(work.state, member) for member in deleted), default=None
+        )
 
     def of(self, preemptor: Preemptor) -> list[Unit]:
         """Units that may be evicted for a gang, in the order of eviction."""
@@ -67,23 +69,23 @@ class VictimCandidates:
             queue = self._queue(preemptor.gang.queue.name)
             if self._by_priority:
                 priority = preemptor.gang.priority
-                found = [one for one in queue if one.gang.priority < priority]
+                units = [unit for unit in queue if unit.gang.priority < priority]
             else:
-                found = [one for one in queue if one.gang is not preemptor.gang]
+                units = [unit for unit in queue if unit.gang is not preemptor.gang]
         else:
-            found = [one for name in self._others(preemptor) for one in self._queue(name)]
-            found.sort(key=in_order)
+            units = [unit for name in self._others(preemptor) for unit in self._queue(name)]
+            units.sort(key=in_order)
         spared = preemptor.gang.history.spared
         if spared:
-            found = [one for one in found if not _is_spared(one, spared, preemptor.now_ms)]
-        return found
+            units = [unit for unit in units if not _is_spared(unit, spared, preemptor.now_ms)]
+        return units
 
     def within(self, gang: Gang) -> list[Unit]:
         """Members of a gang that may be evicted for more important members of it."""
         source, _ = self._source(gang)
         if source is None or (gang.group is not None and gang.group.sub_groups):
             return []
-        single = [one for one in units_of(source, whole=False) if one.part is None]
+        single = [unit for unit in units_of(source, whole=False) if unit.part is None]
         return sorted(single, key=in_order)
 
     def eligible_ms(self, preemptor: Preemptor) -> int:
@@ -108,8 +110,8 @@ class VictimCandidates:
             if member.gang is not None:
                 gangs[member.gang] = None
         for name in sorted({gang.queue.name for gang in gangs}):
-            left = [one for one in self._queue(name) if one.gang not in gangs]
-            young = [one for one in self._young[name] if one[0] not in gangs]
+            left = [unit for unit in self._queue(name) if unit.gang not in gangs]
+            young = [entry for entry in self._young[name] if entry[0] not in gangs]
             same = [gang for gang in gangs if gang.queue.name == name]
             self._judge(name, same, left, young)
 
@@ -119,10 +121,10 @@ class VictimCandidates:
         return gang is not preemptor.gang
 
     def _queue(self, name: str) -> list[Unit]:
-        found = self._by_queue.get(name)
-        if found is None:
-            found = self._judge(name, self._bound.get(name, []), [], [])
-        return found
+        units = self._by_queue.get(name)
+        if units is None:
+            units = self._judge(name, self._bound.get(name, []), [], [])
+        return units
 
     def _judge(
         self, name: str, gangs: list[Gang], units: list[Unit], young: list[tuple[Gang, int]]
@@ -186,7 +188,7 @@ class VictimCandidates:
         parts = _spare_parts(gang, members) if settled else ()
         kinds = _kind_surplus(gang, going)
         surplus = 0 if parts else _surplus(gang, members, going, kinds)
-        found = VictimSource(
+        source = VictimSource(
             gang,
             tuple(members),
             surplus,
@@ -194,7 +196,7 @@ class VictimCandidates:
             settled and not protected,
             parts,
         )
-        return found, eligible_ms
+        return source, eligible_ms
 
     def _allows(self, member: Member) -> bool:
         pod = member.pod
@@ -237,8 +239,8 @@ def _kind_surplus(gang: Gang, going: Counter[str]) -> dict[str, int]:
     run = gang.run
     if gang.group is not None and gang.group.sub_groups:
         counts = (
-            (one.name, one.placed - run.by_part.get(one.name, 0), one.policy.size)
-            for one in sub_gangs(gang)
+            (part.name, part.placed - run.by_part.get(part.name, 0), part.policy.size)
+            for part in sub_gangs(gang)
         )
     else:
         counts = (
@@ -263,10 +265,10 @@ def _spare_parts(gang: Gang, members: Sequence[Member]) -> tuple[SparePart, ...]
     for member in members:
         allowed.setdefault(part_of(gang, member.pod), []).append(member)
     return tuple(
-        SparePart(tuple(allowed[one.name]), one.policy.set_name, surplus[one.policy.set_name])
-        for one in sub_gangs(gang)
-        if surplus.get(one.policy.set_name, 0)
-        and one.policy.size <= one.placed == len(allowed.get(one.name, ()))
+        SparePart(tuple(allowed[part.name]), part.policy.set_name, surplus[part.policy.set_name])
+        for part in sub_gangs(gang)
+        if surplus.get(part.policy.set_name, 0)
+        and part.policy.size <= part.placed == len(allowed.get(part.name, ()))
     )
 
 
@@ -290,10 +292,12 @@ def _in_flight(gang: Gang) -> frozenset[str]:
     """
     if not gang.counts[ASSUMED]:
         return frozenset()
-    reservations = (one.reservation for one in gang.members.values() if one.state == ASSUMED)
+    reservations = (
+        member.reservation for member in gang.members.values() if member.state == ASSUMED
+    )
     acts = {reservation.act for reservation in reservations if reservation is not None}
     # A decision of this cycle is not in the log yet.
-    logged = (one.act for one in acts if one is not None and one.seq)
+    logged = (act.act for act in acts if act is not None and act.seq)
     return frozenset(binding.uid for act in logged for binding in act.bindings)
 
 
@@ -301,15 +305,15 @@ def claims_of(shapes: ShapeTable, need: Need) -> frozenset[Key] | None:
     """The ResourceClaims of a gang's waiting members; None: they have none."""
     if not need.attached:
         return None
-    found = (shapes.entries[shape_id].device_keys for _, shape_id, _ in need.wanted)
-    return frozenset(key for keys in found for key in keys) or None
+    keys_of_shapes = (shapes.entries[shape_id].device_keys for _, shape_id, _ in need.wanted)
+    return frozenset(key for keys in keys_of_shapes for key in keys) or None
 
 
 def leaving(state: State, now_ms: int) -> list[Member]:
     """Pods that are about to leave their nodes: their evictions are in flight, or they are being
     deleted, and may still be gone in time.
     """
-    found = [
+    members = [
         member
         for gang in state.gangs.gangs.values()
         if gang.counts[LEAVING]
@@ -319,8 +323,8 @@ def leaving(state: State, now_ms: int) -> list[Member]:
     for uid in state.preemptions.victims:
         member = state.members.get(uid)
         if member is not None and member.slot is not None and member.state != LEAVING:
-            found.append(member)
-    return found
+            members.append(member)
+    return members
 
 
 def _due_ms(state: State, member: Member) -> int:

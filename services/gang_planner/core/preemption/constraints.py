@@ -72,7 +72,7 @@ class Allowances:
     def allows(self, unit: Unit) -> bool:
         if not self._lost.get(unit.gang.key, NOTHING_TAKEN).allows(unit):
             return False
-        return not self._ledgers or all(one.allows(unit) for one in self._ledgers)
+        return not self._ledgers or all(ledger.allows(unit) for ledger in self._ledgers)
 
     def allows_all(self, units: "Sequence[Unit]") -> bool:
         if len(units) == 1:
@@ -92,8 +92,8 @@ class Allowances:
         if lost is None:
             lost = self._lost[unit.gang.key] = TakenUnits()
         lost.add(unit, by)
-        for one in self._ledgers:
-            one.add(unit, by)
+        for ledger in self._ledgers:
+            ledger.add(unit, by)
 
     def lost(self, unit: Unit) -> TakenUnits:
         """The units taken from a unit's gang."""
@@ -111,12 +111,12 @@ class Budgets:
         #: How many more evictions each allows, by UID.
         self._left: dict[str, int] = {}
         for uid in sorted(state.reference_objects.budgets):
-            one = state.reference_objects.budgets[uid]
-            self._by_namespace.setdefault(one.namespace, []).append(one)
-            self._left[uid] = one.disruptions_allowed
+            budget = state.reference_objects.budgets[uid]
+            self._by_namespace.setdefault(budget.namespace, []).append(budget)
+            self._left[uid] = budget.disruptions_allowed
         for namespace, budgets in self._by_namespace.items():
-            selectors = (one.selector for one in budgets if one.selector is not None)
-            if sum(len(one.requirements) for one in selectors) > REQUIREMENTS_MAX:
+            selectors = (budget.selector for budget in budgets if budget.selector is not None)
+            if sum(len(selector.requirements) for selector in selectors) > REQUIREMENTS_MAX:
                 # As one that is too large (`bounds`), they protect all pods of the namespace.
                 first = msgspec.structs.replace(budgets[0], selector=Selector())
                 self._by_namespace[namespace] = [first]
@@ -150,15 +150,15 @@ class Budgets:
         if not budgets:
             return ()
         key = member.pod.namespace, member.pod.labels
-        found = self._matched.get(key)
-        if found is None:
+        uids = self._matched.get(key)
+        if uids is None:
             labels = dict(_labels(member.pod.labels)) if member.pod.labels else {}
-            found = self._matched[key] = tuple(
-                one.uid
-                for one in budgets
-                if one.selector is not None and selects(one.selector, labels)
+            uids = self._matched[key] = tuple(
+                budget.uid
+                for budget in budgets
+                if budget.selector is not None and selects(budget.selector, labels)
             )
-        return found
+        return uids
 
 
 class BudgetLedger:
@@ -214,7 +214,9 @@ class DominantShareLedger:
         held = self._state.shapes.sums(gang.held.items())
         victims = self._state.preemptions.victims
         if victims:
-            going = [one for uid, one in gang.members.items() if uid in victims and one.charged]
+            going = [
+                member for uid, member in gang.members.items() if uid in victims and member.charged
+            ]
             add_amounts(held, amounts_of(going).items(), -1)
         return held
 
@@ -246,33 +248,33 @@ class FairShareLedger:
         return [
             unit
             for unit in pool
-            if all(one in unit.gang.queue.chain for one in self._filled)
-            and any(one.asked for one in self._of(unit))
-            and all(one.has_too_much for one in self._of(unit))
+            if all(queue in unit.gang.queue.chain for queue in self._filled)
+            and any(line.asked for line in self._of(unit))
+            and all(line.has_too_much for line in self._of(unit))
         ]
 
     def allows(self, unit: Unit) -> bool:
         block = amounts_of(unit.members[unit.source.surplus :]) if unit.whole else unit.amounts
-        return all(one.gives(unit.amounts, block) for one in self._of(unit))
+        return all(line.gives(unit.amounts, block) for line in self._of(unit))
 
     def add(self, unit: Unit, by: int = 1) -> None:
         block = amounts_of(unit.members[unit.source.surplus :]) if unit.whole else unit.amounts
-        for one in self._of(unit):
-            one.add(unit.amounts, block, by)
+        for line in self._of(unit):
+            line.add(unit.amounts, block, by)
 
     def _of(self, unit: Unit) -> "tuple[_Line, ...]":
         queue = unit.gang.queue
         lines = self._lines.get(queue.name)
         if lines is None:
             # Up to where both belong to one queue: what that holds stays the same.
-            chain = [one for one in queue.chain if one not in self._own.chain]
+            chain = [above for above in queue.chain if above not in self._own.chain]
             if self._own in queue.chain:
                 chain = []
-            for height, one in enumerate(chain):
-                if one.name not in self._by_queue:
+            for height, above in enumerate(chain):
+                if above.name not in self._by_queue:
                     asked = self._levels is None or height <= self._levels
-                    self._by_queue[one.name] = _Line(one, self._rows, asked=asked)
-            lines = self._lines[queue.name] = tuple(self._by_queue[one.name] for one in chain)
+                    self._by_queue[above.name] = _Line(above, self._rows, asked=asked)
+            lines = self._lines[queue.name] = tuple(self._by_queue[above.name] for above in chain)
         return lines
 
 
@@ -329,4 +331,4 @@ class _Line:
         self._blocks.remove(block)
         for row, amount in block.items():
             if amount == self._largest[row]:
-                self._largest[row] = max((one.get(row, 0) for one in self._blocks), default=0)
+                self._largest[row] = max((block.get(row, 0) for block in self._blocks), default=0)

@@ -66,13 +66,13 @@ class DeviceAmounts:
         """How many devices of each row the eviction of a pod frees at most: those of all its
         claims, as if it were the last pod of each.
         """
-        found = self._of_pod.get(uid)
-        if found is None:
-            found = self._of_pod[uid] = {}
+        freed = self._of_pod.get(uid)
+        if freed is None:
+            freed = self._of_pod[uid] = {}
             claims = self._consumers.of_pod(uid) if self._consumers is not None else ()
             for _, row in self._devices_of(claims):
-                found[row] = found.get(row, 0) + 1
-        return found
+                freed[row] = freed.get(row, 0) + 1
+        return freed
 
     def _add(self, shape: ShapeEntry) -> None:
         pairs: list[tuple[int, int]] = []
@@ -89,16 +89,16 @@ class DeviceAmounts:
         self._pairs[shape.counted] = tuple(pairs)
 
     def _with_devices(self, unit: Unit, consumers: ClaimConsumers) -> Unit:
-        claims = consumers.last_of([one.pod.uid for one in unit.members])
+        claims = consumers.last_of([member.pod.uid for member in unit.members])
         devices = list(self._devices_of(claims))
         if not devices:
             return unit
-        found = copy(unit)
-        found.freed = {slot: dict(amounts) for slot, amounts in unit.freed.items()}
+        copied = copy(unit)
+        copied.freed = {slot: dict(amounts) for slot, amounts in unit.freed.items()}
         for slot, row in devices:
-            amounts = found.freed.setdefault(slot, {})
+            amounts = copied.freed.setdefault(slot, {})
             amounts[row] = amounts.get(row, 0) + 1
-        return found
+        return copied
 
     def _devices_of(self, claims: Iterable[ResourceClaim]) -> Iterator[tuple[int, int]]:
         """Slot and row of each device of these claims, once for each row that it is in."""
@@ -111,5 +111,5 @@ class DeviceAmounts:
 
 def free_amounts(cells: Ints, pairs: Pairs, devices: DeviceAmounts, size: int) -> Ints:
     """Free amounts of the rows of these pairs, by slot."""
-    found = [cells[row, :size] if row >= 0 else devices.free(row)[:size] for row, _ in pairs]
-    return np.array(found, dtype=np.int64).reshape(len(pairs), size)
+    amounts = [cells[row, :size] if row >= 0 else devices.free(row)[:size] for row, _ in pairs]
+    return np.array(amounts, dtype=np.int64).reshape(len(pairs), size)

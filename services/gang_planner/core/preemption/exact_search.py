@@ -71,7 +71,8 @@ class ExactSearch:
         """The cheapest choice that suffices; `known`: a choice that does, if one is known."""
         self._best = known
         self._best_cost = None if known is None else self._cost(known)
-        for self._compared in (_DECISIVE, None):
+        for compared in (_DECISIVE, None):
+            self._compared = compared
             self._walk(0, new=False)
             if self._best is None:
                 break
@@ -157,7 +158,7 @@ class _Least:
 
 def is_small(pool: Sequence[Unit]) -> bool:
     """Whether a pool is small enough to examine every choice."""
-    return len(pool) <= _UNITS_MAX and sum(len(one.members) for one in pool) <= _PODS_MAX
+    return len(pool) <= _UNITS_MAX and sum(len(unit.members) for unit in pool) <= _PODS_MAX
 
 
 def _kind(unit: Unit) -> Hashable:
@@ -165,7 +166,12 @@ def _kind(unit: Unit) -> Hashable:
     amounts = tuple(
         (slot, tuple(sorted(freed.items()))) for slot, freed in sorted(unit.freed.items())
     )
-    same = amounts, unit.breaks, unit.gang.priority, tuple(one.shape.id for one in unit.members)
+    same = (
+        amounts,
+        unit.breaks,
+        unit.gang.priority,
+        tuple(member.shape.id for member in unit.members),
+    )
     if unit.whole and not unit.source.divisible:
         return same
     set_name = unit.part.set_name if unit.part is not None else ""

@@ -120,7 +120,7 @@ class GreedySelection:
                 return False
             self._estimate = _EstimatedCounts(self._session, shape, usable, self._devices)
             steps = self._count(missing)
-            self._trial.take_away([one for unit in steps for one in unit.members])
+            self._trial.take_away([member for unit in steps for member in unit.members])
             counts = fits.counts(shape)
             wrong = [slot for slot, count in self._estimate.counts.items() if counts[slot] < count]
             if not wrong:
@@ -189,9 +189,9 @@ class GreedySelection:
                 self._trial.put_back(unit.members)
                 continue
             # Single members of the gang were taken before all of it was.
-            same = [one for one in self.taken if one.gang is unit.gang]
-            kept = {member.pod.uid for one in same for member in one.members}
-            self._trial.put_back([one for one in unit.members if one.pod.uid not in kept])
+            same = [other for other in self.taken if other.gang is unit.gang]
+            kept = {member.pod.uid for other in same for member in other.members}
+            self._trial.put_back([member for member in unit.members if member.pod.uid not in kept])
 
     def _note(self, unit: Unit) -> None:
         self.taken.append(unit)
@@ -226,7 +226,7 @@ class GreedySelection:
             if (lacking := (counts + 1) * amount - free[row]) > 0
         }
         on, chosen = self._on[slot], self._chosen
-        left = islice((one for one in on if id(one) not in chosen), _EXAMINED_MAX)
+        left = islice((unit for unit in on if id(unit) not in chosen), _EXAMINED_MAX)
         there: list[Unit] = []
         for unit in left:
             there.append(unit)
@@ -235,7 +235,7 @@ class GreedySelection:
             units: tuple[Unit, ...] = (unit,)
             cost = self._cost(units, slot)
             if len(unit.members) > 1:
-                smaller = [one for one in (*there, *left) if _is_gentler(one, unit)]
+                smaller = [other for other in (*there, *left) if _is_gentler(other, unit)]
                 several = self._several(smaller, slot, short)
                 if several:
                     others = self._cost(several, slot), several
@@ -257,10 +257,10 @@ class GreedySelection:
             add_amounts(freed, unit.freed[slot].items())
         gain = max(_fitting(pairs, free, freed) - counts, 1)
         return (
-            sum(one.breaks for one in units),
-            sum(len(one.members) for one in units) * 1000 // gain,
-            max((one.gang.priority for one in units), default=0),
-            sum(one.whole for one in units),
+            sum(unit.breaks for unit in units),
+            sum(len(unit.members) for unit in units) * 1000 // gain,
+            max((unit.gang.priority for unit in units), default=0),
+            sum(unit.whole for unit in units),
         )
 
     def _several(self, there: list[Unit], slot: int, short: dict[int, int]) -> tuple[Unit, ...]:

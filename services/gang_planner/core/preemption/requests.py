@@ -87,13 +87,13 @@ class _Run:
         """Buckets whose first gang may find victims, in the order of gangs."""
         work = self._work
         refused = [
-            one
-            for one in work.state.backlog.buckets.values()
+            bucket
+            for bucket in work.state.backlog.buckets.values()
             # A gang that waits for binders has not been tried since capacity was freed.
-            if one.reason in _CURABLE
+            if bucket.reason in _CURABLE
             # No pod is evicted for a gang whose capacity is requested.
-            and one.need.provisioning is None
-            and (not work.throttled or one.refused_at == work.state.node_capacity.freed)
+            and bucket.need.provisioning is None
+            and (not work.throttled or bucket.refused_at == work.state.node_capacity.freed)
         ]
         if not refused:
             return []
@@ -104,13 +104,13 @@ class _Run:
             # cycles out.
             fair_share.share_out(work.state, work.session, work.state.backlog.demand)
             self._deserved = _deserved(work)
-        found: list[Bucket] = []
-        for one in refused:
-            if self._may_find(one):
-                found.append(one)
+        promising: list[Bucket] = []
+        for bucket in refused:
+            if self._may_find(bucket):
+                promising.append(bucket)
             else:
-                self._set_due(one, due=False)
-        return sorted(found, key=self._place)
+                self._set_due(bucket, due=False)
+        return sorted(promising, key=self._place)
 
     def evict_for(self, bucket: Bucket) -> bool:
         """Search for the bucket's first gang; False: nothing is decided for it."""
@@ -121,22 +121,22 @@ class _Run:
         if self._candidates is None:
             self._candidates = VictimCandidates(work, self._rules)
         preemptor = Preemptor(gang, self._kind, work.now_ms)
-        eligible_ms, found = 0, None
+        eligible_ms, chosen = 0, None
         if self._may_take(bucket):
             eligible_ms = self._candidates.eligible_ms(preemptor)
             search = VictimSearch(work, preemptor, bucket.need, self._rules, self._candidates)
-            found = search.run()
+            chosen = search.run()
             bucket.budget_exceeded |= search.budget_exceeded
-        if found is None and self._swaps:
-            found = self._swapped(preemptor, bucket.need, self._candidates)
+        if chosen is None and self._swaps:
+            chosen = self._swapped(preemptor, bucket.need, self._candidates)
         if eligible_ms:
             work.timers.set(eligible_ms, gang)
-        act = _decision(work, gang, self._kind, found) if found is not None else None
-        if found is None or act is None or not found.victims:
+        act = _decision(work, gang, self._kind, chosen) if chosen is not None else None
+        if chosen is None or act is None or not chosen.victims:
             bucket.failed_searches[self._action] = FailedSearch(mark, eligible_ms or None)
             return False
-        _record(work, gang, act, found.victims)
-        self._candidates.evicted(found.victims)
+        _record(work, gang, act, chosen.victims)
+        self._candidates.evicted(chosen.victims)
         return True
 
     def note_due(self, bucket: Bucket) -> None:
@@ -189,8 +189,8 @@ class _Run:
         rules = self._rules.for_gangs
         for wanted, units in _swaps(preemptor.gang, need, candidates):
             search = VictimSearch(self._work, preemptor, wanted, rules, candidates, units)
-            if (found := search.run()) is not None:
-                return found
+            if (chosen := search.run()) is not None:
+                return chosen
         return None
 
     def _mark(self, gang: Gang) -> tuple[object, ...]:
@@ -224,11 +224,19 @@ def _swaps(
     if need.quorum or need.structure is not None or not gang.history.started:
         return
     groups = [
-        (role, shape_id, [task_priority(one.pod) for one in gang.waiting[role, shape_id].values()])
+        (
+            role,
+            shape_id,
+            [task_priority(member.pod) for member in gang.waiting[role, shape_id].values()],
+        )
         for role, shape_id, _ in need.wanted
     ]
     top = max(max(priorities) for _, _, priorities in groups)
-    if all(task_priority(one.pod) >= top for one in gang.members.values() if one.slot is not None):
+    if all(
+        task_priority(member.pod) >= top
+        for member in gang.members.values()
+        if member.slot is not None
+    ):
         return
     wanted = Need(
         queue=need.queue,
@@ -243,9 +251,9 @@ def _swaps(
         attached=need.attached,
         avoid=need.avoid,
     )
-    units = [one for one in candidates.within(gang) if one.importance < top]
-    for level in sorted({one.importance for one in units}):
-        yield wanted, [one for one in units if one.importance <= level]
+    units = [unit for unit in candidates.within(gang) if unit.importance < top]
+    for level in sorted({unit.importance for unit in units}):
+        yield wanted, [unit for unit in units if unit.importance <= level]
 
 
 def _is_excluded(work: CycleContext, gang: Gang) -> bool:
@@ -283,7 +291,7 @@ def _may_preempt(work: CycleContext, gang: Gang) -> bool:
         return False
     if not preempts(work, gang) or _wants_more_than_there_is(work, gang):
         return False
-    acts = [one.act for one in state.preemptions.opened]
+    acts = [preemption.act for preemption in state.preemptions.opened]
     own = [act for act in acts if act.gang.partition("/")[0] == gang.namespace]
     return (
         len(own) < _OPEN_MAX
@@ -303,8 +311,8 @@ def preempts(work: CycleContext, gang: Gang) -> bool:
     if group is not None and not group.preempts:
         return False
     name = group.priority_class if group is not None else ""
-    found = work.state.gangs.priority_classes.by_name.get(("", name))
-    if found is not None and not found.preempts:
+    priority_class = work.state.gangs.priority_classes.by_name.get(("", name))
+    if priority_class is not None and not priority_class.preempts:
         return False
     waiting = (member for members in gang.waiting.values() for member in members.values())
     return all(member.pod.preempts for member in waiting)
@@ -340,17 +348,17 @@ def _deserved(work: CycleContext) -> tuple[object, ...]:
 
 
 def _decision(
-    work: CycleContext, gang: Gang, kind: Kind, found: FoundVictims
+    work: CycleContext, gang: Gang, kind: Kind, chosen: FoundVictims
 ) -> EvictionDecision | None:
     """The decision to evict these pods; None if it does not fit into a message, which needs a gang
     of thousands with victims of long names.
     """
     state = work.state
     victims = [
-        Victim(uid=one.pod.uid, namespace=one.pod.namespace, name=one.pod.name)
-        for one in sorted(found.victims, key=_place_of)
+        Victim(uid=victim.pod.uid, namespace=victim.pod.namespace, name=victim.pod.name)
+        for victim in sorted(chosen.victims, key=_place_of)
     ]
-    bindings = bindings_of(state, assign_members(state, gang, found.allocations))
+    bindings = bindings_of(state, assign_members(state, gang, chosen.allocations))
     if victim_bytes(victims) + binding_bytes(bindings) > ENTRIES_BYTES_MAX:
         return None
     attempt = gang.history.attempt
@@ -363,7 +371,7 @@ def _decision(
         victims=tuple(victims),
         via="eviction",
         reason=_REASONS[kind],
-        why=_why(gang, kind, found),
+        why=_why(gang, kind, chosen),
         bindings=bindings,
         trace_id=gang_trace_id(gang.trace_root, attempt + 1),
         first_seen_ms=gang.history.first_seen_ms,
@@ -384,9 +392,9 @@ def _record(
     gang.pending_reason = PendingReason.PREEMPTING
     state.preemptions.add(state, act, gang)
     state.gangs.touch(gang)
-    for one in sorted(victims, key=_place_of):
-        if one.gang is not None:
-            state.gangs.touch(one.gang)
+    for victim in sorted(victims, key=_place_of):
+        if victim.gang is not None:
+            state.gangs.touch(victim.gang)
 
 
 def _place_of(member: Member) -> tuple[str, str, str]:
@@ -394,14 +402,14 @@ def _place_of(member: Member) -> tuple[str, str, str]:
     return member.pod.namespace, member.pod.name, member.pod.uid
 
 
-def _why(gang: Gang, kind: Kind, found: FoundVictims) -> str:
+def _why(gang: Gang, kind: Kind, chosen: FoundVictims) -> str:
     """Without names: victim and preemptor may be of different namespaces."""
-    if all(one.gang is gang for one in found.victims):
-        count = len(found.victims)
+    if all(victim.gang is gang for victim in chosen.victims):
+        count = len(chosen.victims)
         members = "1 less important member" if count == 1 else f"{count} less important members"
         return f"{members} of the gang itself"
-    gangs = {one.gang.key for one in found.victims if one.gang is not None}
-    pods = "1 pod" if len(found.victims) == 1 else f"{len(found.victims)} pods"
+    gangs = {victim.gang.key for victim in chosen.victims if victim.gang is not None}
+    pods = "1 pod" if len(chosen.victims) == 1 else f"{len(chosen.victims)} pods"
     words = pods if len(gangs) == 1 else f"{pods} of {len(gangs)} gangs"
     if kind == "reclaim":
         return f"queue {gang.queue.name} reclaims its deserved amount: {words}"

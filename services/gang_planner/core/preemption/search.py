@@ -109,9 +109,9 @@ class VictimSearch:
             trial.take_away(self._candidates.leaving)
             for wanted, units in self._stages():
                 self._wanted = wanted
-                found = self._of(units) if units else None
-                if found is not None or self._out_of_budget():
-                    return found
+                chosen = self._of(units) if units else None
+                if chosen is not None or self._out_of_budget():
+                    return chosen
         return None
 
     def _stages(self) -> Iterator[tuple[int, list[Unit]]]:
@@ -123,9 +123,9 @@ class VictimSearch:
         if need.quorum:
             yield need.quorum, units
             return
-        above_minima = [one for one in units if not one.whole]
+        above_minima = [unit for unit in units if not unit.whole]
         wanted = sum(count for _, _, count in need.wanted)
-        lacking = [one for one in units if not one.whole or one.single]
+        lacking = [unit for unit in units if not unit.whole or unit.single]
         for amount in _halves(min(need.lacking, wanted)):
             yield amount, lacking
         if need.one_by_one and not self._swaps:
@@ -156,7 +156,7 @@ class VictimSearch:
                 self._state, self._preemptor.gang, amounts, self._session.totals
             )
             ledgers.append(shares)
-            units = [one for one in units if shares.allows(one)]
+            units = [unit for unit in units if shares.allows(unit)]
         pool = self._devices.with_devices(self._helpful(units))
         taken = self._greedy(pool, ledgers)
         if is_small(pool):
@@ -180,8 +180,8 @@ class VictimSearch:
 
     def _usable(self) -> Bools:
         """One flag per slot: whether any shape of the gang may use the node."""
-        found: Bools = np.logical_or.reduce([request.usable for request in self._requests])
-        return found
+        usable: Bools = np.logical_or.reduce([request.usable for request in self._requests])
+        return usable
 
     def _requests_now(self) -> list[ShapeRequest]:
         """How many of each shape must fit, whichever members are placed."""
@@ -191,7 +191,7 @@ class VictimSearch:
         self._devices = DeviceAmounts(devices, self._trial.consumers, shapes)
         requests: list[ShapeRequest] = []
         for group in groups:
-            others = sum(one.wanted for one in groups if one is not group)
+            others = sum(other.wanted for other in groups if other is not group)
             least = max(self._wanted - others, 0)
             for role, count in self._need.minima:
                 same = sum(g.wanted for g in groups if g is not group and g.role == role)
@@ -209,7 +209,7 @@ class VictimSearch:
         if usable.all():
             return units
         flags: list[bool] = usable.tolist()
-        return [one for one in units if any(flags[slot] for slot in one.freed)]
+        return [unit for unit in units if any(flags[slot] for slot in unit.freed)]
 
     def _greedy(self, pool: list[Unit], ledgers: Sequence[Ledger]) -> list[Unit] | None:
         """Units that suffice, at the lowest level of harm that has enough of them."""
@@ -219,9 +219,9 @@ class VictimSearch:
                 break
             some = pool
             if keeps_budgets:
-                some = [one for one in pool if not self._budgets.violations(one.members)]
+                some = [unit for unit in pool if not self._budgets.violations(unit.members)]
             allowances = self._allowances(ledgers, keeps_budgets=keeps_budgets)
-            gentle = [one for one in some if not one.breaks]
+            gentle = [unit for unit in some if not unit.breaks]
             for level in (gentle, some) if len(gentle) < len(some) else (some,):
                 taken = self._level(level, allowances)
                 if taken or self._out_of_budget():
@@ -242,9 +242,9 @@ class VictimSearch:
         exact = ExactSearch(
             pool, upper_bounds, self._cost, allowances, self._proven_without, self._preemptor.now_ms
         )
-        found = exact.better_than(known)
-        self.budget_exceeded = found is None and (self.budget_exceeded or exact.budget_exceeded)
-        return found
+        choice = exact.better_than(known)
+        self.budget_exceeded = choice is None and (self.budget_exceeded or exact.budget_exceeded)
+        return choice
 
     def _proven_without(self, units: Sequence[Unit]) -> bool:
         members = members_of(units)
@@ -273,9 +273,9 @@ class VictimSearch:
         if not bound.may_suffice() or not (self._by_amounts or self._proven_without(pool)):
             return None
         highest = _priority_of(bound, pool)
-        lowest = [one for one in pool if one.gang.priority <= highest]
+        lowest = [unit for unit in pool if unit.gang.priority <= highest]
         taken = self._cheapest(lowest, allowances)
-        broken = 0 if taken is None else sum(one.breaks for one in taken)
+        broken = 0 if taken is None else sum(unit.breaks for unit in taken)
         if len(lowest) < len(pool) and (taken is None or broken > 1):
             # Units of higher priority may suffice where these do not, or break fewer gangs.
             other = self._cheapest(pool, allowances)
@@ -331,7 +331,7 @@ class VictimSearch:
         """Take more units where the estimated ones do not suffice (because of a topology, or a
         quota): the cheapest first, twice as many each time.
         """
-        left = [one for one in pool if one not in selection.taken]
+        left = [unit for unit in pool if unit not in selection.taken]
         more = max(len(selection.taken), 1)
         while left and self._proven() is None and not self._out_of_budget():
             selection.take_all(left[:more])
@@ -341,7 +341,7 @@ class VictimSearch:
     def _leave_out(self, selection: GreedySelection) -> None:
         """Leave out units that are not needed, the most costly first."""
         single = self._single()
-        for unit in sorted(selection.taken, key=lambda one: self._cost([one]), reverse=True):
+        for unit in sorted(selection.taken, key=lambda unit: self._cost([unit]), reverse=True):
             if self._out_of_budget():
                 return
             # Amounts show most units to be needed; only the remaining ones cost a proof.
@@ -363,13 +363,13 @@ class VictimSearch:
         members = members_of(units) if len(units) > 1 else units[0].members if units else ()
         return (
             self._budgets.violations(members),
-            len({one.gang.key for one in units if one.breaks}),
-            max((one.gang.priority for one in units), default=_LOWEST),
+            len({unit.gang.key for unit in units if unit.breaks}),
+            max((unit.gang.priority for unit in units), default=_LOWEST),
             len(members),
-            sum(one.whole for one in units),
-            max((one.importance for one in units), default=_LOWEST),
-            sum(work_s(one, self._preemptor.now_ms) for one in members),
-            sum(one.pod.restarts for one in members),
+            sum(unit.whole for unit in units),
+            max((unit.importance for unit in units), default=_LOWEST),
+            sum(work_s(member, self._preemptor.now_ms) for member in members),
+            sum(member.pod.restarts for member in members),
         )
 
     @property
@@ -380,13 +380,13 @@ class VictimSearch:
     def _proven(self) -> tuple[Allocation, ...] | None:
         """Where the gang fits on the node capacity as it is now; None: nowhere."""
         self._proofs_left -= 1
-        found = gang_placement.place(self._session, self._request)
-        if isinstance(found, Refusal):
-            self.budget_exceeded |= found.budget_exceeded
+        placement = gang_placement.place(self._session, self._request)
+        if isinstance(placement, Refusal):
+            self.budget_exceeded |= placement.budget_exceeded
             return None
-        allocations = found.statement.allocations
-        found.statement.discard()
-        enough = sum(one.total for one in allocations) >= self._wanted
+        allocations = placement.statement.allocations
+        placement.statement.discard()
+        enough = sum(allocation.total for allocation in allocations) >= self._wanted
         return allocations if enough else None
 
     def _out_of_budget(self) -> bool:
@@ -421,6 +421,6 @@ def _targets(groups: Sequence[Group], need: Need, wanted: int) -> list[tuple[Gro
 
 def _priority_of(bound: PoolBound, pool: Sequence[Unit]) -> int:
     """The lowest priority up to which units may suffice, where those of the whole pool do."""
-    *lower, highest = sorted({one.gang.priority for one in pool})
-    found = bisect_left(lower, True, key=bound.may_suffice)
-    return lower[found] if found < len(lower) else highest
+    *lower, highest = sorted({unit.gang.priority for unit in pool})
+    index = bisect_left(lower, True, key=bound.may_suffice)
+    return lower[index] if index < len(lower) else highest

@@ -64,53 +64,55 @@ _CLOCK_STEP_MS: Final = 1_000
 def follow(work: CycleContext) -> None:
     """Take every open preemption further."""
     state = work.state
-    for one in state.preemptions.opened:
-        gang = one.gang
-        if one.seq == 0 or (gang is not None and gang.key in state.gangs.changed):
+    for preemption in state.preemptions.opened:
+        gang = preemption.gang
+        if preemption.seq == 0 or (gang is not None and gang.key in state.gangs.changed):
             # Not in the log yet; or its gang is assessed first.
             continue
-        if work.now_ms < one.at_ms - _CLOCK_STEP_MS:
-            one.at_ms = work.now_ms
-        reason, words = _end_of(work, one)
+        if work.now_ms < preemption.at_ms - _CLOCK_STEP_MS:
+            preemption.at_ms = work.now_ms
+        reason, words = _end_of(work, preemption)
         if reason:
-            _end(work, one, reason, words)
+            _end(work, preemption, reason, words)
             continue
         if gang is None:
             # This cluster state is older than the decision: a newer one has the gang, or ends it.
             continue
         # An older cluster state does not have the victims' ends.
-        shown = state.view.cluster_seq >= one.act.cycle.cluster_seq
-        left = shown and not _there(work, one) and not devices_held(state, one)
-        if (left or one.tried != state.node_capacity.freed) and not _place(work, one, gang):
+        shown = state.view.cluster_seq >= preemption.act.cycle.cluster_seq
+        left = shown and not _there(work, preemption) and not devices_held(state, preemption)
+        if (left or preemption.tried != state.node_capacity.freed) and not _place(
+            work, preemption, gang
+        ):
             if left:
-                _end(work, one, LOST, "it does not fit where its victims were")
+                _end(work, preemption, LOST, "it does not fit where its victims were")
                 continue
-            one.tried = state.node_capacity.freed
-        if not one.ended:
-            answered_ms = one.at_ms + _ANSWERED_MS
-            unanswered = one.outcome is None and work.now_ms < answered_ms
-            work.timers.set(answered_ms if unanswered else one.until_ms, gang)
+            preemption.tried = state.node_capacity.freed
+        if not preemption.ended:
+            answered_ms = preemption.at_ms + _ANSWERED_MS
+            unanswered = preemption.outcome is None and work.now_ms < answered_ms
+            work.timers.set(answered_ms if unanswered else preemption.until_ms, gang)
 
 
-def _end_of(work: CycleContext, one: Preemption) -> tuple[str, str]:
+def _end_of(work: CycleContext, preemption: Preemption) -> tuple[str, str]:
     """Why it ends now, and a message; "" while it lasts."""
-    state, gang = work.state, one.gang
+    state, gang = work.state, preemption.gang
     if gang is None:
-        newer = state.view.cluster_seq >= one.act.cycle.cluster_seq
+        newer = state.view.cluster_seq >= preemption.act.cycle.cluster_seq
         return (GONE, "") if newer else ("", "")
     if gang.pending_reason is not PendingReason.PREEMPTING:
         return NOT_NEEDED, gang.pending_reason.value if gang.pending_reason else ""
-    if one.outcome is not None and (one.outcome.reason or not_evicted(one)):
-        return REFUSED, _refusal_words(one.act, one.outcome)
-    there = _there(work, one)
-    if one.outcome is None and there:
-        waited = work.now_ms >= one.at_ms + _ANSWERED_MS
+    if preemption.outcome is not None and (preemption.outcome.reason or not_evicted(preemption)):
+        return REFUSED, _refusal_words(preemption.act, preemption.outcome)
+    there = _there(work, preemption)
+    if preemption.outcome is None and there:
+        waited = work.now_ms >= preemption.at_ms + _ANSWERED_MS
         return (UNANSWERED, "no binder answered") if waited else ("", "")
-    if not all(there) and work.now_ms >= one.at_ms + _ANSWERED_MS:
-        return STAYED, f"{there.count(False)} of {len(one.act.victims)} pods do not leave"
-    if there and work.now_ms >= one.until_ms:
-        return STAYED, f"{len(there)} of {len(one.act.victims)} pods are still there"
-    if work.now_ms >= one.until_ms and devices_held(state, one):
+    if not all(there) and work.now_ms >= preemption.at_ms + _ANSWERED_MS:
+        return STAYED, f"{there.count(False)} of {len(preemption.act.victims)} pods do not leave"
+    if there and work.now_ms >= preemption.until_ms:
+        return STAYED, f"{len(there)} of {len(preemption.act.victims)} pods are still there"
+    if work.now_ms >= preemption.until_ms and devices_held(state, preemption):
         return STAYED, "claims still have the devices that it needs"
     return "", ""
 
@@ -131,21 +133,21 @@ def _refusal_words(act: EvictionDecision, outcome: Outcome) -> str:
     return outcome.reason
 
 
-def _there(work: CycleContext, one: Preemption) -> list[bool]:
+def _there(work: CycleContext, preemption: Preemption) -> list[bool]:
     """Of each victim that is on its node, whether it is leaving."""
     members = work.state.members
-    found = [members.get(victim.uid) for victim in one.act.victims]
-    there = [member for member in found if member is not None and member.slot is not None]
+    known = [members.get(victim.uid) for victim in preemption.act.victims]
+    there = [member for member in known if member is not None and member.slot is not None]
     return [member.pod.deleting for member in there]
 
 
-def _end(work: CycleContext, one: Preemption, reason: str, words: str) -> None:
-    state, gang = work.state, one.gang
-    refused = refused_victims(one)
-    state.preemptions.end(state, one)
+def _end(work: CycleContext, preemption: Preemption, reason: str, words: str) -> None:
+    state, gang = work.state, preemption.gang
+    refused = refused_victims(preemption)
+    state.preemptions.end(state, preemption)
     work.notes.append(
         NoteClosed(
-            gang_id=one.act.gang_id,
+            gang_id=preemption.act.gang_id,
             epoch=state.epoch,
             kind="preemption",
             at_ms=work.now_ms,
@@ -163,7 +165,7 @@ def _end(work: CycleContext, one: Preemption, reason: str, words: str) -> None:
     state.gangs.touch(gang)
 
 
-def _place(work: CycleContext, one: Preemption, gang: Gang) -> bool:
+def _place(work: CycleContext, preemption: Preemption, gang: Gang) -> bool:
     """Place the gang with the capacity that is reserved for it: on the same nodes if it still fits
     there, otherwise wherever it fits.
     """
@@ -173,25 +175,25 @@ def _place(work: CycleContext, one: Preemption, gang: Gang) -> bool:
         return False
     freed = state.node_capacity.freed
     state.backlog.put(gang, need, work.session.policies.order(gang))
-    places = _places(one)
-    state.preemptions.release(state, one)
+    places = _places(preemption)
+    state.preemptions.release(state, preemption)
     statement = _exactly(work, gang, need, places) if need.structure is None else None
     placed = find_placement(work, gang) if statement is None else FoundPlacement(statement, [])
     if placed is None:
         state.backlog.take(gang)
-        state.preemptions.sync_one(state, one)
+        state.preemptions.sync_one(state, preemption)
         state.node_capacity.freed = freed
         return False
-    decide(work, gang, placed._replace(preemption=one.seq))
-    taken_over(state, one)
+    decide(work, gang, placed._replace(preemption=preemption.seq))
+    taken_over(state, preemption)
     work.took_over.add(gang.key)
     return True
 
 
-def _places(one: Preemption) -> dict[tuple[str, int], dict[int, int]]:
+def _places(preemption: Preemption) -> dict[tuple[str, int], dict[int, int]]:
     """How many members of each role and shape have reservations on each node."""
     places: dict[tuple[str, int], dict[int, int]] = {}
-    for uid, (reservation, gang) in one.reservations.items():
+    for uid, (reservation, gang) in preemption.reservations.items():
         key = gang.members[uid].pod.role, reservation.shape.id
         counts = places.setdefault(key, {})
         counts[reservation.slot] = counts.get(reservation.slot, 0) + 1
@@ -243,10 +245,10 @@ def _count_failure(
     history.spared.update(dict.fromkeys(refused, at_ms + SPARED_MS))
 
 
-def taken_over(state: State, one: Preemption) -> None:
+def taken_over(state: State, preemption: Preemption) -> None:
     """End a preemption whose capacity a decision takes over, and its gang's backoff."""
-    state.preemptions.end(state, one)
-    gang = one.gang or state.gangs.find(one.act.gang_id)
+    state.preemptions.end(state, preemption)
+    gang = preemption.gang or state.gangs.find(preemption.act.gang_id)
     if gang is not None:
         history = gang.history
         history.preemptions_failed = history.preempt_after_ms = 0
@@ -256,10 +258,10 @@ def taken_over(state: State, one: Preemption) -> None:
 
 def recall(state: State, closed: NoteClosed) -> None:
     """Apply a record of the log that ends a gang's preemption."""
-    one = state.preemptions.find(closed.gang_id)
-    if one is None:
+    preemption = state.preemptions.find(closed.gang_id)
+    if preemption is None:
         return
-    state.preemptions.end(state, one)
-    gang = one.gang or state.gangs.find(closed.gang_id)
+    state.preemptions.end(state, preemption)
+    gang = preemption.gang or state.gangs.find(closed.gang_id)
     history = gang.history if gang is not None else state.gangs.history(closed.gang_id)
     _count_failure(history, closed.reason, closed.at_ms, closed.pod_uids, closed.message)

@@ -54,17 +54,17 @@ class Trial:
 
     def take_away(self, members: "Iterable[Member]") -> None:
         taken: list[Member] = []
-        for one in members:
-            if one.slot is not None and one.pod.uid not in self.away:
-                self.away[one.pod.uid] = one
-                taken.append(one)
+        for member in members:
+            if member.slot is not None and member.pod.uid not in self.away:
+                self.away[member.pod.uid] = member
+                taken.append(member)
         self._keep_devices(taken)
         self._change(taken, away=True)
         if self.consumers is not None:
             self._vacate(self.consumers.freed())
 
     def put_back(self, members: "Iterable[Member]") -> None:
-        back = [one for one in members if self.away.pop(one.pod.uid, None) is not None]
+        back = [member for member in members if self.away.pop(member.pod.uid, None) is not None]
         if self.consumers is not None:
             self._vacate(self.consumers.freed())
         self._change(back, away=False)
@@ -73,14 +73,14 @@ class Trial:
         """Devices of claims that CLUSTER does not show with devices yet stay chosen: put back, a
         claim might get others than its binder has allocated.
         """
-        for one in members:
-            self._state.node_capacity.devices.grants.keep(one.shape, one.pod.resource_version)
+        for member in members:
+            self._state.node_capacity.devices.grants.keep(member.shape, member.pod.resource_version)
 
     def _vacate(self, claims: "Iterable[ResourceClaim]") -> None:
         node_capacity = self._state.node_capacity
         uses = node_capacity.devices.grants.uses
         # A pod that is not bound yet may use a claim that is not reserved for it yet.
-        unused = [one for one in claims if claim_key(one) not in uses]
+        unused = [claim for claim in claims if claim_key(claim) not in uses]
         node_capacity.changes.extend(node_capacity.devices.allocated.vacate(unused))
 
     def _change(self, members: "list[Member]", *, away: bool) -> None:
@@ -88,14 +88,14 @@ class Trial:
             return
         per_shape: dict[int, tuple[ShapeEntry, dict[int, int]]] = {}
         charged: dict[tuple[int, int], tuple[QueueEntry, ShapeEntry, int]] = {}
-        for one in members:
-            _, counts = per_shape.setdefault(one.shape.id, (one.shape, {}))
-            slot = required(one.slot, one.pod.uid, "is on no node")
+        for member in members:
+            _, counts = per_shape.setdefault(member.shape.id, (member.shape, {}))
+            slot = required(member.slot, member.pod.uid, "is on no node")
             counts[slot] = counts.get(slot, 0) + 1
-            if one.charged and one.gang is not None:
-                key = id(one.gang.queue), one.shape.id
-                _, _, before = charged.get(key, (one.gang.queue, one.shape, 0))
-                charged[key] = one.gang.queue, one.shape, before + 1
+            if member.charged and member.gang is not None:
+                key = id(member.gang.queue), member.shape.id
+                _, _, before = charged.get(key, (member.gang.queue, member.shape, 0))
+                charged[key] = member.gang.queue, member.shape, before + 1
         node_capacity = self._state.node_capacity
         change = node_capacity.give_many if away else node_capacity.take_many
         for shape, counts in per_shape.values():

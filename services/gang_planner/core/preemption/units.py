@@ -181,8 +181,8 @@ def kind_of(gang: Gang, member: Member) -> str:
 
 def members_of(taken: Iterable[Unit]) -> list[Member]:
     """Their pods, each once."""
-    found = {member.pod.uid: member for unit in taken for member in unit.members}
-    return list(found.values())
+    members = {member.pod.uid: member for unit in taken for member in unit.members}
+    return list(members.values())
 
 
 def amounts_of(members: Iterable[Member]) -> dict[int, int]:

@@ -89,14 +89,14 @@ class PoolBound:
     def _freed(self, row: int, priority: int | None, size: int) -> Ints:
         freed = np.zeros(size, dtype=np.int64)
         if row < 0:
-            for (found, of), places in self._devices.items():
-                if of == row and (priority is None or found <= priority):
+            for (of_priority, of), places in self._devices.items():
+                if of == row and (priority is None or of_priority <= priority):
                     for slot, number in places:
                         freed[slot] += number
             return freed
-        for (found, shape), slots in self._slots.items():
+        for (of_priority, shape), slots in self._slots.items():
             amount = shape.by_row.get(row, 0)
-            if amount and (priority is None or found <= priority):
+            if amount and (priority is None or of_priority <= priority):
                 freed += np.bincount(slots, minlength=size) * amount
         return freed
 
@@ -124,7 +124,7 @@ class UpperBound:
         #: The most that one pod frees of each resource.
         self._most = [
             max(
-                (_left_by_pod(request, one, row) for unit in pool for one in unit.members),
+                (_left_by_pod(request, member, row) for unit in pool for member in unit.members),
                 default=0,
             )
             for row, _ in self._pairs

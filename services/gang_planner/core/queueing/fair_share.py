@@ -69,7 +69,7 @@ def share_out(state: State, session: Session, demand: QueuedDemand, *, alone: bo
     _share_nothing(queues)
     declared = True
     for parent, children in queues.siblings():
-        siblings = [one for one in children if not _is_whole_cluster(one)]
+        siblings = [child for child in children if not _is_whole_cluster(child)]
         declared &= _share(state, siblings, _amounts_of(parent, usable), deserve)
     queues.shared_at = now if declared else ()
 
@@ -103,9 +103,9 @@ def _charged_twice(state: State, session: Session) -> dict[int, int]:
     deserves once the victims have left; the gang would then be evicted in turn.
     """
     reserved: dict[tuple[int, int], int] = {}
-    for one in state.reservations.promised.values():
-        for row, amount in one.shape.pairs:
-            reserved[row, one.slot] = reserved.get((row, one.slot), 0) + amount
+    for reservation in state.reservations.promised.values():
+        for row, amount in reservation.shape.pairs:
+            reserved[row, reservation.slot] = reserved.get((row, reservation.slot), 0) + amount
     free = session.node_capacity.free.cells
     twice: dict[int, int] = {}
     for (row, slot), amount in reserved.items():
@@ -117,16 +117,20 @@ def _charged_twice(state: State, session: Session) -> dict[int, int]:
 def _tolerated(state: State, session: Session, demand: QueuedDemand) -> Bools:
     """One flag per set of taints: whether a pod of any gang tolerates it."""
     sets = session.node_capacity.nodes.taints.sets
-    found: Bools = np.ones(len(sets), dtype=np.bool_)
+    tolerated: Bools = np.ones(len(sets), dtype=np.bool_)
     tainted = [at for at, taints in enumerate(sets) if first_untolerated((), taints) is not None]
     if not tainted:
-        return found
-    counts = [*demand.by_queue.values(), *(one.shapes for one in state.queues.entries.values())]
+        return tolerated
+    counts = [*demand.by_queue.values(), *(queue.shapes for queue in state.queues.entries.values())]
     shapes = state.shapes.entries
-    tolerations = {shapes[one].shape.tolerations for each in counts for one in each} - {()}
+    tolerations = {shapes[shape_id].shape.tolerations for each in counts for shape_id in each} - {
+        ()
+    }
     for at in tainted:
-        found[at] = any(first_untolerated(one, sets[at]) is None for one in tolerations)
-    return found
+        tolerated[at] = any(
+            first_untolerated(pod_tolerations, sets[at]) is None for pod_tolerations in tolerations
+        )
+    return tolerated
 
 
 def _many(entries: Mapping[str, QueueEntry], wanting: Mapping[str, object]) -> bool:
@@ -134,7 +138,8 @@ def _many(entries: Mapping[str, QueueEntry], wanting: Mapping[str, object]) -> b
     if len(wanting) > 1:
         return True
     return (
-        len(wanting.keys() | {name for name, one in entries.items() if any(one.used.values())}) > 1
+        len(wanting.keys() | {name for name, queue in entries.items() if any(queue.used.values())})
+        > 1
     )
 
 
@@ -183,7 +188,7 @@ def _share(state: State, queues: Sequence[QueueEntry], has: _Amounts, deserve: D
         for at, entry in enumerate(queues):
             weight, most = deserve(entry, row)
             if most is None:
-                wants_of = wants_of or [wanted(state, one) for one in queues]
+                wants_of = wants_of or [wanted(state, queue) for queue in queues]
                 most = wants_of[at].get(row, 0)
             else:
                 if row in entry.capability:
@@ -245,7 +250,7 @@ class Claims:
         state = self._work.state
         share_out(state, self._work.session, state.backlog.demand)
         #: Without demand there are no claims.
-        idle = not any(one.demand for one in state.queues.entries.values())
+        idle = not any(queue.demand for queue in state.queues.entries.values())
         #: (parent, row) -> child queues that claim the resource.
         self._claiming: dict[_Level, dict[QueueEntry, Claimant]] = {}
         #: Rows that any queue claimed when this was computed.
@@ -264,13 +269,13 @@ class Claims:
         """
         if not self._claiming:
             return UNLIMITED
-        found = self._limit(queue, need)
-        if found is not UNLIMITED and self._outdated:
+        limit = self._limit(queue, need)
+        if limit is not UNLIMITED and self._outdated:
             self._look()
-            found = self._limit(queue, need)
-        if found is not UNLIMITED and need.lacking:
-            return Limit(max(need.lacking, found.members_max or 0))
-        return found
+            limit = self._limit(queue, need)
+        if limit is not UNLIMITED and need.lacking:
+            return Limit(max(need.lacking, limit.members_max or 0))
+        return limit
 
     def judge(self, bucket: Bucket) -> None:
         """Determine whether a refused bucket counts as demand. A gang that does not fit on empty
@@ -338,7 +343,7 @@ class Claims:
         """Buckets that were refused in favour of claimants, if their claimants have changed."""
         held = self._work.state.backlog.held
         now: dict[tuple[str, tuple[Wanted, ...], int], Limit] = {}
-        found: list[Bucket] = []
+        buckets: list[Bucket] = []
         for bucket in held.values():
             need = bucket.need
             limit = now.get((need.queue, need.wanted, need.lacking))
@@ -346,8 +351,8 @@ class Claims:
                 limit = self.limit(self._work.state.queues.entry(need.queue), need)
                 now[need.queue, need.wanted, need.lacking] = limit
             if limit.claimants != bucket.claimants:
-                found.append(bucket)
-        return found
+                buckets.append(bucket)
+        return buckets
 
     def _find(self) -> None:
         """Find the queues that demand a resource and hold less than their fair share. Held amounts
@@ -361,7 +366,7 @@ class Claims:
             for row, amount in sorted(entry.fair_share.items()):
                 if entry.used.get(row, 0) >= amount:
                     continue
-                if any(row in shapes[one].by_row for one in waits_with):
+                if any(row in shapes[shape_id].by_row for shape_id in waits_with):
                     claiming = self._claiming.setdefault((entry.parent, row), {})
                     claiming[entry] = (name, row, waits_with)
                     self._claimed.add(row)
@@ -385,7 +390,9 @@ class Claims:
         if slots is None:
             state, session = self._work.state, self._work.session
             mask = np.zeros(state.nodes.size, dtype=np.bool_)
-            for shape_id in sorted({one for _, _, waits_with in claimants for one in waits_with}):
+            for shape_id in sorted(
+                {shape_id for _, _, waits_with in claimants for shape_id in waits_with}
+            ):
                 mask |= usable(session, state.shapes.entries[shape_id]) > 0
             slots = self._slots[claimants] = np.flatnonzero(mask)
         return slots
@@ -456,14 +463,14 @@ class Extras:
     def _share(self, shape_id: int, in_line: list[Bucket]) -> dict[GangKey, int]:
         #: Gang, members that wait, and how many of them are not extras.
         gangs: list[tuple[Gang, int, int]] = []
-        for one in in_line:
-            need = one.need
+        for bucket in in_line:
+            need = bucket.need
             if need.quorum or need.structure is not None or len(need.wanted) != 1:
                 continue
             ((_, wanted_shape, wanted),) = need.wanted
             if wanted_shape == shape_id:
                 lacking = min(need.lacking, wanted)
-                gangs += [(gang, wanted, lacking) for _, _, gang in one.entries]
+                gangs += [(gang, wanted, lacking) for _, _, gang in bucket.entries]
         if len(gangs) < 2:
             return {}
         fitting = self.work.session.total(self.work.state.shapes.entries[shape_id])
@@ -523,8 +530,8 @@ def _is_unsatisfiable(work: CycleContext, need: Need) -> bool:
     state, session = work.state, work.session
     amounts = need.amounts(state.shapes)
     queue = state.queues.entry(need.queue)
-    for one in queue.chain:
-        if any(amount > one.ceiling.get(row, amount) for row, amount in amounts.items()):
+    for entry in queue.chain:
+        if any(amount > entry.ceiling.get(row, amount) for row, amount in amounts.items()):
             return True
     if need.reserved and min_resources.unattainable(session, queue, need) is not None:
         return True

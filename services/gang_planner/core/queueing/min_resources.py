@@ -80,12 +80,12 @@ def units(
         quorum: Number of members that are placed together.
     """
     key = tuple(minimum.items()), wanted, quorum
-    found = shapes.units.get(key)
-    if found is None:
+    cached = shapes.units.get(key)
+    if cached is None:
         if len(shapes.units) >= _REMEMBERED_MAX:
             shapes.units.clear()
-        found = shapes.units[key] = _units(shapes, minimum, wanted, quorum)
-    return found
+        cached = shapes.units[key] = _units(shapes, minimum, wanted, quorum)
+    return cached
 
 
 def declared(shapes: ShapeTable, minimum: Resources) -> dict[int, int]:
@@ -191,10 +191,10 @@ def _multiple(rest: dict[str, int], entry: ShapeEntry, shapes: ShapeTable) -> in
     """The factor by which the shape's requests equal the rest; 0: none."""
     counts = set[int]()
     for name, amount in rest.items():
-        one = entry.by_row.get(shapes.resources.row(name), 0)
-        if not one or amount % one:
+        own = entry.by_row.get(shapes.resources.row(name), 0)
+        if not own or amount % own:
             return 0
-        counts.add(amount // one)
+        counts.add(amount // own)
     count = counts.pop()
     return 0 if counts or count > _UNITS_MAX else count
 
@@ -206,20 +206,22 @@ def _divided(rest: dict[str, int]) -> list[tuple[dict[str, int], int]]:
     common = math.gcd(*devices.values()) if devices else 0
     if common > 1:
         return _parts(rest, _at_most(common))
-    found = [
+    parts = [
         part
         for name, amount in sorted(devices.items())
         for part in _parts({name: amount}, min(amount, _UNITS_MAX))
     ]
     if not plain:
-        return found
+        return parts
     size, amount = (_CORE, plain["cpu"]) if "cpu" in plain else (_GIBIBYTE, max(plain.values()))
-    return [*found, *_parts(plain, min(-(-amount // size), _UNITS_MAX))]
+    return [*parts, *_parts(plain, min(-(-amount // size), _UNITS_MAX))]
 
 
 def _at_most(common: int) -> int:
     """The greatest divisor that does not exceed `_UNITS_MAX`."""
-    return next(one for one in range(min(common, _UNITS_MAX), 0, -1) if common % one == 0)
+    return next(
+        divisor for divisor in range(min(common, _UNITS_MAX), 0, -1) if common % divisor == 0
+    )
 
 
 def _parts(amounts: dict[str, int], count: int) -> list[tuple[dict[str, int], int]]:
@@ -231,12 +233,12 @@ def _parts(amounts: dict[str, int], count: int) -> list[tuple[dict[str, int], in
 
 
 def _tolerations(entries: Sequence[ShapeEntry], rest: dict[str, int]) -> tuple[Toleration, ...]:
-    found = {one: None for entry in entries for one in entry.shape.tolerations}
+    tolerations = {toleration: None for entry in entries for toleration in entry.shape.tolerations}
     for name in sorted(rest):
         if name not in DIVISIBLE:
             # The toleration that Kubernetes' admission plugin ExtendedResourceToleration adds.
-            found[Toleration(key=name, operator="Exists")] = None
-    return tuple(found)
+            tolerations[Toleration(key=name, operator="Exists")] = None
+    return tuple(tolerations)
 
 
 def _like(entry: ShapeEntry) -> bytes:

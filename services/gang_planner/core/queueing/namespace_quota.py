@@ -34,12 +34,12 @@ def quotas_of(state: State, gang: Gang) -> list[ResourceQuota]:
     quotas = state.reference_objects.quotas.values()
     if not quotas:
         return []
-    found = [
+    counting = [
         quota
         for quota in quotas
         if quota.namespace == gang.namespace and matches(quota, gang.group)
     ]
-    return sorted(found, key=lambda quota: quota.name)
+    return sorted(counting, key=lambda quota: quota.name)
 
 
 def within_limits(state: State, gang: Gang, amounts: Mapping[int, int]) -> dict[int, int]:
@@ -48,12 +48,12 @@ def within_limits(state: State, gang: Gang, amounts: Mapping[int, int]) -> dict[
     It depends on no other gang, so that a gang's need changes only with its own objects and the
     quotas' limits.
     """
-    found = dict(amounts)
+    allowed = dict(amounts)
     for quota in quotas_of(state, gang):
         for row, most in _limits(state, quota).items():
-            if row in found:
-                found[row] = min(found[row], most)
-    return found
+            if row in allowed:
+                allowed[row] = min(allowed[row], most)
+    return allowed
 
 
 class QuotaRoom:
@@ -64,7 +64,7 @@ class QuotaRoom:
         self._state = state
         self._left: list[dict[int, int]] = []
         for quota in quotas_of(state, gang):
-            taken = _sum(_kept(state, one, ending)[0] for one in _counted(state, quota))
+            taken = _sum(_kept(state, gang, ending)[0] for gang in _counted(state, quota))
             limits = _limits(state, quota)
             self._left.append({row: most - taken.get(row, 0) for row, most in limits.items()})
 
@@ -89,11 +89,11 @@ def exceeding(state: State) -> list[Hold]:
     if not quotas:
         return []
     owners = {hold.gang.namespace for hold in state.holds.by_uid.values() if hold.gang is not None}
-    found: dict[str, Hold] = {}
-    for quota in sorted(quotas, key=lambda one: (one.namespace, one.name)):
+    holds: dict[str, Hold] = {}
+    for quota in sorted(quotas, key=lambda quota: (quota.namespace, quota.name)):
         if quota.namespace in owners:
-            found |= {hold.uid: hold for hold in _exceeding(state, quota)}
-    return list(found.values())
+            holds |= {hold.uid: hold for hold in _exceeding(state, quota)}
+    return list(holds.values())
 
 
 def _exceeding(state: State, quota: ResourceQuota) -> list[Hold]:
@@ -112,8 +112,8 @@ def _exceeding(state: State, quota: ResourceQuota) -> list[Hold]:
         for row, most in _limits(state, quota).items()
         if taken.get(row, 0) > most
     }
-    found: list[Hold] = []
-    for hold in sorted(holding, key=lambda one: (-one.at_ms, one.uid)):
+    chosen: list[Hold] = []
+    for hold in sorted(holding, key=lambda hold: (-hold.at_ms, hold.uid)):
         left = surplus[hold.gang.gang_id] if hold.gang is not None else {}
         amounts = [
             (row, min(amount, left.get(row, 0)))
@@ -121,12 +121,12 @@ def _exceeding(state: State, quota: ResourceQuota) -> list[Hold]:
         ]
         if not any(over.get(row, 0) > 0 and amount > 0 for row, amount in amounts):
             continue
-        found.append(hold)
+        chosen.append(hold)
         for row, amount in amounts:
             left[row] = left.get(row, 0) - amount
             if row in over:
                 over[row] -= amount
-    return found
+    return chosen
 
 
 def _counted(state: State, quota: ResourceQuota) -> list[Gang]:
@@ -169,23 +169,23 @@ def _kept(
 
 def _limits(state: State, quota: ResourceQuota) -> dict[int, int]:
     """The limits of a quota on requests and the number of pods, by resource row."""
-    found: dict[int, int] = {}
+    limits: dict[int, int] = {}
     for name, most in quota.hard:
         resource = PODS if name in POD_COUNTS else name.removeprefix(REQUESTS)
         row = state.resources.find(resource) if not resource.startswith(_OTHERS) else None
         if row is not None:
-            found[row] = min(found.get(row, most), most)
-    return found
+            limits[row] = min(limits.get(row, most), most)
+    return limits
 
 
 def _amounts(state: State, shape: ShapeEntry, *, unit: bool) -> list[tuple[int, int]]:
     """The amounts of a hold. The number of units says nothing of the number of later pods."""
     slots = state.resources.find(PODS) if unit else None
-    return [one for one in shape.pairs if one[0] != slots]
+    return [pair for pair in shape.pairs if pair[0] != slots]
 
 
 def _sum(parts: Iterable[Mapping[int, int]]) -> dict[int, int]:
     total: dict[int, int] = {}
-    for one in parts:
-        add_amounts(total, one.items())
+    for amounts in parts:
+        add_amounts(total, amounts.items())
     return total

@@ -62,8 +62,8 @@ def need_of(state: State, gang: Gang) -> Need:
         quorum=quorum,
         minima=minima,
         wanted=wanted,
-        best_effort=all(one.best_effort for one in shapes),
-        attached=any(one.attached for one in shapes),
+        best_effort=all(shape.best_effort for shape in shapes),
+        attached=any(shape.attached for shape in shapes),
         avoid=avoid,
         structure=structure,
         ranks=ranks,
@@ -96,7 +96,7 @@ def _minima(gang: Gang) -> tuple[tuple[str, int], ...]:
     if not role_minima:
         return ()
     lacking = [(role, count - gang.have(role)) for role, count in role_minima]
-    return tuple(one for one in lacking if one[1] > 0)
+    return tuple(minimum for minimum in lacking if minimum[1] > 0)
 
 
 def _lacking(gang: Gang, structure: Structure | None) -> int:
@@ -128,7 +128,7 @@ def _in_whole_parts(structure: Structure, lacking: int) -> int:
     missing = dict(structure.sub_minima)
     needed = 0
     further: list[int] = []
-    for part in sorted(structure.sub_gangs, key=lambda one: one.quorum, reverse=True):
+    for part in sorted(structure.sub_gangs, key=lambda part: part.quorum, reverse=True):
         if missing.get(part.policy, 0) > 0:
             missing[part.policy] -= 1
             needed += part.quorum
@@ -148,11 +148,11 @@ def _ranks(gang: Gang, wanted: tuple[Wanted, ...]) -> tuple[int, ...]:
     if len(wanted) < 2 or not gang.ranked:
         return ()
     waiting = gang.waiting
-    found = [
+    priorities = [
         task_priority(next(iter(waiting[role, shape_id].values())).pod)
         for role, shape_id, _ in wanted
     ]
-    return tuple(found) if len(set(found)) > 1 else ()
+    return tuple(priorities) if len(set(priorities)) > 1 else ()
 
 
 def _structure(state: State, gang: Gang) -> Structure | None:
@@ -188,7 +188,7 @@ def _wanted(gang: Gang, quorum: int, minima: tuple[tuple[str, int], ...]) -> tup
         (role, shape_id, count - len(refused & gang.waiting[role, shape_id].keys()))
         for role, shape_id, count in every_member
     ]
-    others = [one for one in others if one[2]]
+    others = [entry for entry in others if entry[2]]
     if gang.history.started:
         return tuple(others)
     suffice = sum(count for _, _, count in others) >= max(quorum, 1) and all(
@@ -231,14 +231,15 @@ def members_max(state: State, gang: Gang, need: Need) -> int:
 def _binding_sizes(state: State, gang: Gang) -> list[int]:
     """Upper bound per waiting member of its bytes in a decision."""
     node_bytes = state.nodes.name_bytes_max
-    waiting = [one for members in gang.waiting.values() for one in members.values()]
+    waiting = [member for members in gang.waiting.values() for member in members.values()]
     # A member may fill a hold, whose name is then in the decision, too.
     hold_bytes = max((len(hold.uid) for hold in state.holds.of(gang)), default=0)
     each = ENTRY_OVERHEAD_BYTES + node_bytes + hold_bytes
     sizes = [
-        each + len(one.pod.uid) + len(one.pod.namespace) + len(one.pod.name) for one in waiting
+        each + len(member.pod.uid) + len(member.pod.namespace) + len(member.pod.name)
+        for member in waiting
     ]
-    if not any(one.shape.attached for one in waiting):
+    if not any(member.shape.attached for member in waiting):
         return sizes
     claims = choice_bytes(state.node_capacity, waiting, node_bytes)
     return [size + more for size, more in zip(sizes, claims, strict=True)]

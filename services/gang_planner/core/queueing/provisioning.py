@@ -26,18 +26,20 @@ def request_for(state: State, gang: Gang, need: Need, attempt: int) -> GangReque
     """The request of this attempt for the gang's minimum and its units; it is not open."""
     shapes = state.shapes.entries
     counts = _pods_by_shape(state, need)
-    in_order = sorted(counts, key=lambda one: shapes[one].encoded)
+    in_order = sorted(counts, key=lambda shape_id: shapes[shape_id].encoded)
     units: dict[int, int] = {}
-    for _, shape_id, count in (one for one in need.wanted if one[0] == RESERVED):
+    for _, shape_id, count in (entry for entry in need.wanted if entry[0] == RESERVED):
         # Units that request what one of its pods does are further pods of that shape.
         requests = shapes[shape_id].shape.requests
-        same = next((one for one in in_order if shapes[one].shape.requests == requests), None)
+        same = next(
+            (shape_id for shape_id in in_order if shapes[shape_id].shape.requests == requests), None
+        )
         chosen = units if same is None else counts
         key = shape_id if same is None else same
         chosen[key] = chosen.get(key, 0) + count
     sets, of_units = (
-        tuple(sorted(one.items(), key=lambda item: shapes[item[0]].encoded))
-        for one in (counts, units)
+        tuple(sorted(pods.items(), key=lambda item: shapes[item[0]].encoded))
+        for pods in (counts, units)
     )
     content = [(shapes[shape_id].encoded, count) for shape_id, count in (*sets, *of_units)]
     digest = content_digest(class_of(gang.queue), parameters_of(gang.queue), content)
@@ -67,32 +69,32 @@ def _pods_by_shape(state: State, need: Need) -> dict[int, int]:
     which does not depend on the order in which pods arrived.
     """
     shapes = state.shapes.entries
-    wanted = [one for one in need.wanted if one[0] != RESERVED]
-    wanted.sort(key=lambda one: (one[0], shapes[one[1]].encoded))
+    wanted = [entry for entry in need.wanted if entry[0] != RESERVED]
+    wanted.sort(key=lambda entry: (entry[0], shapes[entry[1]].encoded))
     if need.structure is not None and need.structure.sub_gangs:
         quorum = sum(count for _, _, count in wanted)
     else:
         quorum = max(need.quorum - need.reserved, 1)
     minima = {role: count for role, count in need.minima if role != RESERVED}
     taken: dict[Wanted, int] = {}
-    for one in wanted:
-        least = minima.get(one[0], 0)
-        taken[one] = min(one[2], least)
-        minima[one[0]] = least - taken[one]
+    for entry in wanted:
+        least = minima.get(entry[0], 0)
+        taken[entry] = min(entry[2], least)
+        minima[entry[0]] = least - taken[entry]
     left = quorum - sum(taken.values())
-    for one in wanted:
-        more = max(min(one[2] - taken[one], left), 0)
-        taken[one] += more
+    for entry in wanted:
+        more = max(min(entry[2] - taken[entry], left), 0)
+        taken[entry] += more
         left -= more
     counts: Counter[int] = Counter()
     for (_, shape_id, _), count in taken.items():
         counts[shape_id] += count
     # A profile of terms makes several entries of one shape: their pods are alike for an autoscaler.
     first: dict[bytes, int] = {}
-    found: Counter[int] = Counter()
+    merged: Counter[int] = Counter()
     for shape_id, count in sorted(counts.items()):
-        found[first.setdefault(shapes[shape_id].encoded, shape_id)] += count
-    return {shape_id: count for shape_id, count in found.items() if count}
+        merged[first.setdefault(shapes[shape_id].encoded, shape_id)] += count
+    return {shape_id: count for shape_id, count in merged.items() if count}
 
 
 class RequestedQuota:
@@ -108,8 +110,8 @@ class RequestedQuota:
                 # It was placed, or is gone.
                 del state.requesting[key]
                 continue
-            found = request_of(state, gang)
-            if found is None or found.state not in LOST:
+            existing = request_of(state, gang)
+            if existing is None or existing.state not in LOST:
                 # During a backoff it uses nothing; the next attempt needs its turn and quota again.
                 self._add(gang, request)
 

@@ -37,10 +37,10 @@ class ScoredNodes:
         """Per slot, the free share of a resource after one pod, and the share that one pod takes;
         `FULL` is the whole. The free share of a node without the resource is 0.
         """
-        found = self._shares.get(resource)
-        if found is None:
-            found = self._shares[resource] = self._work_out(resource)
-        return found
+        shares = self._shares.get(resource)
+        if shares is None:
+            shares = self._shares[resource] = self._work_out(resource)
+        return shares
 
     def _work_out(self, resource: str) -> tuple[Ints, Ints]:
         nodes = self.node_capacity.nodes
@@ -99,5 +99,5 @@ class ScoringRule(NamedTuple):
 def scoring_rules() -> tuple[ScoringRule, ...]:
     """The rules of all files in this package, in the order of the files' names."""
     modules = sorted(entry.name for entry in pkgutil.iter_modules(__path__))
-    found = (importlib.import_module(f"{__name__}.{name}") for name in modules)
-    return tuple(module.RULE for module in found if hasattr(module, "RULE"))
+    loaded = (importlib.import_module(f"{__name__}.{name}") for name in modules)
+    return tuple(module.RULE for module in loaded if hasattr(module, "RULE"))

@@ -19,8 +19,8 @@ class AlternativePreference(ClaimScore):
         points = nodes.node_capacity.devices.points_of_alternatives(nodes.shape, nodes.slots)
         if points is None:
             return np.zeros(len(nodes.slots), dtype=np.int64)
-        found: Ints = points * FULL // max(int(points.max(initial=0)), 1)
-        return found
+        normalized: Ints = points * FULL // max(int(points.max(initial=0)), 1)
+        return normalized
 
 
 RULE: Final = ScoringRule(

@@ -39,10 +39,10 @@ def _have(names: tuple[str, ...], nodes: NodeTable) -> Ints:
     """Bytes of the named images on each node, scaled by the fraction of nodes that have them."""
     have: Ints = np.zeros(nodes.size, dtype=np.int64)
     for name in names:
-        found = nodes.images.of(name)
-        slots = np.fromiter(found.keys(), dtype=np.int64, count=len(found))
-        sizes = np.fromiter(found.values(), dtype=np.int64, count=len(found))
-        have[slots] += sizes * len(found) // max(nodes.count, 1)
+        sizes_by_slot = nodes.images.of(name)
+        slots = np.fromiter(sizes_by_slot.keys(), dtype=np.int64, count=len(sizes_by_slot))
+        sizes = np.fromiter(sizes_by_slot.values(), dtype=np.int64, count=len(sizes_by_slot))
+        have[slots] += sizes * len(sizes_by_slot) // max(nodes.count, 1)
     return have
 
 

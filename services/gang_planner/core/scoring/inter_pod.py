@@ -45,24 +45,27 @@ class Preferences:
         self._switches = rules.switches
         self._pulls = [
             _Counted(
-                rules.counts.by_domain(one.tally, one.key)[domains], domains, one.points, one.own
+                rules.counts.by_domain(pull.tally, pull.key)[domains],
+                domains,
+                pull.points,
+                pull.own,
             )
-            for one in view.pulls
-            for domains in (rules.of_slot(one.key)[slots],)
+            for pull in view.pulls
+            for domains in (rules.of_slot(pull.key)[slots],)
         ]
         self._spreads: list[_Counted] = []
         self._skews = 0
         self._scored: Bools = np.ones(len(slots), dtype=np.bool_)
-        for one in view.preferred_even:
-            self._scored &= rules.of_slot(one.constraint.topology_key)[slots] > 0
-        for one in view.preferred_even:
-            self._spreads.append(self._spread(rules, view, one, slots))
-            self._skews += one.constraint.max_skew - 1
+        for even in view.preferred_even:
+            self._scored &= rules.of_slot(even.constraint.topology_key)[slots] > 0
+        for even in view.preferred_even:
+            self._spreads.append(self._spread(rules, view, even, slots))
+            self._skews += even.constraint.max_skew - 1
 
     @property
     def moving(self) -> bool:
         """Whether each placed pod changes the points."""
-        return any(one.own for one in (*self._pulls, *self._spreads))
+        return any(part.own for part in (*self._pulls, *self._spreads))
 
     def points(self, among: Bools) -> Ints:
         """Points of all candidates, normalized among the flagged ones."""
@@ -75,8 +78,8 @@ class Preferences:
 
     def place(self, candidate: int) -> None:
         """Count one more pod on the candidate."""
-        for one in (*self._pulls, *self._spreads):
-            one.place(candidate)
+        for part in (*self._pulls, *self._spreads):
+            part.place(candidate)
 
     def _attraction(self, among: Bools) -> Ints:
         total = self._sum(self._pulls)
@@ -103,23 +106,23 @@ class Preferences:
 
     def _sum(self, counted: list[_Counted]) -> Ints:
         total: Ints = np.zeros(len(self._scored), dtype=np.int64)
-        for one in counted:
-            total += one.weight * one.at
+        for part in counted:
+            total += part.weight * part.at
         return total
 
-    def _spread(self, rules: PairRules, view: PairView, one: Even, slots: Ints) -> _Counted:
-        key = one.constraint.topology_key
+    def _spread(self, rules: PairRules, view: PairView, even: Even, slots: Ints) -> _Counted:
+        key = even.constraint.topology_key
         domains = rules.of_slot(key)[slots]
         scored = domains[self._scored]
         # An empty selector matches the pod itself, but counts no pod.
-        own = one.own if one.tally is not None else 0
+        own = even.own if even.tally is not None else 0
         if key == HOSTNAME:
             size = len(scored)
-            per_slot = rules.per_slot(one)
+            per_slot = rules.per_slot(even)
             # Each node is a domain, even if two nodes have the same label.
             return _Counted(per_slot[slots], np.arange(1, len(slots) + 1), _weight(size), own)
-        counts, _ = rules.even_counts(view, one)
-        scoped = rules.scopes.of(view.shape, one.keys, one.constraint).mask[slots]
+        counts, _ = rules.even_counts(view, even)
+        scoped = rules.scopes.of(view.shape, even.keys, even.constraint).mask[slots]
         weight = _weight(len(np.unique(scored)))
         return _Counted(counts[domains], domains, weight, own, scoped)
 

@@ -30,8 +30,8 @@ class NodePreference(FlatScore):
 
 def _weights(shape: ShapeEntry, nodes: NodeTable) -> Ints:
     weights: Ints = np.zeros(nodes.size, dtype=np.int64)
-    for one in shape.shape.preferred_node_affinity:
-        weights += one.weight * matching(one.term, nodes, slice(0, nodes.size))
+    for preferred in shape.shape.preferred_node_affinity:
+        weights += preferred.weight * matching(preferred.term, nodes, slice(0, nodes.size))
     weights *= nodes.exists[: nodes.size]
     return weights
 

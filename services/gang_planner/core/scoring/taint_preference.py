@@ -19,7 +19,7 @@ class TaintPreference(FlatScore):
         if not taints.any_preference:
             return np.full(len(nodes.slots), FULL, dtype=np.int64)
         tolerations = nodes.shape.shape.tolerations
-        against = [preferred_against(tolerations, one) for one in taints.sets]
+        against = [preferred_against(tolerations, taint_set) for taint_set in taints.sets]
         points = [FULL - count * FULL // max(*against, 1) for count in against]
         by_set: Ints = np.array(points, dtype=np.int64)
         return by_set[nodes.node_capacity.nodes.taint_set[nodes.slots]]

@@ -92,14 +92,14 @@ def choice_bytes(
         # The volume of a claim and its name are not known yet.
         total = len(shape.claims) * (each + _UID_BYTES + _NAME_BYTES_MAX)
         total += len(shape.device_claims) * each + entry.claim_bytes
-        for one in shape.device_claims if entry.device_pods else ():
-            total += _extended_bytes(one) if isinstance(one, PodDevices) else 0
+        for claim in shape.device_claims if entry.device_pods else ():
+            total += _extended_bytes(claim) if isinstance(claim, PodDevices) else 0
         if shape.device_claims:
             of_member = devices.demand(entry).needs
             if of_member != needs:
                 needs, needs_bytes = (
                     of_member,
-                    sum(_need_bytes(one, each_device) for one in of_member),
+                    sum(_need_bytes(need, each_device) for need in of_member),
                 )
             total += needs_bytes
         yield total
@@ -108,7 +108,7 @@ def choice_bytes(
 @lru_cache(maxsize=1_024)
 def _need_bytes(need: ClaimNeed, conditions_bytes: int) -> int:
     return sum(
-        max(_devices_bytes(one, conditions_bytes) for one in request.alternatives)
+        max(_devices_bytes(alternative, conditions_bytes) for alternative in request.alternatives)
         for request in need.requests
     )
 
@@ -126,17 +126,17 @@ def _extended_bytes(devices: PodDevices) -> int:
     return _NAME_BYTES_MAX + sum(each) * (1 + containers)
 
 
-def _devices_bytes(one: Alternative, conditions_bytes: int) -> int:
-    texts = len(one.name) + (len(one.requirement.driver or "") or _DRIVER_BYTES_MAX)
-    number = DEVICES_MAX if one.number is None else one.number
-    texts += _DEVICE_BYTES_MAX + conditions_bytes + _CAPACITY_BYTES_MAX * bool(one.capacity)
+def _devices_bytes(alternative: Alternative, conditions_bytes: int) -> int:
+    texts = len(alternative.name) + (len(alternative.requirement.driver or "") or _DRIVER_BYTES_MAX)
+    number = DEVICES_MAX if alternative.number is None else alternative.number
+    texts += _DEVICE_BYTES_MAX + conditions_bytes + _CAPACITY_BYTES_MAX * bool(alternative.capacity)
     return number * texts
 
 
 def recall(state: State, decision: GangDecision) -> None:
     """Restore the choices of a decision read from the log, before its reservations are made."""
-    for one in decision.volumes:
-        state.node_capacity.storage.pin((one.namespace, one.claim), _volume(one))
+    for volume in decision.volumes:
+        state.node_capacity.storage.pin((volume.namespace, volume.claim), _volume(volume))
     for grant in decision.devices:
         if grant.devices:
             state.node_capacity.devices.grants.pin(_key_of(grant), _grant(grant))
@@ -153,8 +153,8 @@ def keep(state: State, decision: GangDecision, pod_uid: str) -> None:
 
 def forget(state: State, decision: GangDecision) -> None:
     """Drop the unused choices of a decision from the log, after all its reservations are made."""
-    for one in decision.volumes:
-        state.node_capacity.storage.unpin((one.namespace, one.claim), _volume(one))
+    for volume in decision.volumes:
+        state.node_capacity.storage.unpin((volume.namespace, volume.claim), _volume(volume))
     for grant in decision.devices:
         state.node_capacity.devices.grants.unpin(_key_of(grant), _grant(grant))
 
@@ -215,7 +215,9 @@ class _DeviceWriter:
         self._nodes = state.nodes.names
         classes = state.reference_objects.device_classes.values()
         #: Device classes that have configuration.
-        self._configured = frozenset([one.name for one in classes if one.configured])
+        self._configured = frozenset(
+            [device_class.name for device_class in classes if device_class.configured]
+        )
         table = self._devices.inventory().table
         #: All devices, if pods wait for conditions of any.
         self._conditional = table.entries if table.conditional else {}
@@ -226,14 +228,16 @@ class _DeviceWriter:
         which CLUSTER does not show yet; therefore the binder checks every claim.
         """
         keys = member.shape.device_keys
-        for one, key in zip(member.shape.shape.device_claims, keys, strict=True):
-            if isinstance(one, PodDevices):
-                yield from self._extended(member, slot, one, key)
+        for reference, key in zip(member.shape.shape.device_claims, keys, strict=True):
+            if isinstance(reference, PodDevices):
+                yield from self._extended(member, slot, reference, key)
             elif (claim := self._claims.by_name.get(key)) is not None:
-                requests = (one for of in claim.requests for one in of.alternatives or (of,))
+                requests = (
+                    request for of in claim.requests for request in of.alternatives or (of,)
+                )
                 grant = self._devices.grants.find(key)
                 yield self._choice(
-                    member, slot, claim, grant, (one.device_class for one in requests)
+                    member, slot, claim, grant, (request.device_class for request in requests)
                 )
         self._devices.grants.settle(keys)
 
@@ -243,21 +247,25 @@ class _DeviceWriter:
         """The choice for extended resources; none: the node's device plugins have all of them."""
         need = self._devices.classes.need_of(devices.containers)
         made = self._claims.of_pod(key[0], devices.pod_uid)
-        claim = next((one for one in made if one.is_allocated), None)
+        claim = next((existing for existing in made if existing.is_allocated), None)
         grant = None
         if claim is not None:
-            need = need.only(one.name for one in claim.requests)
+            need = need.only(request.name for request in claim.requests)
         elif (grant := self._devices.grants.find(key)) is not None:
-            need = need.only(one.request for one in grant.picks)
+            need = need.only(pick.request for pick in grant.picks)
             name = claim_name(member.pod.name, devices.pod_uid, need)
             claim = ResourceClaim(uid="", namespace=key[0], name=name, resource_version=0)
         else:
             return
-        classes = (one.device_class for one in need.requests)
+        classes = (request.device_class for request in need.requests)
         choice = self._choice(member, slot, claim, grant, classes)
         made_as = ExtendedClaim(
-            requests=tuple((one.name, one.device_class, one.number) for one in need.requests),
-            mappings=tuple((one.container, one.resource, one.request) for one in need.mappings),
+            requests=tuple(
+                (request.name, request.device_class, request.number) for request in need.requests
+            ),
+            mappings=tuple(
+                (mapping.container, mapping.resource, mapping.request) for mapping in need.mappings
+            ),
         )
         yield msgspec.structs.replace(choice, extended=made_as)
 
@@ -277,10 +285,10 @@ class _DeviceWriter:
         shares = [
             DeviceShare(
                 index=index,
-                capacity=tuple((name, quantity_text(amount)) for name, amount in one.consumed),
+                capacity=tuple((name, quantity_text(amount)) for name, amount in pick.consumed),
             )
-            for index, one in enumerate(picks)
-            if one.consumed is not None
+            for index, pick in enumerate(picks)
+            if pick.consumed is not None
         ]
         return DeviceChoice(
             pod_uid=member.pod.uid,
@@ -288,22 +296,22 @@ class _DeviceWriter:
             claim=claim.name,
             claim_uid=claim.uid,
             node=self._nodes[slot],
-            devices=tuple([(one.request, *one.device) for one in picks]),
+            devices=tuple([(pick.request, *pick.device) for pick in picks]),
             shares=tuple(shares),
-            admin=tuple(sorted({one.request for one in picks if one.admin})),
+            admin=tuple(sorted({pick.request for pick in picks if pick.admin})),
             conditions=tuple(self._conditions(picks)) if self._conditional else (),
             node_affinity=grant.node_affinity if grant is not None else None,
             classes=tuple(sorted(configured)),
         )
 
     def _conditions(self, picks: Iterable[Pick]) -> Iterator[DeviceConditions]:
-        for index, one in enumerate(picks):
-            found = self._conditional.get(one.device)
-            if found is not None and found.details.binding_conditions:
+        for index, pick in enumerate(picks):
+            entry = self._conditional.get(pick.device)
+            if entry is not None and entry.details.binding_conditions:
                 yield DeviceConditions(
                     index=index,
-                    binding=found.details.binding_conditions,
-                    failure=found.details.binding_failure_conditions,
+                    binding=entry.details.binding_conditions,
+                    failure=entry.details.binding_failure_conditions,
                 )
 
 
@@ -320,8 +328,8 @@ def _key_of(choice: DeviceChoice) -> Key:
 
 def _grant(choice: DeviceChoice) -> Grant:
     shares = {
-        one.index: tuple((name, exact(text)) for name, text in one.capacity)
-        for one in choice.shares
+        share.index: tuple((name, exact(text)) for name, text in share.capacity)
+        for share in choice.shares
     }
     picks = [
         Pick(request, (driver, pool, device), request in choice.admin, shares.get(index))

@@ -79,8 +79,8 @@ class ClaimLedger(ABC, Generic[Choice, Unit]):
 
     def find(self, key: Key) -> Choice | None:
         """What is chosen for the claim; None: nothing, or the claim needs it no more."""
-        found = self._choices.get(key)
-        return found if found is not None and self.is_current(key, found) else None
+        choice = self._choices.get(key)
+        return choice if choice is not None and self.is_current(key, choice) else None
 
     def add_users(self, keys: Iterable[Key], slot: int, count: int) -> None:
         """Pods or reservations on a node use these claims."""
@@ -149,7 +149,7 @@ class ClaimLedger(ABC, Generic[Choice, Unit]):
         another node is of a later decision. Also if a claim is refused by now: a binder may carry
         out what a decision has chosen.
         """
-        for key in [one for one in keys if one in self._pins]:
+        for key in [key for key in keys if key in self._pins]:
             claim, pin = self._named.get(key), self._pins[key]
             if claim is not None and claim.uid != pin.claim_uid:
                 self.unpin(key)

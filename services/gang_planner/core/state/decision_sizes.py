@@ -23,8 +23,12 @@ def victim_bytes(victims: Iterable[Victim]) -> int:
 def binding_bytes(bindings: Iterable[Binding]) -> int:
     """Upper bound of the bytes of these bindings in a decision."""
     return sum(
-        ENTRY_OVERHEAD_BYTES + len(one.uid) + len(one.namespace) + len(one.name) + len(one.node)
-        for one in bindings
+        ENTRY_OVERHEAD_BYTES
+        + len(binding.uid)
+        + len(binding.namespace)
+        + len(binding.name)
+        + len(binding.node)
+        for binding in bindings
     )
 
 
@@ -32,15 +36,15 @@ def parts_of(victims: Sequence[Victim]) -> Iterator[tuple[Victim, ...]]:
     """The victims in parts that fit into a decision each, in their order."""
     part: list[Victim] = []
     left = ENTRIES_BYTES_MAX
-    for one in victims:
-        left -= _victim_bytes(one)
+    for victim in victims:
+        left -= _victim_bytes(victim)
         if left < 0:
             yield tuple(part)
-            part, left = [], ENTRIES_BYTES_MAX - _victim_bytes(one)
-        part.append(one)
+            part, left = [], ENTRIES_BYTES_MAX - _victim_bytes(victim)
+        part.append(victim)
     if part:
         yield tuple(part)
 
 
-def _victim_bytes(one: Victim) -> int:
-    return ENTRY_OVERHEAD_BYTES + len(one.uid) + len(one.namespace) + len(one.name)
+def _victim_bytes(victim: Victim) -> int:
+    return ENTRY_OVERHEAD_BYTES + len(victim.uid) + len(victim.namespace) + len(victim.name)

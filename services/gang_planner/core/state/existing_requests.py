@@ -22,7 +22,7 @@ def request_of(state: State, gang: Gang) -> ProvisioningRequest | None:
     """The existing request that a gang waits for, or by which it was placed; None: there is
     none.
     """
-    found = requests_of(state, gang)
+    requests = requests_of(state, gang)
     if gang.request is not None:
-        found = [one for one in found if one.name == str(gang.request.name)]
-    return found[-1] if found else None
+        requests = [request for request in requests if request.name == str(gang.request.name)]
+    return requests[-1] if requests else None

@@ -60,12 +60,12 @@ class ExtendedResources:
 
     def follow(self, pod: Pod) -> Pod:
         """`shaped` for a pod of the cluster state, until it is forgotten."""
-        found = self.shaped(pod)
-        if found is pod:
+        shaped = self.shaped(pod)
+        if shaped is pod:
             self._shared.pop(pod.uid, None)
         else:
             self._shared[pod.uid] = pod.shape
-        return found
+        return shaped
 
     def shaped(self, pod: Pod) -> Pod:
         """The pod with a shape of its own, if it requests a resource that a class has."""
@@ -101,7 +101,7 @@ class ExtendedResources:
 
     def _has_class(self, pod: Pod) -> bool:
         find = self._classes.find
-        return any(find(name) for one in pod.extended for name, _, _ in one.requests)
+        return any(find(name) for container in pod.extended for name, _, _ in container.requests)
 
     # ------------------------------------------------------------------- amounts
 
@@ -130,16 +130,18 @@ class ExtendedResources:
     def _read_classes(self) -> None:
         nodes = self._node_capacity.nodes
         names = set(self._classes.named())
-        names.update(one for one in nodes.resources.names if one.startswith(CLASS_RESOURCE_PREFIX))
+        names.update(
+            name for name in nodes.resources.names if name.startswith(CLASS_RESOURCE_PREFIX)
+        )
         before = self._counts
         self._counts = {}
         nodes.device_classes = {}
         for name in sorted(names):
-            found = self._classes.find(name)
-            if found is not None:
+            device_class = self._classes.find(name)
+            if device_class is not None:
                 row = nodes.resources.row(name)
                 inventory = self._node_capacity.devices.inventory()
-                self._counts[row], nodes.device_classes[row] = _counted(found, inventory)
+                self._counts[row], nodes.device_classes[row] = _counted(device_class, inventory)
         # Rows whose class is gone are counted a last time, and have nothing.
         for row in before.keys() - self._counts.keys():
             self._counts[row] = _Count()
@@ -182,23 +184,23 @@ class _Count:
         refreshed.
         """
         listed: list[int] = slots.tolist()
-        found = np.array([self.local.get(nodes.names[slot], 0) for slot in listed], dtype=np.int64)
+        counts = np.array([self.local.get(nodes.names[slot], 0) for slot in listed], dtype=np.int64)
         for entry, shares in self.wide:
-            found += inventory.within(entry.reach)[slots] * shares
-        return found
+            counts += inventory.within(entry.reach)[slots] * shares
+        return counts
 
 
-def _counted(found: DeviceClass, inventory: Inventory) -> tuple[_Count, str]:
+def _counted(device_class: DeviceClass, inventory: Inventory) -> tuple[_Count, str]:
     """The devices of a class, and words about it for nodes that have none."""
     count = _Count()
-    objection = class_objection(found, inventory.selection)
-    requirement = requirement_of(found)
+    objection = class_objection(device_class, inventory.selection)
+    requirement = requirement_of(device_class)
     if objection or requirement is None:
         return count, objection
     matches = inventory.matches(requirement)
     count.local = {node: sum(map(_shares, entries)) for node, entries in matches.on.items()}
     count.wide = [(entry, _shares(entry)) for entry in matches.wide]
-    return count, f"no device of class {found.name}"
+    return count, f"no device of class {device_class.name}"
 
 
 def _shares(entry: DeviceEntry) -> int:

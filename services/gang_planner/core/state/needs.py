@@ -51,27 +51,27 @@ def tasks_of(group: PodGroup | None) -> Tasks | None:
     order = _names(notes.get(f"{_TASK_TOPOLOGY}task-order", ""))
     if not (together or apart):
         return None
-    if any(len(set(one)) < len(one) for one in (*together, *apart, order)):
+    if any(len(set(names)) < len(names) for names in (*together, *apart, order)):
         return None
     return Tasks(together, apart, order)
 
 
 def _groups(text: str) -> tuple[tuple[str, ...], ...]:
-    return tuple(names for one in text.split(";") if (names := _names(one)))
+    return tuple(names for part in text.split(";") if (names := _names(part)))
 
 
 def _names(text: str) -> tuple[str, ...]:
-    return tuple(name for one in text.split(",") if (name := one.strip()))
+    return tuple(name for part in text.split(",") if (name := part.strip()))
 
 
 def _others(groups: tuple[tuple[str, ...], ...], role: str) -> frozenset[str]:
-    found: set[str] = set()
+    others: set[str] = set()
     for names in groups:
         if names == (role,):
-            found.add(role)
+            others.add(role)
         elif role in names:
-            found.update(name for name in names if name != role)
-    return frozenset(found)
+            others.update(name for name in names if name != role)
+    return frozenset(others)
 
 
 Wanted: TypeAlias = tuple[str, int, int]
@@ -209,7 +209,7 @@ class Need(msgspec.Struct, kw_only=True, eq=False):
         return msgspec.structs.replace(
             self,
             quorum=self.quorum - self.reserved,
-            minima=tuple(one for one in self.minima if one[0] != RESERVED),
+            minima=tuple(minimum for minimum in self.minima if minimum[0] != RESERVED),
             wanted=self.wanted[units:],
             ranks=self.ranks[units:],
             reserved=0,

@@ -121,15 +121,15 @@ class NodeCapacity:
         their claims, so that each node serves one pod like the next until it is full: the shape
         without claims, and their needs. None: the shape is unlike any other.
         """
-        found: list[Alike | None] = []
+        kinds: list[Alike | None] = []
         last: Alike = (b"", ())
         for shape in shapes:
             needs = self.devices.plain_needs(shape) if shape.devices_only else None
             # One object for shapes that follow each other: looked up once for all.
             if needs is not None and (needs != last[1] or shape.rated != last[0]):
                 last = shape.rated, needs
-            found.append(None if needs is None else last)
-        return found
+            kinds.append(None if needs is None else last)
+        return kinds
 
     def one_by_one(self, shape: ShapeEntry) -> bool:
         """Whether one placed pod of the shape changes the nodes of the next: a claim has no volume
@@ -172,8 +172,8 @@ class NodeCapacity:
         """Free capacity per node in units of 1/`parts` of a pod of the shape, by amounts only."""
         self.fit_cells()
         free = self.free.cells[shape.rows, : self.nodes.size]
-        found: Ints = (free * parts // np.maximum(shape.column, 1)).min(axis=0)
-        return np.maximum(found, 0)
+        fitting: Ints = (free * parts // np.maximum(shape.column, 1)).min(axis=0)
+        return np.maximum(fitting, 0)
 
     def fit_cells(self) -> None:
         """Grow the cells to all resources and slots, before they are read or written."""
@@ -194,8 +194,8 @@ class NodeCapacity:
         if int(counts[0]) > 0:
             self.devices.take_alike(each, shape.alike)
             return
-        for slot, one in zip(each, shape.alike, strict=True):
-            self.devices.give(slot, one)
+        for slot, member in zip(each, shape.alike, strict=True):
+            self.devices.give(slot, member)
 
     def _count(self, slot: int, count: int, shape: ShapeEntry) -> None:
         """Add `count` pods to everything but the amounts; negative: remove them."""
@@ -248,8 +248,8 @@ class FreeOnUsable:
             free = np.maximum(node_capacity.free.cells[:rows, slots], 0) * self._usable[slots]
             self._sums = self._sums + (free - self._free[:, slots]).sum(axis=1)
             self._free[:, slots] = free
-        found: list[int] = self._sums.tolist()
-        return found
+        sums: list[int] = self._sums.tolist()
+        return sums
 
     def _judge(self, tolerated: Bools) -> Bools:
         nodes = self._node_capacity.nodes

@@ -118,11 +118,11 @@ class LabelColumns:
     def _id(self, value: str | None) -> int:
         if value is None:
             return _ABSENT
-        found = self._value_ids.get(value)
-        if found is None:
-            found = self._value_ids[value] = len(self._numbers)
+        value_id = self._value_ids.get(value)
+        if value_id is None:
+            value_id = self._value_ids[value] = len(self._numbers)
             self._numbers.append(as_number(value))
-        return found
+        return value_id
 
     def ids(self, values: Sequence[str]) -> Ints:
         """Value ids of the texts; `_UNKNOWN` for a value that no node has."""

@@ -19,10 +19,10 @@ _FIELD: Final = "metadata.name"
 
 def matching_any(terms: Iterable[SelectorTerm], nodes: NodeTable, slots: Slots) -> Bools:
     """One flag per node in `slots`: whether it matches at least one of the terms."""
-    found: Bools = np.zeros(len(nodes.exists[: nodes.size][slots]), dtype=np.bool_)
+    matched: Bools = np.zeros(len(nodes.exists[: nodes.size][slots]), dtype=np.bool_)
     for term in terms:
-        found |= matching(term, nodes, slots)
-    return found
+        matched |= matching(term, nodes, slots)
+    return matched
 
 
 def matching(term: SelectorTerm, nodes: NodeTable, slots: Slots) -> Bools:
@@ -70,10 +70,10 @@ class SlotsByTerms:
             self._position = self._nodes.changes.position
             self._found.clear()
             self._sorted.clear()
-        found = self._found.get(terms)
-        if found is None:
-            found = self._found[terms] = self._look(terms)
-        return found
+        slots = self._found.get(terms)
+        if slots is None:
+            slots = self._found[terms] = self._look(terms)
+        return slots
 
     def _look(self, terms: tuple[SelectorTerm, ...]) -> Ints:
         nodes = self._nodes

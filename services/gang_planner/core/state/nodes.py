@@ -50,9 +50,9 @@ class ImageTable:
         if old == new:
             return
         for name, _ in old:
-            found = self._by_name.get(name, {})
-            found.pop(slot, None)
-            if not found:
+            slots = self._by_name.get(name, {})
+            slots.pop(slot, None)
+            if not slots:
                 self._by_name.pop(name, None)
         for name, size_bytes in new:
             self._by_name.setdefault(name, {})[slot] = size_bytes
@@ -81,13 +81,13 @@ class Units:
 
     def taken(self, request: int) -> Ints:
         """Share of each node that a request takes, 0 to `whole`."""
-        found = self._taken.get(request)
-        if found is None:
+        share = self._taken.get(request)
+        if share is None:
             if len(self._taken) >= _REQUESTS_MAX:
                 self._taken.clear()
             pieces = np.minimum(request // self.unit, self.pieces)
-            found = self._taken[request] = pieces * self._whole // self.pieces * self.some
-        return found
+            share = self._taken[request] = pieces * self._whole // self.pieces * self.some
+        return share
 
 
 class NodeTable:
@@ -167,8 +167,8 @@ class NodeTable:
 
     def slots_of(self, names: Iterable[str]) -> Ints:
         """Slots of the nodes and phantoms with these names, as far as they are known."""
-        found = [self._slots.get(name) for name in names]
-        return np.array([slot for slot in found if slot is not None], dtype=np.int64)
+        slots = [self._slots.get(name) for name in names]
+        return np.array([slot for slot in slots if slot is not None], dtype=np.int64)
 
     def has_plugin_of(self, resource: str, slot: int) -> bool:
         """Whether the node's own status has an amount of the resource."""
@@ -207,11 +207,11 @@ class NodeTable:
         out = ~self.ready[:size] | self.unschedulable[:size] | marked[self.taint_set[:size]]
         if not bool((out & self.exists[:size]).any()):
             return self
-        found = copy.copy(self)
-        found.ready = self.exists
-        found.unschedulable = np.zeros_like(self.unschedulable)
-        found.taints = taints
-        return found
+        table = copy.copy(self)
+        table.ready = self.exists
+        table.unschedulable = np.zeros_like(self.unschedulable)
+        table.taints = taints
+        return table
 
     def drop_phantom(self, slot: int) -> None:
         """Release the slot of a phantom. The caller ensures that nothing is accounted on it."""
@@ -243,21 +243,21 @@ class NodeTable:
         if self._units_at != self.changes.position:
             self._units.clear()
             self._units_at = self.changes.position
-        found = self._units.get(row)
-        if found is None:
+        units = self._units.get(row)
+        if units is None:
             self.allocatable.ensure(row + 1, self.size)
-            found = self._units[row] = Units(self.allocatable.cells[row, : self.size], whole)
-        return found
+            units = self._units[row] = Units(self.allocatable.cells[row, : self.size], whole)
+        return units
 
     def derived(self, key: object, make: Callable[[], Ints]) -> Ints:
         """The read-only result of `make`, one number per slot, cached until a node changes."""
         if self._derived_at != self.changes.position or len(self._derived) >= _DERIVED_MAX:
             self._derived.clear()
             self._derived_at = self.changes.position
-        found = self._derived.get(key)
-        if found is None:
-            found = self._derived[key] = make()
-        return found
+        array = self._derived.get(key)
+        if array is None:
+            array = self._derived[key] = make()
+        return array
 
     def _store(self, slot: int, node: Node | None) -> None:
         self.count += (node is not None) - (self.objects[slot] is not None)

@@ -54,13 +54,13 @@ class ShapeEntry:
         self.attached: bool = bool(shape.claims or shape.device_claims or shape.disks)
         #: Bytes of the names of its claims; not of those that binders make.
         self.claim_bytes: int = sum(
-            len(one) for one in (*shape.claims, *shape.device_claims) if isinstance(one, str)
+            len(name) for name in (*shape.claims, *shape.device_claims) if isinstance(name, str)
         )
         #: Its ResourceClaims.
         self.device_keys: tuple[Key, ...] = tuple(claim_keys(shape))
         #: UIDs of pods whose extended resources are among these.
         self.device_pods: tuple[str, ...] = tuple(
-            one.pod_uid for one in shape.device_claims if isinstance(one, PodDevices)
+            claim.pod_uid for claim in shape.device_claims if isinstance(claim, PodDevices)
         )
         #: Shape without claims, as the key of cached scores: members with a claim each share it.
         self.rated: bytes = encoded
@@ -102,9 +102,9 @@ def stand_in(shapes: Sequence[ShapeEntry], counted: Hashable) -> ShapeEntry:
     It is in no table, and has the id of the first shape. `counted`: equal for entries that fit on
     the same nodes equally often.
     """
-    found = copy(shapes[0])
-    found.alike, found.counted = tuple(shapes), counted
-    return found
+    entry = copy(shapes[0])
+    entry.alike, entry.counted = tuple(shapes), counted
+    return entry
 
 
 class ShapeTable:

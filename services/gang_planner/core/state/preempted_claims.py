@@ -45,11 +45,11 @@ def vacated_for(
             away.add(uid)
             leaving.update(member.shape.device_keys)
     consumers.away = away
-    found = consumers.freed()
+    freed = consumers.freed()
     uses = tables.node_capacity.devices.grants.uses
-    keys = {claim.uid: claim_key(claim) for claim in found}
+    keys = {claim.uid: claim_key(claim) for claim in freed}
     users = {uid: sum(uses.get(key, {}).values()) for uid, key in keys.items()}
-    return [claim for claim in found if users[claim.uid] <= leaving[keys[claim.uid]]]
+    return [claim for claim in freed if users[claim.uid] <= leaving[keys[claim.uid]]]
 
 
 def are_reserved_for(tables: Tables, pods: AbstractSet[str]) -> bool:

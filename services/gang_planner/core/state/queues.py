@@ -116,9 +116,9 @@ class QueueEntry:
         """The nearest of the queue and its ancestors that admits no new gangs; None: there is
         none.
         """
-        for one in self.chain:
-            if one.queue is not None and one.queue.state not in _OPEN:
-                return one
+        for entry in self.chain:
+            if entry.queue is not None and entry.queue.state not in _OPEN:
+                return entry
         return None
 
     @property
@@ -224,7 +224,7 @@ class QueueEntry:
         `promised`: for admission, promised amounts count as used, and only capabilities limit:
         guarantees of other queues do not, because nodes may be added for them.
         """
-        found: list[Shortage] = []
+        shortages: list[Shortage] = []
         for entry in self.chain:
             limits = entry.capability if promised else entry.ceiling
             of_own: dict[int, int] = {}
@@ -240,10 +240,10 @@ class QueueEntry:
                     over = of_own if limit == entry.capability.get(row) else of_others
                     over[row] = held + amount - limit
             if of_own:
-                found.append(Shortage(entry.name, of_own, reserved=False))
+                shortages.append(Shortage(entry.name, of_own, reserved=False))
             if of_others:
-                found.append(Shortage(entry.name, of_others, reserved=True))
-        return found
+                shortages.append(Shortage(entry.name, of_others, reserved=True))
+        return shortages
 
     def filled_above(self, wanted: dict[int, int]) -> "list[QueueEntry] | None":
         """The ancestors that, with `wanted` added, would hold more than they deserve. The queue may
@@ -337,7 +337,7 @@ class QueueTable:
         entry = QueueEntry(name, self._resources)
         if self._hierarchical:
             _, ancestors = self._place(entry)
-            entry.chain = (entry, *(self.entries[one] for one in ancestors))
+            entry.chain = (entry, *(self.entries[ancestor] for ancestor in ancestors))
         return entry
 
     def _stored(self, name: str) -> QueueEntry:
@@ -409,7 +409,9 @@ class QueueTable:
             return
         cluster = totals()
         # Parents first: a child's ceiling depends on its parent's.
-        for entry in sorted(self.entries.values(), key=lambda one: (len(one.chain), one.name)):
+        for entry in sorted(
+            self.entries.values(), key=lambda entry: (len(entry.chain), entry.name)
+        ):
             parent = entry.parent
             ceiling = dict(entry.capability)
             for row, amount in guaranteed.get(parent, {}).items():
@@ -426,7 +428,9 @@ class QueueTable:
     def siblings(self) -> list[tuple[QueueEntry | None, list[QueueEntry]]]:
         """(parent, children sorted by name), parents first; parent None: top-level queues."""
         levels: dict[QueueEntry | None, list[QueueEntry]] = {}
-        for entry in sorted(self.entries.values(), key=lambda one: (len(one.chain), one.name)):
+        for entry in sorted(
+            self.entries.values(), key=lambda entry: (len(entry.chain), entry.name)
+        ):
             levels.setdefault(entry.parent, []).append(entry)
         return list(levels.items())
 
@@ -452,13 +456,13 @@ class QueueTable:
         moved = [
             entry
             for entry in self.entries.values()
-            if tuple(one.name for one in entry.chain[1:]) != places[entry.name][1]
+            if tuple(above.name for above in entry.chain[1:]) != places[entry.name][1]
         ]
         own = self._own() if moved else {}
         for name, (fault, ancestors) in places.items():
             entry = self.entries[name]
             entry.fault = fault
-            entry.chain = (entry, *(self.entries[one] for one in ancestors))
+            entry.chain = (entry, *(self.entries[ancestor] for ancestor in ancestors))
             entry.has_children = False
         for entry in self.entries.values():
             # A name that gangs have made up takes no right from `root`.
@@ -471,9 +475,9 @@ class QueueTable:
             for entry in self.entries.values():
                 entry.used, entry.promised = {}, {}
             for name, (used, promised) in own.items():
-                for one in self.entries[name].chain:
-                    add_amounts(one.used, used.items())
-                    add_amounts(one.promised, promised.items())
+                for above in self.entries[name].chain:
+                    add_amounts(above.used, used.items())
+                    add_amounts(above.promised, promised.items())
 
     def _own(self) -> dict[str, tuple[dict[int, int], dict[int, int]]]:
         """(held, promised) amounts of each queue's own gangs, without its subtree."""

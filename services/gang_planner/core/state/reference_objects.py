@@ -64,35 +64,35 @@ class ResourceClaims(Table[ResourceClaim]):
         return self._log[len(self._log) - count :]
 
     @override
-    def put(self, one: ResourceClaim, *, from_snapshot: bool = False) -> bool:
-        if not super().put(one, from_snapshot=from_snapshot):
+    def put(self, claim: ResourceClaim, /, *, from_snapshot: bool = False) -> bool:
+        if not super().put(claim, from_snapshot=from_snapshot):
             return False
-        self._note(one)
-        if one.is_allocated:
-            self.allocations[one.uid] = self.allocations.get(one.uid, 0) + 1
-        if one.extended:
-            self._of_pods.put(one.uid, (one.namespace, one.owner_uid))
+        self._note(claim)
+        if claim.is_allocated:
+            self.allocations[claim.uid] = self.allocations.get(claim.uid, 0) + 1
+        if claim.extended:
+            self._of_pods.put(claim.uid, (claim.namespace, claim.owner_uid))
         else:
-            self._of_pods.remove(one.uid)
+            self._of_pods.remove(claim.uid)
         return True
 
     @override
     def remove(self, uid: str) -> bool:
         self.allocations.pop(uid, None)
         self._of_pods.remove(uid)
-        if (one := self.get(uid)) is not None:
-            self._note(one)
+        if (claim := self.get(uid)) is not None:
+            self._note(claim)
         return super().remove(uid)
 
     def of_pod(self, namespace: str, pod_uid: str) -> list[ResourceClaim]:
         """The claims for extended resources of a pod in a namespace, by name. A claim in another
         one that names the pod as its owner is not the pod's.
         """
-        found = (self[uid] for uid in self._of_pods.uids((namespace, pod_uid)))
-        return sorted(found, key=lambda one: one.name)
+        claims = (self[uid] for uid in self._of_pods.uids((namespace, pod_uid)))
+        return sorted(claims, key=lambda claim: claim.name)
 
-    def _note(self, one: ResourceClaim) -> None:
-        self._log.append(one)
+    def _note(self, claim: ResourceClaim) -> None:
+        self._log.append(claim)
         if len(self._log) > _CLAIM_CHANGES_MAX:
             del self._log[: _CLAIM_CHANGES_MAX // 2]
 
@@ -116,14 +116,14 @@ class ProvisioningRequests(Table[ProvisioningRequest]):
     def of_gang(self, gang_id: str, namespace: str) -> list[ProvisioningRequest]:
         """The requests of a gang, which are in its namespace, from the first attempt on."""
         known = (self[uid] for uid in self._by_gang.uids(gang_id))
-        found = [one for one in known if one.namespace == namespace]
-        return sorted(found, key=lambda one: (one.attempt, one.name))
+        of_namespace = [request for request in known if request.namespace == namespace]
+        return sorted(of_namespace, key=lambda request: (request.attempt, request.name))
 
     @override
-    def put(self, one: ProvisioningRequest, *, from_snapshot: bool = False) -> bool:
-        if not super().put(one, from_snapshot=from_snapshot):
+    def put(self, request: ProvisioningRequest, /, *, from_snapshot: bool = False) -> bool:
+        if not super().put(request, from_snapshot=from_snapshot):
             return False
-        self._by_gang.put(one.uid, one.gang_id)
+        self._by_gang.put(request.uid, request.gang_id)
         return True
 
     @override
@@ -158,8 +158,8 @@ class ReferenceObjects:
             table.kind: table for table in vars(self).values()
         }
 
-    def put(self, one: ReferenceObject, *, from_snapshot: bool) -> bool:
-        return self._tables[type(one)].put(one, from_snapshot=from_snapshot)
+    def put(self, reference: ReferenceObject, *, from_snapshot: bool) -> bool:
+        return self._tables[type(reference)].put(reference, from_snapshot=from_snapshot)
 
     def remove(self, uid: str) -> bool:
         return any(table.remove(uid) for table in self._tables.values())

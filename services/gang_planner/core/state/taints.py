@@ -96,16 +96,18 @@ class TaintSets:
         self.any_preference = False
 
     def intern(self, taints: tuple[Taint, ...]) -> int:
-        found = self._ids.get(taints)
-        if found is None:
-            found = self._ids[taints] = len(self.sets)
+        set_id = self._ids.get(taints)
+        if set_id is None:
+            set_id = self._ids[taints] = len(self.sets)
             self.sets.append(taints)
             self.any_preference |= any(taint.effect == "PreferNoSchedule" for taint in taints)
-        return found
+        return set_id
 
     def in_service(self) -> "TaintSets":
         """The same sets, with the same ids, without taints that a node loses when it returns."""
-        found = TaintSets()
-        found.sets = [tuple(one for one in taints if not _passes_by(one)) for taints in self.sets]
-        found.any_preference = self.any_preference
-        return found
+        kept = TaintSets()
+        kept.sets = [
+            tuple(taint for taint in taints if not _passes_by(taint)) for taints in self.sets
+        ]
+        kept.any_preference = self.any_preference
+        return kept

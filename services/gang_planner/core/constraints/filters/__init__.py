@@ -95,6 +95,6 @@ class CapacityRule(NamedTuple):
 def filter_rules() -> tuple[NodeRule | CapacityRule, ...]:
     """The rules of all files in this package, by position and then by the files' names."""
     modules = sorted(entry.name for entry in pkgutil.iter_modules(__path__))
-    found = [importlib.import_module(f"{__name__}.{name}") for name in modules]
-    rules: list[NodeRule | CapacityRule] = [m.RULE for m in found if hasattr(m, "RULE")]
+    loaded = [importlib.import_module(f"{__name__}.{name}") for name in modules]
+    rules: list[NodeRule | CapacityRule] = [m.RULE for m in loaded if hasattr(m, "RULE")]
     return tuple(sorted(rules, key=lambda rule: rule.position))

@@ -44,13 +44,13 @@ class DynamicResources:
             return Counter({demand.refusal: len(slots)})
         devices = node_capacity.devices
         elsewhere = ~_allocations_fit(demand, node_capacity.nodes)[slots]
-        found = Counter({ELSEWHERE: int(np.count_nonzero(elsewhere))})
+        counts = Counter({ELSEWHERE: int(np.count_nonzero(elsewhere))})
         lacking = slots[~elsewhere]
         for slot in lacking[:EXPLAINED_MAX].tolist():
             missing = shortage(devices, demand, slot)
-            found[f"{TOO_FEW} ({missing})" if missing else TOO_FEW] += 1
-        found[TOO_FEW] += len(lacking[EXPLAINED_MAX:])
-        return +found
+            counts[f"{TOO_FEW} ({missing})" if missing else TOO_FEW] += 1
+        counts[TOO_FEW] += len(lacking[EXPLAINED_MAX:])
+        return +counts
 
 
 def _allocations_fit(demand: DeviceDemand, nodes: NodeTable) -> Bools:

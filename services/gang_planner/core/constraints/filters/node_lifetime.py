@@ -26,7 +26,7 @@ class NodeLifetime(OneReason):
 
     def passes(self, shape: ShapeEntry, nodes: NodeTable, slots: Slots) -> Bools:
         sets = nodes.taint_set[slots]
-        by_name = [one for one in shape.shape.tolerations if one.key]
+        by_name = [toleration for toleration in shape.shape.tolerations if toleration.key]
         if len(by_name) == len(shape.shape.tolerations) or _names_its_node(shape.shape):
             # TaintToleration decides.
             return np.ones(len(sets), dtype=np.bool_)
@@ -43,7 +43,11 @@ class NodeLifetime(OneReason):
 def _names_its_node(shape: Shape) -> bool:
     terms = shape.node_affinity or ()
     return bool(terms) and all(
-        any(one.key == _NODE_NAME and one.operator == "In" for one in term.fields) for term in terms
+        any(
+            requirement.key == _NODE_NAME and requirement.operator == "In"
+            for requirement in term.fields
+        )
+        for term in terms
     )
 
 

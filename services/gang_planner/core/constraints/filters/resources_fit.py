@@ -32,7 +32,7 @@ class ResourcesFit:
         return np.clip(least, 0, UNLIMITED)
 
     def reasons(self, shape: ShapeEntry, node_capacity: NodeCapacity, slots: Ints) -> Counter[str]:
-        found: Counter[str] = Counter()
+        counts: Counter[str] = Counter()
         nodes = node_capacity.nodes
         for row, amount in shape.pairs:
             short = node_capacity.free.cells[row, slots] < amount
@@ -42,10 +42,10 @@ class ResourcesFit:
             if of_class is not None:
                 neither = short & (nodes.allocatable.cells[row, slots] == 0)
                 number = int(np.count_nonzero(neither))
-                found[f"{words} (no device plugin, and {of_class})"] += number
+                counts[f"{words} (no device plugin, and {of_class})"] += number
                 short &= ~neither
-            found[words] += int(np.count_nonzero(short))
-        return +found
+            counts[words] += int(np.count_nonzero(short))
+        return +counts
 
 
 FILTER: Final[CapacityFilter] = ResourcesFit()

@@ -37,13 +37,13 @@ class TaintToleration:
         return tolerated[sets]
 
     def reasons(self, shape: ShapeEntry, nodes: NodeTable, slots: Ints) -> Counter[str]:
-        found: Counter[str] = Counter()
+        counts: Counter[str] = Counter()
         sets: list[int] = nodes.taint_set[slots].tolist()
         for taint_set, count in Counter(sets).items():
             taint = first_untolerated(shape.shape.tolerations, nodes.taints.sets[taint_set])
             if taint is not None:
-                found[f"node(s) had untolerated taint {{{taint.key}: {taint.value}}}"] += count
-        return found
+                counts[f"node(s) had untolerated taint {{{taint.key}: {taint.value}}}"] += count
+        return counts
 
 
 FILTER: Final[NodeFilter] = TaintToleration()

@@ -30,8 +30,8 @@ class VolumeBinding:
             return np.zeros(node_capacity.nodes.size, dtype=np.int64)[slots]
         mask = storage.volumes_fit(demand)
         if demand.delayed:
-            found, capable = storage.claims_fit(demand)
-            mask &= found & capable
+            available, capable = storage.claims_fit(demand)
+            mask &= available & capable
         return np.where(mask, UNLIMITED, 0).astype(np.int64)[slots]
 
     def reasons(self, shape: ShapeEntry, node_capacity: NodeCapacity, slots: Ints) -> Counter[str]:
@@ -43,9 +43,9 @@ class VolumeBinding:
             return Counter({NOT_THERE: len(slots)})
         refused = {ELSEWHERE: ~storage.volumes_fit(demand)}
         if demand.delayed:
-            found, capable = storage.claims_fit(demand)
-            refused[NONE_FOUND] = ~found
-            refused[NO_SPACE] = found & ~capable
+            available, capable = storage.claims_fit(demand)
+            refused[NONE_FOUND] = ~available
+            refused[NO_SPACE] = available & ~capable
         counts = {text: int(np.count_nonzero(mask[slots])) for text, mask in refused.items()}
         return Counter({text: count for text, count in counts.items() if count})
 

@@ -33,7 +33,7 @@ class VolumeRestrictions:
             counts[:] = 0 if any(node_capacity.storage.in_use(key) for key in exclusive) else 1
         disks = shape.shape.disks
         if disks:
-            if not all(one.read_only for one in disks):
+            if not all(disk.read_only for disk in disks):
                 np.minimum(counts, 1, out=counts)
             counts[node_capacity.disks.conflicts(disks)] = 0
         return counts[slots]
@@ -42,8 +42,8 @@ class VolumeRestrictions:
         mounted = np.zeros(node_capacity.nodes.size, dtype=np.bool_)
         mounted[node_capacity.disks.conflicts(shape.shape.disks)] = True
         conflicting = int(np.count_nonzero(mounted[slots]))
-        found = {DISK_CONFLICT: conflicting, IN_USE: len(slots) - conflicting}
-        return Counter({text: count for text, count in found.items() if count})
+        counts = {DISK_CONFLICT: conflicting, IN_USE: len(slots) - conflicting}
+        return Counter({text: count for text, count in counts.items() if count})
 
 
 FILTER: Final[CapacityFilter] = VolumeRestrictions()

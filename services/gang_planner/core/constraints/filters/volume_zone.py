@@ -63,11 +63,11 @@ def _inside(key: str, values: tuple[str, ...], nodes: NodeTable) -> Bools:
 
 
 def _labelled(nodes: NodeTable) -> Bools:
-    found: Bools = np.zeros(nodes.size, dtype=np.bool_)
+    labelled: Bools = np.zeros(nodes.size, dtype=np.bool_)
     for label in _KEYS:
         exists = Requirement(key=label, operator="Exists")
-        found |= nodes.labels.matches(exists, label, nodes.objects, slice(0, nodes.size))
-    return found
+        labelled |= nodes.labels.matches(exists, label, nodes.objects, slice(0, nodes.size))
+    return labelled
 
 
 RULE: Final = CapacityRule(VolumeZone(), switch="predicate.VolumeZoneEnable", position=70)

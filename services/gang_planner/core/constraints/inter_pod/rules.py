@@ -146,29 +146,33 @@ class Scopes:
         if len(self._known) > SCOPES_MAX:
             self._known.clear()
 
-    def of(self, shape: ShapeEntry, keys: tuple[str, ...], one: SpreadConstraint) -> Scope:
+    def of(self, shape: ShapeEntry, keys: tuple[str, ...], constraint: SpreadConstraint) -> Scope:
         """The current nodes on which a constraint of the shape counts pods.
 
         `keys` are the topology keys of all the shape's constraints of this kind.
         """
-        return self._find(shape, keys, one).scope
+        return self._find(shape, keys, constraint).scope
 
-    def present(self, shape: ShapeEntry, keys: tuple[str, ...], one: SpreadConstraint) -> Bools:
+    def present(
+        self, shape: ShapeEntry, keys: tuple[str, ...], constraint: SpreadConstraint
+    ) -> Bools:
         """One flag per domain of the constraint's key: whether a node of it is in the scope."""
-        known = self._find(shape, keys, one)
-        domains = self._domains.of(one.topology_key)
+        known = self._find(shape, keys, constraint)
+        domains = self._domains.of(constraint.topology_key)
         made_at = domains.version, known.scope.version
-        found = known.present.get(one.topology_key)
-        if found is None or found[0] != made_at:
+        cached = known.present.get(constraint.topology_key)
+        if cached is None or cached[0] != made_at:
             present: Bools = np.zeros(domains.count, dtype=np.bool_)
             present[domains.of_slot[known.scope.mask]] = True
             present[0] = False
-            found = known.present[one.topology_key] = made_at, present
-        return found[1]
+            cached = known.present[constraint.topology_key] = made_at, present
+        return cached[1]
 
-    def _find(self, shape: ShapeEntry, keys: tuple[str, ...], one: SpreadConstraint) -> _Known:
-        affinity = one.node_affinity_policy == "Honor"
-        taints = one.node_taints_policy == "Honor"
+    def _find(
+        self, shape: ShapeEntry, keys: tuple[str, ...], constraint: SpreadConstraint
+    ) -> _Known:
+        affinity = constraint.node_affinity_policy == "Honor"
+        taints = constraint.node_taints_policy == "Honor"
         key = shape.encoded, keys, affinity, taints
         known = self._known.get(key)
         if known is None:
@@ -229,8 +233,8 @@ class PairRules:
     def allowed(self, view: PairView) -> Bools:
         """One flag per slot: whether the node accepts one pod now."""
         passing = self._near(view) & self._apart(view)
-        for one in view.even:
-            passing &= self.even_enough(view, one)
+        for even in view.even:
+            passing &= self.even_enough(view, even)
         return passing
 
     def open_now(self, view: PairView) -> Bools:
@@ -238,24 +242,24 @@ class PairRules:
         their topology labels, because every placed pod changes them.
         """
         passing = self._near(view) & self._apart(view)
-        for one in view.even:
-            if one.own and one.tally is not None:
-                passing &= self.of_slot(one.constraint.topology_key) > 0
+        for even in view.even:
+            if even.own and even.tally is not None:
+                passing &= self.of_slot(even.constraint.topology_key) > 0
             else:
-                passing &= self.even_enough(view, one)
+                passing &= self.even_enough(view, even)
         return passing
 
     def ceiling(self, view: PairView) -> Bools:
         """One flag per slot: False where no pod is accepted until capacity or pods are released."""
         key = self.counts.version, self.node_capacity.nodes.changes.position, view.version
-        found = self._ceilings.get(view.shape.id)
-        if found is not None and found[0] == key:
-            return found[1]
+        cached = self._ceilings.get(view.shape.id)
+        if cached is not None and cached[0] == key:
+            return cached[1]
         passing = self._apart(view)
         for name in view.affinity_keys:
             passing &= self.of_slot(name) > 0
-        for one in view.even:
-            passing &= self.of_slot(one.constraint.topology_key) > 0
+        for even in view.even:
+            passing &= self.of_slot(even.constraint.topology_key) > 0
         if view.affinity_keys and view.affinity is None:
             passing[:] = False
         self._ceilings[view.shape.id] = key, passing
@@ -277,23 +281,23 @@ class PairRules:
         """Reason text -> number of the remaining nodes that it excludes; each node counts for the
         first rule that excludes it.
         """
-        found: Counter[str] = Counter()
+        counts: Counter[str] = Counter()
         left = remaining.copy()
 
         def refuse(passing: Bools, text: str) -> None:
             refused = left & ~passing
             count = int(np.count_nonzero(refused))
             if count:
-                found[text] += count
+                counts[text] += count
                 np.logical_and(left, passing, out=left)
 
-        for one in view.even:
-            refuse(self.of_slot(one.constraint.topology_key) > 0, SPREAD_LABEL)
-            refuse(self.even_enough(view, one), SPREAD)
+        for even in view.even:
+            refuse(self.of_slot(even.constraint.topology_key) > 0, SPREAD_LABEL)
+            refuse(self.even_enough(view, even), SPREAD)
         refuse(self._near(view), AFFINITY)
         refuse(self._free_of(view.apart), ANTI_AFFINITY)
         refuse(self._free_of(view.existing), EXISTING_ANTI_AFFINITY)
-        return found
+        return counts
 
     # ------------------------------------------------------------------- parts
 
@@ -301,26 +305,26 @@ class PairRules:
         """Domain number of each slot; 0: none."""
         return self.domains.of(key).of_slot
 
-    def even_counts(self, view: PairView, one: Even) -> tuple[Ints, Bools]:
+    def even_counts(self, view: PairView, even: Even) -> tuple[Ints, Bools]:
         """Count per domain of a spread constraint, and a flag per domain in its scope."""
-        present = self.scopes.present(view.shape, one.keys, one.constraint)
-        if one.tally is None:
+        present = self.scopes.present(view.shape, even.keys, even.constraint)
+        if even.tally is None:
             return np.zeros(len(present), dtype=np.int64), present
-        scope = self.scopes.of(view.shape, one.keys, one.constraint)
-        return self.counts.by_domain(one.tally, one.constraint.topology_key, scope), present
+        scope = self.scopes.of(view.shape, even.keys, even.constraint)
+        return self.counts.by_domain(even.tally, even.constraint.topology_key, scope), present
 
-    def per_slot(self, one: Even) -> Ints:
+    def per_slot(self, even: Even) -> Ints:
         """Count per slot of a spread constraint."""
         size = self.node_capacity.nodes.size
-        if one.tally is None:
+        if even.tally is None:
             return np.zeros(size, dtype=np.int64)
-        return self.counts.per_slot(one.tally, size)
+        return self.counts.per_slot(even.tally, size)
 
-    def even_enough(self, view: PairView, one: Even) -> Bools:
+    def even_enough(self, view: PairView, even: Even) -> Bools:
         """One flag per slot: whether one more pod keeps the skew within `maxSkew`."""
-        counts, present = self.even_counts(view, one)
-        most = most_allowed(one, counts, present)
-        domains = self.of_slot(one.constraint.topology_key)
+        counts, present = self.even_counts(view, even)
+        most = most_allowed(even, counts, present)
+        domains = self.of_slot(even.constraint.topology_key)
         passing: Bools = counts[domains] <= most
         return passing & (domains > 0)
 
@@ -329,14 +333,14 @@ class PairRules:
 
     def _free_of(self, rules: Iterable[Apart]) -> Bools:
         passing: Bools = np.ones(self.node_capacity.nodes.size, dtype=np.bool_)
-        for one in rules:
-            counts = self.counts.by_domain(one.tally, one.key)
+        for rule in rules:
+            counts = self.counts.by_domain(rule.tally, rule.key)
             if len(counts) == 1:
                 # No node has a label of this key.
                 continue
             taken = counts > 0
             if taken.any():
-                passing &= ~taken[self.of_slot(one.key)]
+                passing &= ~taken[self.of_slot(rule.key)]
         return passing
 
     def _near(self, view: PairView) -> Bools:
@@ -378,28 +382,28 @@ class PairRules:
             if terms.affinity is not None:
                 view.affinity = terms.affinity.number
                 view.own_affinity = terms.affinity.number in profile
-            view.apart = tuple(Apart(one.number, key) for one, key in terms.anti)
+            view.apart = tuple(Apart(matcher.number, key) for matcher, key in terms.anti)
             view.own_apart = tuple(
-                sorted({key for one, key in terms.anti if one.number in profile})
+                sorted({key for matcher, key in terms.anti if matcher.number in profile})
             )
-        about = [one for number in shape.profile for one in self._terms.about.get(number, ())]
+        about = [term for number in shape.profile for term in self._terms.about.get(number, ())]
         if switches.affinity:
             view.existing = tuple(
-                Apart(one.number, one.key) for one in about if one.kind == "keeps away"
+                Apart(term.number, term.key) for term in about if term.kind == "keeps away"
             )
         if terms is not None and switches.spread:
             view.even = _evens(terms.hard, profile)
         if switches.affinity_weight:
             carried = terms.carried if terms is not None else {}
             pulls = [
-                Pull(one.number, one.key, 1, carried.get(one.number, 0))
-                for one in about
-                if one.kind == "attracts"
+                Pull(term.number, term.key, 1, carried.get(term.number, 0))
+                for term in about
+                if term.kind == "attracts"
             ]
             if terms is not None:
                 pulls += [
-                    Pull(one.number, key, points, int(one.number in profile))
-                    for one, key, points in terms.preferred
+                    Pull(matcher.number, key, points, int(matcher.number in profile))
+                    for matcher, key, points in terms.preferred
                 ]
             view.pulls = tuple(pulls)
         if terms is not None and switches.spread_weight:
@@ -407,24 +411,27 @@ class PairRules:
         return view
 
 
-def most_allowed(one: Even, counts: Ints, present: Bools) -> int:
+def most_allowed(even: Even, counts: Ints, present: Bools) -> int:
     """Highest count at which a domain accepts one more pod."""
     known = counts[present]
     least = int(known.min()) if len(known) else NO_DOMAIN
-    if len(known) < one.constraint.min_domains:
+    if len(known) < even.constraint.min_domains:
         least = 0
-    return one.constraint.max_skew + least - one.own
+    return even.constraint.max_skew + least - even.own
 
 
 def _evens(spreads: Iterable[Spread], profile: frozenset[int]) -> tuple[Even, ...]:
     listed = tuple(spreads)
-    keys = tuple(sorted({one.constraint.topology_key for one in listed}))
+    keys = tuple(sorted({spread.constraint.topology_key for spread in listed}))
     return tuple(
         Even(
-            one.counted.number if one.counted is not None else None,
-            int(one.always_self or (one.counted is not None and one.counted.number in profile)),
-            one.constraint,
+            spread.counted.number if spread.counted is not None else None,
+            int(
+                spread.always_self
+                or (spread.counted is not None and spread.counted.number in profile)
+            ),
+            spread.constraint,
             keys,
         )
-        for one in listed
+        for spread in listed
     )

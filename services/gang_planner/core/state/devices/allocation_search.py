@@ -66,20 +66,20 @@ class DevicesOfNode:
     def unsettled_pool(self) -> str:
         """A pool of the node that is being updated or is invalid; "": none."""
         table, within = self._inventory.table, self._inventory.within
-        found = table.unsettled_on.get(self._node, "")
+        own_pool = table.unsettled_on.get(self._node, "")
         wide = (pool for reach, pool in table.unsettled_wide if within(reach)[self._slot])
-        return found or next(wide, "")
+        return own_pool or next(wide, "")
 
     def matching(self, requirement: DeviceRequirement) -> Sequence[DeviceEntry]:
         """The devices that the requirement may get, whether free or not, in order."""
         matches = self._inventory.matches(requirement)
         local = matches.on.get(self._node, [])
-        wide = [one for one in matches.wide if self._inventory.within(one.reach)[self._slot]]
-        found = [*local, *wide] if wide else local
+        wide = [entry for entry in matches.wide if self._inventory.within(entry.reach)[self._slot]]
+        entries = [*local, *wide] if wide else local
         if self._inventory.table.conditional:
             # Pods wait for the conditions of these.
-            found = sorted(found, key=lambda one: bool(one.details.binding_conditions))
-        return found
+            entries = sorted(entries, key=lambda entry: bool(entry.details.binding_conditions))
+        return entries
 
     def failure(self, requirement: DeviceRequirement) -> SelectorFailure | None:
         """The first failure of a selector on a device of the node, or of several nodes."""
@@ -134,22 +134,22 @@ def search(problem: Problem, node: DevicesOfNode, steps_max: int = STEPS_MAX) ->
     return _Search(problem, node, steps_max).run()
 
 
-def preference_of(problem: Problem, found: Found) -> int:
+def preference_of(problem: Problem, result: Found) -> int:
     """kube-scheduler's points for the alternatives that serve a problem: for each request that has
     several, 8 for the first one, 7 for the second, and so on. 0: nothing was found.
 
     `found`: the last picks are for the problem.
     """
     points = 0
-    for need, picks in zip(problem, (found.picks or ())[-len(problem) :], strict=False):
+    for need, picks in zip(problem, (result.picks or ())[-len(problem) :], strict=False):
         if need.has_alternatives:
-            served = {one.request for one in picks}
+            served = {pick.request for pick in picks}
             points += sum(
                 ALTERNATIVES_MAX - index
                 for request in need.requests
                 if len(request.alternatives) > 1
-                for index, one in enumerate(request.alternatives)
-                if one.name in served
+                for index, alternative in enumerate(request.alternatives)
+                if alternative.name in served
             )
     return points
 
@@ -169,45 +169,44 @@ def blocking_taint(
 
 def _plain_candidates(problem: Problem, node: DevicesOfNode) -> list[list[DeviceEntry]] | None:
     """The free devices for each request, if `assign` decides the problem; None: it does not."""
-    found: list[list[DeviceEntry]] = []
+    candidates_of: list[list[DeviceEntry]] = []
     for claim in problem:
         if claim.constraints:
             return None
         for request in claim.requests:
-            (one, *others) = request.alternatives
-            if others or one.number is None or one.admin or one.capacity:
+            if (only := request.only_number) is None:
                 return None
-            candidates = _free_and_tolerated(one, node)
+            candidates = _free_and_tolerated(only, node)
             if any(entry.consumes or entry.details.shareable for entry in candidates):
                 return None
-            found.append(candidates)
-    return found
+            candidates_of.append(candidates)
+    return candidates_of
 
 
-def _free_and_tolerated(one: Alternative, node: DevicesOfNode) -> list[DeviceEntry]:
+def _free_and_tolerated(alternative: Alternative, node: DevicesOfNode) -> list[DeviceEntry]:
     """Devices that the alternative may get, as far as the use of other devices does not matter."""
     return [
         entry
-        for entry in node.matching(one.requirement)
-        if (one.admin or not node.is_taken(entry.id)) and is_usable(entry, one)
+        for entry in node.matching(alternative.requirement)
+        if (alternative.admin or not node.is_taken(entry.id)) and is_usable(entry, alternative)
     ]
 
 
-def is_usable(entry: DeviceEntry, one: Alternative) -> bool:
+def is_usable(entry: DeviceEntry, alternative: Alternative) -> bool:
     """Whether a matching device may be allocated for the alternative while no claim has it."""
     return entry.rules is not None and not (
-        entry.taints and blocking_taint(entry.taints, one.tolerations)
+        entry.taints and blocking_taint(entry.taints, alternative.tolerations)
     )
 
 
 def _assigned(problem: Problem, candidates: list[list[DeviceEntry]]) -> Found:
     requests = [request.alternatives[0] for claim in problem for request in claim.requests]
     needs = [
-        (one.number or 0, [entry.id for entry in found])
-        for one, found in zip(requests, candidates, strict=True)
+        (alternative.number or 0, [entry.id for entry in of_request])
+        for alternative, of_request in zip(requests, candidates, strict=True)
     ]
     steps = len(needs)
-    if any(number > len(found) for number, found in needs) or any(
+    if any(number > len(devices) for number, devices in needs) or any(
         sum(request.alternatives[0].number or 0 for request in claim.requests) > DEVICES_MAX
         for claim in problem
     ):
@@ -242,10 +241,10 @@ def assign(needs: Sequence[tuple[int, Sequence[Device]]]) -> list[list[Device]] 
     for place in range(len(places)):
         if not _augment(place, candidates, given, holders):
             return None
-    found: list[list[Device]] = [[] for _ in needs]
+    devices_of_needs: list[list[Device]] = [[] for _ in needs]
     for place, need in enumerate(places):
-        found[need].append(given[place])
-    return found
+        devices_of_needs[need].append(given[place])
+    return devices_of_needs
 
 
 def _augment(
@@ -279,10 +278,10 @@ def _augment(
 
 def values_of(entry: DeviceEntry, attribute: str) -> Values:
     """The values of a device's attribute ("domain/name")."""
-    for one in entry.details.attributes:
-        if one.name == attribute:
-            listed = one.value if isinstance(one.value, tuple) else (one.value,)
-            return frozenset((type(value), one.version, value) for value in listed)
+    for candidate in entry.details.attributes:
+        if candidate.name == attribute:
+            listed = candidate.value if isinstance(candidate.value, tuple) else (candidate.value,)
+            return frozenset((type(value), candidate.version, value) for value in listed)
     return frozenset()
 
 
@@ -351,12 +350,14 @@ class _Search:
         self._candidates: dict[tuple[int, int, int], list[DeviceEntry] | None] = {}
         #: Each alternative, and the devices that match it.
         self._alternatives = [
-            (one, {entry.id for entry in node.matching(one.requirement)})
+            (alternative, {entry.id for entry in node.matching(alternative.requirement)})
             for claim in problem
             for request in claim.requests
-            for one in request.alternatives
+            for alternative in request.alternatives
         ]
-        self._constraints = [[Constraint(one) for one in claim.constraints] for claim in problem]
+        self._constraints = [
+            [Constraint(constraint) for constraint in claim.constraints] for claim in problem
+        ]
         self._picks: list[list[Pick]] = [[] for _ in problem]
         #: Device -> claims that have picked it, and whether with admin access.
         self._holders: dict[Device, list[tuple[int, bool]]] = {}
@@ -401,28 +402,28 @@ class _Search:
     def _candidates_of(self, claim: int, request: int, index: int) -> list[DeviceEntry] | None:
         key = claim, request, index
         if key not in self._candidates:
-            one = self._problem[claim].requests[request].alternatives[index]
-            self._candidates[key] = self._candidates_for(one)
+            alternative = self._problem[claim].requests[request].alternatives[index]
+            self._candidates[key] = self._candidates_for(alternative)
         return self._candidates[key]
 
-    def _candidates_for(self, one: Alternative) -> list[DeviceEntry] | None:
+    def _candidates_for(self, alternative: Alternative) -> list[DeviceEntry] | None:
         node = self._node
-        if one.number is not None:
-            found = [
+        if alternative.number is not None:
+            candidates = [
                 entry
-                for entry in _free_and_tolerated(one, node)
-                if self._consumption(entry, one) is not None
+                for entry in _free_and_tolerated(alternative, node)
+                if self._consumption(entry, alternative) is not None
             ]
-            return found if len(found) >= one.number else None
+            return candidates if len(candidates) >= alternative.number else None
         if node.unsettled_pool:
             return None
-        every = node.matching(one.requirement)
+        every = node.matching(alternative.requirement)
         # Devices without the requested capacity do not count as matching.
-        matching = [entry for entry in every if self._consumption(entry, one) is not None]
-        free = [entry for entry in matching if one.admin or not node.is_taken(entry.id)]
+        matching = [entry for entry in every if self._consumption(entry, alternative) is not None]
+        free = [entry for entry in matching if alternative.admin or not node.is_taken(entry.id)]
         if not matching or len(free) < len(matching) or len(matching) > DEVICES_MAX:
             return None
-        return matching if all(is_usable(entry, one) for entry in matching) else None
+        return matching if all(is_usable(entry, alternative) for entry in matching) else None
 
     # ---- one level
 
@@ -433,38 +434,38 @@ class _Search:
             yield _Place(place.claim + 1, 0)
             return
         if place.alternative is None:
-            for index, one in enumerate(requests[place.request].alternatives):
-                found = self._candidates_of(place.claim, place.request, index)
-                number = len(found or ()) if one.number is None else one.number
+            for index, alternative in enumerate(requests[place.request].alternatives):
+                candidates = self._candidates_of(place.claim, place.request, index)
+                number = len(candidates or ()) if alternative.number is None else alternative.number
                 room = DEVICES_MAX - len(self._picks[place.claim])
-                if found is not None and number <= room:
+                if candidates is not None and number <= room:
                     yield _Place(place.claim, place.request, index)
             return
-        one = requests[place.request].alternatives[place.alternative]
-        found = self._candidates_of(place.claim, place.request, place.alternative) or []
-        number = len(found) if one.number is None else one.number
+        alternative = requests[place.request].alternatives[place.alternative]
+        candidates = self._candidates_of(place.claim, place.request, place.alternative) or []
+        number = len(candidates) if alternative.number is None else alternative.number
         if place.picked == number:
             yield _Place(place.claim, place.request + 1)
             return
         usable = [
             position
-            for position in range(place.start, len(found))
-            if self._admissible(place.claim, one, found[position])
+            for position in range(place.start, len(candidates))
+            if self._admissible(place.claim, alternative, candidates[position])
         ]
         failed: set[object] = set()
         for tried, position in enumerate(usable):
             if len(usable) - tried < number - place.picked:
                 # Too few are left, also of those that come later.
                 return
-            entry = found[position]
+            entry = candidates[position]
             kind = self._kind(entry)
             if kind in failed:
                 continue
             self._spend()
-            if not self._pick(place.claim, one, entry):
+            if not self._pick(place.claim, alternative, entry):
                 continue
             yield place._replace(picked=place.picked + 1, start=position + 1)
-            self._undo(place.claim, one, entry)
+            self._undo(place.claim, alternative, entry)
             failed.add(kind)
 
     def _spend(self) -> None:
@@ -474,31 +475,33 @@ class _Search:
 
     # ---- one device
 
-    def _admissible(self, claim: int, one: Alternative, entry: DeviceEntry) -> bool:
+    def _admissible(self, claim: int, alternative: Alternative, entry: DeviceEntry) -> bool:
         """Whether nothing but counters keeps the device from being picked now."""
         holders = self._holders.get(entry.id, ())
-        if any(other == claim or not (admin or one.admin) for other, admin in holders):
+        if any(other == claim or not (admin or alternative.admin) for other, admin in holders):
             return False
-        if entry.details.shareable and not self._lends(entry, one):
+        if entry.details.shareable and not self._lends(entry, alternative):
             return False
         return all(
-            constraint.admits(one.name, values_of(entry, constraint.attribute))
+            constraint.admits(alternative.name, values_of(entry, constraint.attribute))
             for constraint in self._constraints[claim]
         )
 
-    def _lends(self, entry: DeviceEntry, one: Alternative) -> bool:
-        consumed = self._consumption(entry, one) or {}
+    def _lends(self, entry: DeviceEntry, alternative: Alternative) -> bool:
+        consumed = self._consumption(entry, alternative) or {}
         lent = [self._node.shares(entry.id) or {}, *self._lent.get(entry.id, ())]
         return all(
-            consumed[rule.name] + sum(found.get(rule.name, 0) for found in lent) <= rule.value
+            consumed[rule.name] + sum(part.get(rule.name, 0) for part in lent) <= rule.value
             for rule in entry.rules or ()
         )
 
-    def _consumption(self, entry: DeviceEntry, one: Alternative) -> dict[str, Fraction] | None:
+    def _consumption(
+        self, entry: DeviceEntry, alternative: Alternative
+    ) -> dict[str, Fraction] | None:
         """What the request consumes of the device's capacities, if it has them now."""
         if entry.rules is None:
             return {}
-        consumed = consumption(entry.id[0], entry.rules, dict(one.capacity))
+        consumed = consumption(entry.id[0], entry.rules, dict(alternative.capacity))
         shares = self._node.shares(entry.id)
         if consumed is None or not entry.details.shareable or shares is None:
             return consumed
@@ -507,28 +510,28 @@ class _Search:
         )
         return consumed if fits else None
 
-    def _pick(self, claim: int, one: Alternative, entry: DeviceEntry) -> bool:
+    def _pick(self, claim: int, alternative: Alternative, entry: DeviceEntry) -> bool:
         """Pick an admissible device; False: its counters do not suffice."""
         shareable = entry.details.shareable
         if entry.consumes and not (shareable and self._is_shared(entry)) and not self._count(entry):
             return False
         consumed: Amounts | None = None
         if shareable:
-            amounts = self._consumption(entry, one) or {}
+            amounts = self._consumption(entry, alternative) or {}
             self._lent.setdefault(entry.id, []).append(amounts)
             consumed = tuple(sorted(amounts.items()))
         else:
-            self._holders.setdefault(entry.id, []).append((claim, one.admin))
+            self._holders.setdefault(entry.id, []).append((claim, alternative.admin))
         for constraint in self._constraints[claim]:
-            constraint.add(one.name, values_of(entry, constraint.attribute))
-        self._picks[claim].append(Pick(one.name, entry.id, one.admin, consumed))
+            constraint.add(alternative.name, values_of(entry, constraint.attribute))
+        self._picks[claim].append(Pick(alternative.name, entry.id, alternative.admin, consumed))
         return True
 
-    def _undo(self, claim: int, one: Alternative, entry: DeviceEntry) -> None:
+    def _undo(self, claim: int, alternative: Alternative, entry: DeviceEntry) -> None:
         """Undo the last pick, of this device."""
         self._picks[claim].pop()
         for constraint in self._constraints[claim]:
-            constraint.remove(one.name)
+            constraint.remove(alternative.name)
         if entry.details.shareable:
             self._lent[entry.id].pop()
         else:
@@ -564,13 +567,13 @@ class _Search:
         if kind is None:
             kind = self._kinds[entry.id] = (
                 tuple(
-                    entry.id in matching and is_usable(entry, one)
-                    for one, matching in self._alternatives
+                    entry.id in matching and is_usable(entry, alternative)
+                    for alternative, matching in self._alternatives
                 ),
                 tuple(
                     values_of(entry, constraint.attribute)
-                    for found in self._constraints
-                    for constraint in found
+                    for constraints in self._constraints
+                    for constraint in constraints
                 ),
                 entry.consumes,
                 entry.pool if entry.consumes else None,

@@ -48,14 +48,14 @@ def consumption(
     has too little even if unused, or its policy allows no such amount.
     """
     wanted = {local_name(driver, name): amount for name, amount in requested.items()}
-    found: dict[str, Fraction] = {}
+    consumed: dict[str, Fraction] = {}
     for rule in rules:
         asked = wanted.pop(local_name(driver, rule.name), None)
         amount = _consumed(rule, asked)
         if amount > rule.value or not _allowed(rule, amount):
             return None
-        found[rule.name] = amount
-    return None if wanted else found
+        consumed[rule.name] = amount
+    return None if wanted else consumed
 
 
 def quantity_text(amount: Fraction) -> str:
@@ -90,7 +90,7 @@ def _consumed(rule: DeviceCapacityRule, requested: Fraction | None) -> Fraction:
         if not rule.step:
             return requested
         return rule.minimum + rule.step * ceil((requested - rule.minimum) / rule.step)
-    return next((one for one in rule.values if requested <= one), requested)
+    return next((value for value in rule.values if requested <= value), requested)
 
 
 def _allowed(rule: DeviceCapacityRule, amount: Fraction) -> bool:

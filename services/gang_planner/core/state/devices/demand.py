@@ -83,6 +83,13 @@ class RequestNeed(NamedTuple):
     #: it is for none.
     resource: str = ""
 
+    @property
+    def only_number(self) -> Alternative | None:
+        """The only alternative, if it asks for nothing but a number of devices."""
+        (first, *others) = self.alternatives
+        special = others or first.number is None or first.admin or first.capacity
+        return None if special else first
+
 
 @dataclass(frozen=True)
 class ClaimNeed:
@@ -103,18 +110,22 @@ class ClaimNeed:
     @cached_property
     def extended(self) -> bool:
         """Whether it is the need of a pod with extended resources."""
-        return any(one.resource for one in self.requests)
+        return any(request.resource for request in self.requests)
 
     @cached_property
     def has_alternatives(self) -> bool:
         """Whether a request has several alternatives."""
-        return any(len(one.alternatives) > 1 for one in self.requests)
+        return any(len(request.alternatives) > 1 for request in self.requests)
 
     def without(self, is_served: Callable[[str], bool]) -> "ClaimNeed":
         """The need without the extended resources for which this is true."""
         if not self.extended:
             return self
-        requests = [one for one in self.requests if not (one.resource and is_served(one.resource))]
+        requests = [
+            request
+            for request in self.requests
+            if not (request.resource and is_served(request.resource))
+        ]
         return replace(self, requests=tuple(requests))
 
 
@@ -136,8 +147,8 @@ class DeviceDemand(NamedTuple):
 def claim_keys(shape: Shape) -> list[Key]:
     """The shape's claims; `extended.name_of_pod` stands for the claim for extended resources."""
     return [
-        (shape.namespace, name_of_pod(one.pod_uid) if isinstance(one, PodDevices) else one)
-        for one in shape.device_claims
+        (shape.namespace, name_of_pod(claim.pod_uid) if isinstance(claim, PodDevices) else claim)
+        for claim in shape.device_claims
     ]
 
 
@@ -163,16 +174,18 @@ def demand_of(
     """
     allocated: list[ResourceClaim] = []
     waiting: list[tuple[ResourceClaim, ClaimNeed]] = []
-    for one, key in zip(shape.device_claims, keys, strict=True):
+    for reference, key in zip(shape.device_claims, keys, strict=True):
         name = key[1]
-        if isinstance(one, PodDevices):
-            claims = tables.resource_claims.of_pod(shape.namespace, one.pod_uid)
+        if isinstance(reference, PodDevices):
+            claims = tables.resource_claims.of_pod(shape.namespace, reference.pod_uid)
             made = [claim for claim in claims if claim.is_allocated]
             if made and made[0].deleting:
                 return DeviceDemand(refusal=f'resourceclaim "{made[0].name}" is being deleted')
             allocated += made
             if not made:
-                waiting.append((_unmade(key, one), _need_of_pod(one, tables, classes, selection)))
+                waiting.append(
+                    (_unmade(key, reference), _need_of_pod(reference, tables, classes, selection))
+                )
             continue
         if name.startswith("?"):
             return DeviceDemand(
@@ -219,14 +232,14 @@ def _need_of_pod(
     """The need of a pod's extended resources. Resources whose class cannot be used are left out: no
     node without a device plugin has any of them.
     """
-    found: list[RequestNeed] = []
-    for one in classes.need_of(devices.containers).requests:
-        device_class = tables.device_classes.by_name[("", one.device_class)]
+    requests: list[RequestNeed] = []
+    for request in classes.need_of(devices.containers).requests:
+        device_class = tables.device_classes.by_name[("", request.device_class)]
         requirement = requirement_of(device_class)
         if requirement is not None and not class_objection(device_class, selection):
-            alternative = Alternative(one.name, requirement, one.number)
-            found.append(RequestNeed(one.name, (alternative,), one.resource))
-    return ClaimNeed(tuple(found))
+            alternative = Alternative(request.name, requirement, request.number)
+            requests.append(RequestNeed(request.name, (alternative,), request.resource))
+    return ClaimNeed(tuple(requests))
 
 
 def class_objection(device_class: DeviceClass, selection: Selection) -> str:
@@ -250,9 +263,9 @@ def _known_need(
     if waits:
         return DeviceDemand(refusal=f'resourceclaim "{claim.name}" waits: {WAITS}')
     content = claim.namespace, claim.requests, claim.constraints, claim.unsupported
-    found = known.get(content)
-    if found is not None:
-        return found
+    cached = known.get(content)
+    if cached is not None:
+        return cached
     need = _need(claim, tables, selection)
     if isinstance(need, ClaimNeed):
         known[content] = need
@@ -270,12 +283,12 @@ def _need(
     requests: list[RequestNeed] = []
     for request in claim.requests:
         alternatives: list[Alternative] = []
-        for one in request.alternatives or (request,):
-            name = f"{request.name}/{one.name}" if request.alternatives else request.name
-            found = _alternative(claim, name, one, tables, selection)
-            if isinstance(found, DeviceDemand):
-                return found
-            alternatives.append(found)
+        for alternative in request.alternatives or (request,):
+            name = f"{request.name}/{alternative.name}" if request.alternatives else request.name
+            outcome = _alternative(claim, name, alternative, tables, selection)
+            if isinstance(outcome, DeviceDemand):
+                return outcome
+            alternatives.append(outcome)
         requests.append(RequestNeed(request.name, tuple(alternatives)))
     return ClaimNeed(tuple(requests), claim.constraints)
 
@@ -305,7 +318,7 @@ def _alternative(
         needs = f"adminAccess needs the label {label} on namespace {claim.namespace}"
         return DeviceDemand(refusal=f"request {name} of resourceclaim {claim.name}: {needs}")
     try:
-        capacity = tuple((one, exact(text)) for one, text in request.capacity)
+        capacity = tuple((name, exact(text)) for name, text in request.capacity)
     except QuantityError as error:
         return _unsupported(claim.name, f"request {name}: capacity: {error}")
     number = None if request.all_devices else request.count
@@ -315,8 +328,8 @@ def _alternative(
 
 
 def _allows_admin(namespace: str, tables: ReferenceObjects) -> bool:
-    found = tables.namespaces.by_name.get(("", namespace))
-    return found is not None and ADMIN_LABEL in found.labels
+    namespace_object = tables.namespaces.by_name.get(("", namespace))
+    return namespace_object is not None and ADMIN_LABEL in namespace_object.labels
 
 
 def _unsupported(name: str, what: str) -> DeviceDemand:

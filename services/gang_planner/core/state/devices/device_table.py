@@ -83,7 +83,7 @@ class DeviceTable:
         rules: Table[DeviceTaintRule],
         earlier: "DeviceTable | None" = None,
     ) -> None:
-        self.rules = sorted(rules.values(), key=lambda one: one.name)
+        self.rules = sorted(rules.values(), key=lambda rule: rule.name)
         same_rules = earlier is not None and self.rules == earlier.rules
         known = earlier.pools if earlier is not None and same_rules else {}
         #: The slices of each pool, and its devices; None: it is not settled.
@@ -97,17 +97,17 @@ class DeviceTable:
         self.unsettled_wide: list[tuple[Reach, str]] = []
         #: All devices, by pool.
         self.ordered: list[DeviceEntry] = []
-        for pool, found in sorted(_newest(slices.values()).items()):
+        for pool, of_pool in sorted(_newest(slices.values()).items()):
             before, devices = known.get(pool, ([], None))
-            if not _identical(before, found):
-                devices = self._read_pool(pool, found)
-            self.pools[pool] = found, devices
+            if not _identical(before, of_pool):
+                devices = self._read_pool(pool, of_pool)
+            self.pools[pool] = of_pool, devices
             if devices is None:
-                self._add_unsettled("/".join(pool), found)
+                self._add_unsettled("/".join(pool), of_pool)
             else:
                 self._add(pool, devices)
         #: Whether any device has binding conditions.
-        self.conditional = any(one.details.binding_conditions for one in self.ordered)
+        self.conditional = any(entry.details.binding_conditions for entry in self.ordered)
 
     def _add(self, pool: Pool, devices: PoolDevices) -> None:
         self.ordered += devices.entries
@@ -119,7 +119,9 @@ class DeviceTable:
             self.consumers[pool] = devices.consumers
 
     def _add_unsettled(self, name: str, slices: list[ResourceSlice]) -> None:
-        for node, reach in (place for one in slices for place in _places(one)):
+        for node, reach in (
+            place for resource_slice in slices for place in _places(resource_slice)
+        ):
             if node:
                 self.unsettled_on.setdefault(node, name)
             elif (reach, name) not in self.unsettled_wide:
@@ -127,24 +129,26 @@ class DeviceTable:
 
     def _read_pool(self, pool: Pool, slices: list[ResourceSlice]) -> PoolDevices | None:
         """The pool's devices; None: it is not settled."""
-        names = [name for one in slices for name in one.devices]
+        names = [name for resource_slice in slices for name in resource_slice.devices]
         if slices[0].pool_slices not in {0, len(slices)} or len(names) != len(set(names)):
             return None
-        sets = [one for found in slices for one in found.shared_counters]
-        if len(sets) != len({one.counter_set for one in sets}):
+        sets = [
+            counters for resource_slice in slices for counters in resource_slice.shared_counters
+        ]
+        if len(sets) != len({counters.counter_set for counters in sets}):
             return None
         try:
             counters = dict(_amounts(sets))
-            found = [
+            devices = [
                 (name, details, place, tuple(_amounts(details.consumes)))
-                for one in slices
-                for name, details, place in _devices(one)
+                for resource_slice in slices
+                for name, details, place in _devices(resource_slice)
             ]
         except QuantityError:
             return None
-        if any(name not in counters for *_, consumes in found for name, _ in consumes):
+        if any(name not in counters for *_, consumes in devices for name, _ in consumes):
             return None
-        spread = len({place[0] for *_, place, _ in found}) > 1
+        spread = len({place[0] for *_, place, _ in devices}) > 1
         entries = [
             DeviceEntry(
                 (*pool, name),
@@ -156,16 +160,16 @@ class DeviceTable:
                 consumes,
                 wide=not node or (spread and bool(consumes)),
             )
-            for name, details, (node, reach), consumes in found
+            for name, details, (node, reach), consumes in devices
         ]
         entries.sort(key=_natural)
-        return PoolDevices(entries, counters, [one for one in entries if one.consumes])
+        return PoolDevices(entries, counters, [entry for entry in entries if entry.consumes])
 
     def _taints_of(self, device: Device) -> Iterator[DeviceTaint]:
         """The taints of all rules that select the device."""
         for rule in self.rules:
             wanted = rule.driver, rule.pool, rule.device
-            if all(one in {None, own} for one, own in zip(wanted, device, strict=True)):
+            if all(expected in {None, own} for expected, own in zip(wanted, device, strict=True)):
                 yield rule.taint
 
 
@@ -190,45 +194,47 @@ def within_all(entries: Iterable[DeviceEntry]) -> tuple[SelectorTerm, ...] | Non
 def _newest(slices: Iterable[ResourceSlice]) -> dict[Pool, list[ResourceSlice]]:
     """The slices of each pool's newest generation."""
     pools: dict[Pool, list[ResourceSlice]] = {}
-    for one in slices:
-        found = pools.setdefault((one.driver, one.pool), [])
-        if found and one.generation > found[0].generation:
-            found.clear()
-        if not found or one.generation == found[0].generation:
-            found.append(one)
+    for resource_slice in slices:
+        of_pool = pools.setdefault((resource_slice.driver, resource_slice.pool), [])
+        if of_pool and resource_slice.generation > of_pool[0].generation:
+            of_pool.clear()
+        if not of_pool or resource_slice.generation == of_pool[0].generation:
+            of_pool.append(resource_slice)
     return pools
 
 
 def _devices(
-    one: ResourceSlice,
+    resource_slice: ResourceSlice,
 ) -> Iterator[tuple[str, DeviceDetails, tuple[str, Reach]]]:
     """Devices that some node can use: name, details and place."""
-    for index, name in enumerate(one.devices):
-        details = one.details[index] if index < len(one.details) else _NO_DETAILS
-        place = _place(details if one.per_device_nodes else one)
+    for index, name in enumerate(resource_slice.devices):
+        details = (
+            resource_slice.details[index] if index < len(resource_slice.details) else _NO_DETAILS
+        )
+        place = _place(details if resource_slice.per_device_nodes else resource_slice)
         if place is not None:
             yield name, details, place
 
 
-def _places(one: ResourceSlice) -> Iterator[tuple[str, Reach]]:
-    found = one.details if one.per_device_nodes else (one,)
-    yield from (place for place in map(_place, found) if place is not None)
+def _places(resource_slice: ResourceSlice) -> Iterator[tuple[str, Reach]]:
+    holders = resource_slice.details if resource_slice.per_device_nodes else (resource_slice,)
+    yield from (place for place in map(_place, holders) if place is not None)
 
 
-def _place(one: ResourceSlice | DeviceDetails) -> tuple[str, Reach] | None:
+def _place(source: ResourceSlice | DeviceDetails) -> tuple[str, Reach] | None:
     """The node, or "" and the nodes; None: no node."""
-    if one.node:
-        return one.node, None
-    if one.all_nodes:
+    if source.node:
+        return source.node, None
+    if source.all_nodes:
         return "", None
-    return ("", one.node_affinity) if one.node_affinity is not None else None
+    return ("", source.node_affinity) if source.node_affinity is not None else None
 
 
 def _amounts(sets: Iterable[Counters]) -> Iterator[tuple[Counter, Fraction]]:
     """Raises QuantityError."""
-    for one in sets:
-        for name, text in one.amounts:
-            yield (one.counter_set, name), exact(text)
+    for counters in sets:
+        for name, text in counters.amounts:
+            yield (counters.counter_set, name), exact(text)
 
 
 def _rules(driver: str, details: DeviceDetails) -> tuple[DeviceCapacityRule, ...] | None:

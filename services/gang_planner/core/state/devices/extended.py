@@ -50,23 +50,23 @@ class ExtendedNeed(NamedTuple):
         """The part of these requests."""
         chosen = frozenset(names)
         return ExtendedNeed(
-            tuple(one for one in self.requests if one.name in chosen),
-            tuple(one for one in self.mappings if one.request in chosen),
+            tuple(request for request in self.requests if request.name in chosen),
+            tuple(mapping for mapping in self.mappings if mapping.request in chosen),
         )
 
 
 def requirement_of(
-    found: DeviceClass, selectors: tuple[str, ...] = (), namespace: str = ""
+    device_class: DeviceClass, selectors: tuple[str, ...] = (), namespace: str = ""
 ) -> DeviceRequirement | None:
     """The devices of a class that these selectors of a claim in the namespace match, too; None: the
     class's are not known.
     """
     own = len(selectors), namespace if selectors else ""
-    if found.driver:
-        return DeviceRequirement(found.driver, selectors, *own)
-    if found.selectors is None:
+    if device_class.driver:
+        return DeviceRequirement(device_class.driver, selectors, *own)
+    if device_class.selectors is None:
         return None
-    return DeviceRequirement(None, found.selectors + selectors, *own)
+    return DeviceRequirement(None, device_class.selectors + selectors, *own)
 
 
 class ClassesOfResources:
@@ -92,13 +92,15 @@ class ClassesOfResources:
 
     def need_of(self, containers: tuple[ContainerDevices, ...]) -> ExtendedNeed:
         """What these containers of a pod need."""
-        resources = sorted({one[0] for container in containers for one in container.requests})
+        resources = sorted(
+            {request[0] for container in containers for request in container.requests}
+        )
         requests: list[ExtendedRequest] = []
         mappings: list[RequestMapping] = []
         for resource in resources:
-            found = self.find(resource)
-            if found is not None:
-                of_one = _need_of(resource, found.name, containers)
+            device_class = self.find(resource)
+            if device_class is not None:
+                of_one = _need_of(resource, device_class.name, containers)
                 requests += of_one.requests
                 mappings += of_one.mappings
         return ExtendedNeed(tuple(sorted(requests)), tuple(mappings))
@@ -109,8 +111,15 @@ class ClassesOfResources:
             return
         self._at = classes.changes
         # Of several classes the newest one, then the one with the lowest name, as kube-scheduler.
-        order = sorted(classes.values(), key=lambda one: (one.created_ms, _descending(one.name)))
-        self._named = {one.extended_resource: one for one in order if one.extended_resource}
+        order = sorted(
+            classes.values(),
+            key=lambda device_class: (device_class.created_ms, _descending(device_class.name)),
+        )
+        self._named = {
+            device_class.extended_resource: device_class
+            for device_class in order
+            if device_class.extended_resource
+        }
 
 
 def name_of_pod(pod_uid: str) -> str:
@@ -151,17 +160,17 @@ def _need_of(
         for name, number in _requests(container, resource)
     }
     names = {container.index: container.container for container in containers}
-    users = [(names[index], one.name) for index, one in lasting.items()]
+    users = [(names[index], request.name) for index, request in lasting.items()]
     own: list[ExtendedRequest] = []
     for container in containers:
         for name, number in _requests(container, resource) if container.short_lived else ():
             used, left = _used(lasting, container.index, number)
-            users += [(container.container, one) for one in used]
+            users += [(container.container, request) for request in used]
             if left:
                 own.append(ExtendedRequest(name, resource, device_class, left))
                 users.append((container.container, name))
-    largest = max(own, key=lambda one: one.number, default=None)
-    one_for_all = {one.name: largest.name for one in own} if largest is not None else {}
+    largest = max(own, key=lambda request: request.number, default=None)
+    one_for_all = {request.name: largest.name for request in own} if largest is not None else {}
     mappings = (
         RequestMapping(container, resource, one_for_all.get(name, name))
         for container, name in users
@@ -175,10 +184,10 @@ def _used(lasting: Mapping[int, ExtendedRequest], index: int, number: int) -> tu
     devices, and how many it lacks then.
     """
     used: list[str] = []
-    for place, one in lasting.items():
+    for place, request in lasting.items():
         if place >= index and number > 0:
-            used.append(one.name)
-            number -= one.number
+            used.append(request.name)
+            number -= request.number
     return used, max(number, 0)
 
 

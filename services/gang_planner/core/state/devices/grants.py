@@ -93,7 +93,9 @@ class DeviceGrants(ClaimLedger[Grant, Device]):
 
     def seen(self, key: Key, claim_uid: str) -> int:
         """How often the claim was seen with devices."""
-        uids = [claim_uid] if pod_uid_of(key[1]) is None else [one.uid for one in self._there(key)]
+        uids = (
+            [claim_uid] if pod_uid_of(key[1]) is None else [claim.uid for claim in self._there(key)]
+        )
         return sum(self._claims.allocations.get(uid, 0) for uid in uids)
 
     # ---------------------------------------------------------------- transitions
@@ -201,14 +203,14 @@ class DeviceGrants(ClaimLedger[Grant, Device]):
         else:
             keys = dict.fromkeys(map(claim_key, changed))
         for key in keys:
-            one = self._choices.get(key) or self._pins.get(key)
-            if one is not None and self._was_allocated(key, one):
+            choice = self._choices.get(key) or self._pins.get(key)
+            if choice is not None and self._was_allocated(key, choice):
                 super().end(key)
-                if one.decided:
-                    self._prepared[key] = one
-        for key in [one for one in keys if one in self._prepared and not self._has_devices(one)]:
+                if choice.decided:
+                    self._prepared[key] = choice
+        for key in [key for key in keys if key in self._prepared and not self._has_devices(key)]:
             self._choose_again(key, self._prepared.pop(key))
-        for key in [one for one in keys if one in self._kept and self.find(one) is None]:
+        for key in [key for key in keys if key in self._kept and self.find(key) is None]:
             del self._kept[key]
             if key not in self.uses:
                 self.drop(key)
@@ -256,12 +258,12 @@ class DeviceGrants(ClaimLedger[Grant, Device]):
 
     @override
     def units(self, choice: Grant) -> list[Device]:
-        return [one.device for one in choice.picks if not one.admin and one.consumed is None]
+        return [pick.device for pick in choice.picks if not pick.admin and pick.consumed is None]
 
     @override
     def touch(self, choice: Grant) -> None:
-        for one in choice.picks:
-            slot = self.inventory.slot_of(one.device)
+        for pick in choice.picks:
+            slot = self.inventory.slot_of(pick.device)
             if slot is not None:
                 self.changes.add(slot)
             else:
@@ -270,7 +272,7 @@ class DeviceGrants(ClaimLedger[Grant, Device]):
     @override
     def contradiction(self) -> str:
         chosen = self._choices | self._pins
-        parts = sorted((*part, key) for key, one in chosen.items() for part in _parts(one))
+        parts = sorted((*part, key) for key, choice in chosen.items() for part in _parts(choice))
         counted = sorted(
             (device, part, key) for device, of in self.lent.items() for key, part in of
         )
@@ -301,21 +303,21 @@ class DeviceGrants(ClaimLedger[Grant, Device]):
         allocated = self.inventory.allocated
         if any(pick.device in allocated and not pick.admin for pick in before.picks):
             return
-        found = before._replace(allocations=self.seen(key, before.claim_uid))
-        holders = {self.holders.get(unit, key) for unit in self.units(found)}
-        if key in self.uses and self.is_current(key, found) and holders <= {key}:
+        again = before._replace(allocations=self.seen(key, before.claim_uid))
+        holders = {self.holders.get(unit, key) for unit in self.units(again)}
+        if key in self.uses and self.is_current(key, again) and holders <= {key}:
             self.unpin(key)
-            self.choose(key, found)
+            self.choose(key, again)
 
     def _was_allocated(self, key: Key, grant: Grant) -> bool:
         """Whether the claim has devices, or had some since these were chosen."""
         there = self._there(key)
-        seen = sum([self._claims.allocations.get(one.uid, 0) for one in there])
-        return seen > grant.allocations or any(one.is_allocated for one in there)
+        seen = sum([self._claims.allocations.get(claim.uid, 0) for claim in there])
+        return seen > grant.allocations or any(claim.is_allocated for claim in there)
 
     def _has_devices(self, key: Key) -> bool:
         """Whether CLUSTER shows the claim with devices."""
-        return any(one.is_allocated for one in self._there(key))
+        return any(claim.is_allocated for claim in self._there(key))
 
     def _there(self, key: Key) -> list[ResourceClaim]:
         """The claims of the name, or of the pod."""
@@ -328,7 +330,7 @@ class DeviceGrants(ClaimLedger[Grant, Device]):
 
 def _parts(grant: Grant) -> list[tuple[Device, Amounts]]:
     """The parts of shareable devices."""
-    return [(one.device, one.consumed) for one in grant.picks if one.consumed is not None]
+    return [(pick.device, pick.consumed) for pick in grant.picks if pick.consumed is not None]
 
 
 def usable_on(grant: Grant, nodes: NodeTable) -> Bools:

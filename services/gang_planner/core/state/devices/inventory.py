@@ -94,15 +94,15 @@ class Inventory:
 
     def within(self, reach: Reach) -> Bools:
         """One flag per slot: whether the node is within reach."""
-        found = self._reaches.get(reach)
-        if found is None:
+        mask = self._reaches.get(reach)
+        if mask is None:
             size = self._nodes.size
             if reach is None:
-                found = np.ones(size, dtype=np.bool_)
+                mask = np.ones(size, dtype=np.bool_)
             else:
-                found = matching_any(reach, self._nodes, slice(0, size))
-            self._reaches[reach] = found
-        return found
+                mask = matching_any(reach, self._nodes, slice(0, size))
+            self._reaches[reach] = mask
+        return mask
 
     def shares(self, device: Device, without: AbstractSet[str] = frozenset()) -> Shares | None:
         """What claims have of a shareable device, except those with these UIDs; None: no claim has
@@ -122,7 +122,7 @@ class Inventory:
     def _read_claims(self, changed: Sequence[ResourceClaim] | None) -> None:
         """Read the claims that changed; None: all."""
         claims = self._tables.resource_claims
-        uids = [*self._claims, *claims] if changed is None else [one.uid for one in changed]
+        uids = [*self._claims, *claims] if changed is None else [claim.uid for claim in changed]
         touched: dict[Device, None] = {}
         for uid in dict.fromkeys(uids):
             before, now = self._claims.pop(uid, None), claims.get(uid)
@@ -150,11 +150,11 @@ class Inventory:
                 self.allocated[device] = claims
             else:
                 del self.allocated[device]
-        for one in claim.shares:
-            device = one.driver, one.pool, one.device
+        for share in claim.shares:
+            device = share.driver, share.pool, share.device
             parts = self._parts.setdefault(device, {})
             if by > 0:
-                add_amounts(parts.setdefault(claim.uid, {}), _amounts(one))
+                add_amounts(parts.setdefault(claim.uid, {}), _amounts(share))
             else:
                 parts.pop(claim.uid, None)
             if parts:
@@ -164,16 +164,16 @@ class Inventory:
                 self._shares.pop(device, None)
 
     def _match(self, requirement: DeviceRequirement) -> Matches:
-        found = Matches()
+        matches = Matches()
         for entry in self.table.ordered:
             outcome = self.selection.matches(requirement, entry.id, entry.details)
             if isinstance(outcome, SelectorFailure):
-                found.failed_on.setdefault(entry.node, outcome)
+                matches.failed_on.setdefault(entry.node, outcome)
             elif outcome and entry.node:
-                found.on.setdefault(entry.node, []).append(entry)
+                matches.on.setdefault(entry.node, []).append(entry)
             elif outcome:
-                found.wide.append(entry)
-        return found
+                matches.wide.append(entry)
+        return matches
 
 
 def _has_devices(claim: ResourceClaim) -> bool:
@@ -186,7 +186,7 @@ def _allocation(claim: ResourceClaim | None) -> object:
 
 def devices_of(claim: ResourceClaim) -> list[Device]:
     """The devices that a claim has alone or in part."""
-    return [*claim.allocated, *((one.driver, one.pool, one.device) for one in claim.shares)]
+    return [*claim.allocated, *((share.driver, share.pool, share.device) for share in claim.shares)]
 
 
 def _amounts(share: SharedDevice) -> Iterator[tuple[str, Fraction]]:

@@ -92,7 +92,7 @@ class Demands:
             return known[1]
         if len(self._needs) >= _NEEDS_MAX:
             self._needs.clear()
-        found = demand_of(
+        demand = demand_of(
             shape.shape,
             shape.device_keys,
             self._tables,
@@ -101,8 +101,8 @@ class Demands:
             self._needs,
             self._limits.waiting(),
         )
-        self._demands[shape.encoded] = claims, found
-        return found
+        self._demands[shape.encoded] = claims, demand
+        return demand
 
     def claims(self, shape: ShapeEntry) -> Claims:
         """What the shape's claims are now; None: there is no such claim."""
@@ -182,10 +182,10 @@ class Devices:
         logs = self._inventory.changes, self.grants.changes
         before, self._reported = self._reported, (logs[0].position, logs[1].position)
         changed = [log.since(at, _SLOTS_MAX) for log, at in zip(logs, before, strict=True)]
-        if any(one is None for one in changed):
+        if any(slots is None for slots in changed):
             self._forgotten += 1
             return ()
-        return [slot for one in changed if one is not None for slot in one.tolist()]
+        return [slot for slots in changed if slots is not None for slot in slots.tolist()]
 
     def demand(self, shape: ShapeEntry) -> DeviceDemand:
         return self._demands.of(shape)
@@ -237,8 +237,8 @@ class Devices:
         own. It is a lower bound on nodes where members of a gang may exchange devices.
         """
         mask = self.searches.mask(demand.needs)
-        found: Ints = np.maximum(mask.times, mask.flags)[slots]
-        return found
+        times: Ints = np.maximum(mask.times, mask.flags)[slots]
+        return times
 
     def points_of_alternatives(self, shape: ShapeEntry, slots: Ints) -> Ints | None:
         """How early in their lists the alternatives are that would serve the shape on each of these
@@ -275,8 +275,8 @@ class Devices:
         # Together, so that no claim takes the only device of another one. A pod that another
         # scheduler bound may use more than there is: then each claim gets what there is for it.
         if missing and not self._choose(missing, slot):
-            for one in missing if len(missing) > 1 else ():
-                self._choose([one], slot)
+            for open_claim in missing if len(missing) > 1 else ():
+                self._choose([open_claim], slot)
         grants.add_users(shape.device_keys, slot, count)
 
     def take_alike(self, slots: Sequence[int], shapes: Sequence[ShapeEntry]) -> None:
@@ -291,14 +291,14 @@ class Devices:
         for slot, shape in zip(slots, shapes, strict=True):
             if plain is not None and slot not in picks:
                 picks[slot] = plain.picks(names[slot], self.searches.taken)
-            found = next(picks[slot], None) if plain is not None else None
-            if found is None:
+            picks_of_claims = next(picks[slot], None) if plain is not None else None
+            if picks_of_claims is None:
                 # Members of the gang exchange devices, which those listed do not show.
                 self.take(slot, shape)
                 picks.pop(slot, None)
                 continue
             # All claims are open, and their devices are on one node.
-            for key, need, each in zip(shape.device_keys, needs, found, strict=True):
+            for key, need, each in zip(shape.device_keys, needs, picks_of_claims, strict=True):
                 uid = claims.by_name[key].uid
                 seen = claims.allocations.get(uid, 0)
                 grant = Grant(names[slot], uid, each, allocations=seen)
@@ -314,15 +314,15 @@ class Devices:
         """
         grants = self.grants
         grants.refresh()
-        found = self.searches.search(tuple(need for _, need in claims), slot)
-        if found.picks is None:
+        result = self.searches.search(tuple(need for _, need in claims), slot)
+        if result.picks is None:
             return False
-        moved = grants.movable_on(slot).items() if len(found.picks) > len(claims) else ()
+        moved = grants.movable_on(slot).items() if len(result.picks) > len(claims) else ()
         others: dict[Key, Grant] = {}
-        for (key, before), picks in zip(moved, found.picks, strict=False):
+        for (key, before), picks in zip(moved, result.picks, strict=False):
             others[key] = self._grant_of(slot, key, before.claim_uid, picks)
         grants.exchange(others)
-        for (claim, need), picks in zip(claims, found.picks[len(moved) :], strict=True):
+        for (claim, need), picks in zip(claims, result.picks[len(moved) :], strict=True):
             # Without picks, the node's device plugin serves the pod.
             if picks or not claim.extended:
                 key = claim.namespace, claim.name
@@ -330,6 +330,6 @@ class Devices:
         return True
 
     def _grant_of(self, slot: int, key: Key, claim_uid: str, picks: tuple[Pick, ...]) -> Grant:
-        entries = [self._inventory.table.entries[one.device] for one in picks]
+        entries = [self._inventory.table.entries[pick.device] for pick in picks]
         seen = self.grants.seen(key, claim_uid)
         return Grant(self._nodes.names[slot], claim_uid, picks, within_all(entries), seen)

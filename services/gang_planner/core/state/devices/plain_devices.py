@@ -61,8 +61,8 @@ class PlainProblem:
         least: int | None = None
         for devices, number, _ in self.selections:
             free = 0
-            for one in devices.get(node, ()):
-                if one not in allocated and one not in chosen:
+            for device in devices.get(node, ()):
+                if device not in allocated and device not in chosen:
                     free += 1
             times = free // number
             if least is None or times < least:
@@ -73,22 +73,24 @@ class PlainProblem:
         """The picks of each claim, for as many pods as the node serves. Devices that were picked
         may be taken before the next picks, no other devices of the node.
         """
-        allocated, chosen = taken
-        left = [
-            (one for one in devices.get(node, ()) if one not in allocated and one not in chosen)
-            for devices, *_ in self.selections
-        ]
+        left = [iter(free_of(devices.get(node, ()), taken)) for devices, *_ in self.selections]
         while True:
             picks: list[tuple[Pick, ...]] = []
             for requests in self._requests:
                 of_claim: list[Pick] = []
                 for selection, name, number in requests:
-                    found = [Pick(name, device) for device in islice(left[selection], number)]
-                    if len(found) < number:
+                    picked = [Pick(name, device) for device in islice(left[selection], number)]
+                    if len(picked) < number:
                         return
-                    of_claim += found
+                    of_claim += picked
                 picks.append(tuple(of_claim))
             yield picks
+
+
+def free_of(devices: Sequence[Device], taken: Taken) -> list[Device]:
+    """Those of these devices that no claim has alone."""
+    allocated, chosen = taken
+    return [device for device in devices if device not in allocated and device not in chosen]
 
 
 class PlainProblems:
@@ -109,8 +111,8 @@ class PlainProblems:
         try:
             return self._problems[problem]
         except KeyError:
-            found = self._problems[problem] = self._read(problem)
-            return found
+            plain = self._problems[problem] = self._read(problem)
+            return plain
 
     def _read(self, problem: Problem) -> PlainProblem | None:
         numbers: dict[Wanted, int] = {}
@@ -120,12 +122,11 @@ class PlainProblems:
                 return None
             requests.append([])
             for request in claim.requests:
-                (one, *others) = request.alternatives
-                if others or one.number is None or one.admin or one.capacity:
+                if (only := request.only_number) is None:
                     return None
-                wanted = one.requirement, one.tolerations
-                numbers[wanted] = numbers.get(wanted, 0) + one.number
-                requests[-1].append((list(numbers).index(wanted), one.name, one.number))
+                number, wanted = only.number or 0, (only.requirement, only.tolerations)
+                numbers[wanted] = numbers.get(wanted, 0) + number
+                requests[-1].append((list(numbers).index(wanted), only.name, number))
             if sum(number for *_, number in requests[-1]) > DEVICES_MAX:
                 return None
         selections: list[SelectedDevices] = []
@@ -149,24 +150,24 @@ class PlainProblems:
         matches = self._inventory.matches(requirement)
         if matches.wide:
             return None
-        one = Alternative("", requirement, tolerations=tolerations)
-        found: dict[str, list[Device]] = {}
+        alternative = Alternative("", requirement, tolerations=tolerations)
+        by_node: dict[str, list[Device]] = {}
         for node, entries in matches.on.items():
-            usable = [entry for entry in entries if is_usable(entry, one)]
+            usable = [entry for entry in entries if is_usable(entry, alternative)]
             if any(entry.consumes or entry.details.shareable for entry in usable):
                 return None
             if self._of.conditional:
                 # Pods wait for the conditions of these.
                 usable.sort(key=lambda entry: bool(entry.details.binding_conditions))
-            found[node] = [entry.id for entry in usable]
-        return found
+            by_node[node] = [entry.id for entry in usable]
+        return by_node
 
 
 def _disjoint(selections: Sequence[SelectedDevices]) -> bool:
     """Whether no device is selected twice."""
     seen: set[Device] = set()
-    for one in selections if len(selections) > 1 else ():
-        devices = {device for found in one.devices.values() for device in found}
+    for selected in selections if len(selections) > 1 else ():
+        devices = {device for on_node in selected.devices.values() for device in on_node}
         if not seen.isdisjoint(devices):
             return False
         seen |= devices
@@ -191,22 +192,15 @@ def joint_limits(
     By Hall's theorem, devices suffice if and only if for every set of selections, the requests for
     these need no more devices than the set has together.
     """
-    allocated, chosen = taken
-    kinds = list({one.wanted: one for problem in problems for one in problem.selections}.values())
+    selections = [selected for problem in problems for selected in problem.selections]
+    kinds = list({selected.wanted: selected for selected in selections}.values())
     if len(kinds) > _JOINT_SELECTIONS_MAX:
         return None
-    numbers = [{one.wanted: one.number for one in problem.selections} for problem in problems]
-    free = [
-        [
-            {
-                device
-                for device in kind.devices.get(node, ())
-                if device not in allocated and device not in chosen
-            }
-            for kind in kinds
-        ]
-        for node in nodes
+    numbers = [
+        {selected.wanted: selected.number for selected in problem.selections}
+        for problem in problems
     ]
+    free = [[set(free_of(kind.devices.get(node, ()), taken)) for kind in kinds] for node in nodes]
     limits: list[JointLimit] = []
     for chosen_kinds in range(1, 1 << len(kinds)):
         some = [at for at in range(len(kinds)) if chosen_kinds >> at & 1]

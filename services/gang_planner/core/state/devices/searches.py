@@ -24,6 +24,7 @@ from services.gang_planner.core.state.devices.plain_devices import (
     PlainProblems,
     SelectedDevices,
     Taken,
+    free_of,
     joint_limits,
 )
 from services.gang_planner.core.state.devices.selection import (
@@ -89,10 +90,10 @@ class DeviceSearches:
     def free_of(self, selected: SelectedDevices) -> Ints:
         """How many of selected devices are free, by slot."""
         self._grants.refresh()
-        allocated, chosen = self.taken
+        taken = self.taken
         free: Ints = np.zeros(self._nodes.size, dtype=np.int64)
         for slot, devices in self.by_slot(selected):
-            free[slot] = len([one for one in devices if one not in allocated and one not in chosen])
+            free[slot] = len(free_of(devices, taken))
         return free
 
     def joint_limits(self, problems: Sequence[Problem], slots: Ints) -> Sequence[JointLimit] | None:
@@ -100,9 +101,12 @@ class DeviceSearches:
         order of the slots; None: more than a few limits would. Without needs a pod has no claims.
         """
         self._grants.refresh()
-        plain = [self._plain.find(one) if one else PlainProblem((), ()) for one in problems]
+        plain = [
+            self._plain.find(problem) if problem else PlainProblem((), ()) for problem in problems
+        ]
         names: list[str] = [self._nodes.names[slot] for slot in slots.tolist()]
-        return joint_limits([one for one in plain if one is not None], names, self.taken)
+        known = [problem for problem in plain if problem is not None]
+        return joint_limits(known, names, self.taken)
 
     def on_node(self, slot: int) -> DevicesOfNode:
         """The devices of a node, and their use."""
@@ -132,10 +136,10 @@ class DeviceSearches:
             return mask
         left = _STEPS_AT_FIRST + _STEPS_PER_NODE * len(listed)
         for slot in listed:
-            found = self.search(problem, slot, min(left, STEPS_MAX))
-            left -= found.steps
-            mask.flags[slot] = found.picks is not None
-            mask.points[slot] = preference_of(problem, found)
+            result = self.search(problem, slot, min(left, STEPS_MAX))
+            left -= result.steps
+            mask.flags[slot] = result.picks is not None
+            mask.points[slot] = preference_of(problem, result)
         return mask
 
     def _changed(self, problem: Problem) -> tuple[SolutionMask, Ints]:
@@ -164,13 +168,13 @@ class DeviceSearches:
         if the result has more than the problem.
         """
         problem = self.needed_on(slot, problem)
-        found = search(problem, DevicesOfNode(self._grants, self._allocated, slot), steps_max)
-        if found.picks is not None or not self._grants.movable:
-            return found
+        result = search(problem, DevicesOfNode(self._grants, self._allocated, slot), steps_max)
+        if result.picks is not None or not self._grants.movable:
+            return result
         if not (movable := self._grants.movable_on(slot)):
-            return found
+            return result
         needs = tuple(self._grants.movable[key][1] for key in movable)
         node = DevicesOfNode(self._grants, self._allocated, slot, movable)
         together = (*self.needed_on(slot, needs), *problem)
-        both = search(together, node, max(steps_max - found.steps, 1))
-        return both._replace(steps=found.steps + both.steps)
+        both = search(together, node, max(steps_max - result.steps, 1))
+        return both._replace(steps=result.steps + both.steps)

@@ -49,7 +49,8 @@ class DeviceRequirement(NamedTuple):
         """Each selector after the namespace of the user who wrote it; "": an administrator."""
         first = len(self.selectors) - self.own
         return [
-            (self.namespace if at >= first else "", one) for at, one in enumerate(self.selectors)
+            (self.namespace if at >= first else "", selector)
+            for at, selector in enumerate(self.selectors)
         ]
 
 
@@ -79,14 +80,14 @@ class NamespaceCache(Generic[Key, Result]):
         """The result for the key, made if it is not cached."""
         cached = self._results.get(namespace)
         if cached is not None and key in cached:
-            found = cached[key] = cached.pop(key)
-            return found
+            result = cached[key] = cached.pop(key)
+            return result
         # This may use the cache, too.
         made = make()
         if len(self._results.get(namespace, ())) >= NAMESPACE_RESULTS_MAX:
             self._drop_oldest(namespace)
         elif sum(map(len, self._results.values())) >= RESULTS_MAX:
-            self._drop_oldest(max(self._results, key=lambda one: len(self._results[one])))
+            self._drop_oldest(max(self._results, key=lambda name: len(self._results[name])))
         self._results.setdefault(namespace, {})[key] = made
         return made
 
@@ -111,15 +112,15 @@ class Selection:
     def forget_all_but(self, devices: Container[Device]) -> None:
         """Drop the profiles of all other devices."""
         self._profiles = {
-            device: found for device, found in self._profiles.items() if device in devices
+            device: profile for device, profile in self._profiles.items() if device in devices
         }
 
     def objection(self, requirement: DeviceRequirement) -> str:
         """Why a selector of the requirement is not supported, with the selector; "": all are."""
         for namespace, expression in requirement.charged():
-            found = self._selector(namespace, expression)
-            if isinstance(found, str):
-                return f"selector {quoted(expression)}: {found}"
+            compiled = self._selector(namespace, expression)
+            if isinstance(compiled, str):
+                return f"selector {quoted(expression)}: {compiled}"
         return ""
 
     def matches(
@@ -167,15 +168,19 @@ class Selection:
         known = self._profiles.get(device)
         if known is not None and known[0] is details:
             return known[1]
-        found = Profile(device[0], details)
-        self._profiles[device] = details, found
-        return found
+        profile = Profile(device[0], details)
+        self._profiles[device] = details, profile
+        return profile
 
 
 def too_long(claim: ResourceClaim) -> str:
     """Why the selectors of a claim are not read, with their field; "": they are."""
-    asked = [one for request in claim.requests for one in (request.alternatives or (request,))]
-    different = {selector for one in asked for selector in one.selectors}
+    asked = [
+        alternative
+        for request in claim.requests
+        for alternative in (request.alternatives or (request,))
+    ]
+    different = {selector for alternative in asked for selector in alternative.selectors}
     characters = sum(map(len, different))
     if characters <= CLAIM_CHARACTERS_MAX:
         return ""

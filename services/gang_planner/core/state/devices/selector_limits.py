@@ -47,14 +47,14 @@ class _Namespace:
         _, before = self.claims.pop(claim.uid, ("", frozenset()))
         if asked:
             self.claims[claim.uid] = claim.name, asked
-        for one in asked - before:
-            self._characters += 0 if one in self._users else _characters(one)
-            self._users[one] += 1
-        for one in before - asked:
-            self._users[one] -= 1
-            if not self._users[one]:
-                del self._users[one]
-                self._characters -= _characters(one)
+        for use in asked - before:
+            self._characters += 0 if use in self._users else _characters(use)
+            self._users[use] += 1
+        for use in before - asked:
+            self._users[use] -= 1
+            if not self._users[use]:
+                del self._users[use]
+                self._characters -= _characters(use)
 
     def waiting(self) -> list[str]:
         """Names of the claims beyond the bound. Those with the first UIDs are within it, so that
@@ -98,16 +98,16 @@ class SelectorLimits:
             changed = list(claims.values())
         else:
             touched = {}
-        for one in changed:
-            now = claims.get(one.uid)
+        for claim in changed:
+            now = claims.get(claim.uid)
             asked = frozenset[Asked]() if now is None else _asked(now)
-            space = self._namespaces.get(one.namespace)
+            space = self._namespaces.get(claim.namespace)
             if space is None:
                 if not asked:
                     continue
-                space = self._namespaces[one.namespace] = _Namespace()
-            space.replace(one if now is None else now, asked)
-            touched[one.namespace] = None
+                space = self._namespaces[claim.namespace] = _Namespace()
+            space.replace(claim if now is None else now, asked)
+            touched[claim.namespace] = None
         for name in touched:
             self._count(name)
         return self._waiting
@@ -115,10 +115,12 @@ class SelectorLimits:
     def _count(self, name: str) -> None:
         space = self._namespaces.get(name)
         waiting = [] if space is None else space.waiting()
-        self._waiting.difference_update((name, one) for one in self._waiting_in.pop(name, ()))
+        self._waiting.difference_update(
+            (name, claim_name) for claim_name in self._waiting_in.pop(name, ())
+        )
         if waiting:
             self._waiting_in[name] = waiting
-            self._waiting.update((name, one) for one in waiting)
+            self._waiting.update((name, claim_name) for claim_name in waiting)
         if space is not None and not space.claims:
             del self._namespaces[name]
 
@@ -127,13 +129,23 @@ def _asked(claim: ResourceClaim) -> frozenset[Asked]:
     """What the claim has evaluated."""
     if claim.is_allocated or claim.unsupported or not _selects(claim) or too_long(claim):
         return frozenset()
-    asked = (one for request in claim.requests for one in (request.alternatives or (request,)))
-    return frozenset((one.device_class, one.selectors) for one in asked if one.selectors)
+    asked = (
+        alternative
+        for request in claim.requests
+        for alternative in (request.alternatives or (request,))
+    )
+    return frozenset(
+        (alternative.device_class, alternative.selectors)
+        for alternative in asked
+        if alternative.selectors
+    )
 
 
 def _selects(claim: ResourceClaim) -> bool:
     return any(
-        one.selectors for request in claim.requests for one in (request, *request.alternatives)
+        alternative.selectors
+        for request in claim.requests
+        for alternative in (request, *request.alternatives)
     )
 
 

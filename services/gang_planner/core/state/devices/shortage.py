@@ -37,13 +37,13 @@ def shortage(devices: Devices, demand: DeviceDemand, slot: int) -> str:
             if search((ClaimNeed((request,)),), node).picks is None:
                 what = request.resource or f"request {request.name} {of_claim}"
                 return f"{what}: {_of_request(request, node)}"
-        found = search((need,), node)
-        if found.picks is None:
-            resources = sorted({one.resource for one in need.requests if one.resource})
+        result = search((need,), node)
+        if result.picks is None:
+            resources = sorted({request.resource for request in need.requests if request.resource})
             what = " and ".join(resources) or f"requests {of_claim}"
-            return f"{what}: {_of_claim(need, node, exhausted=found.exhausted)}"
-    found = search(devices.searches.needed_on(slot, devices.unsolved(demand)), node)
-    return _NOT_SEARCHED if found.exhausted else ""
+            return f"{what}: {_of_claim(need, node, exhausted=result.exhausted)}"
+    result = search(devices.searches.needed_on(slot, devices.unsolved(demand)), node)
+    return _NOT_SEARCHED if result.exhausted else ""
 
 
 _NOT_SEARCHED = f"the search for devices ended after {STEPS_MAX} steps"
@@ -53,7 +53,7 @@ def _of_claim(need: ClaimNeed, node: DevicesOfNode, *, exhausted: bool) -> str:
     if exhausted:
         return _NOT_SEARCHED
     for constraint in need.constraints:
-        rest = tuple(one for one in need.constraints if one is not constraint)
+        rest = tuple(other for other in need.constraints if other is not constraint)
         if search((replace(need, constraints=rest),), node).picks is not None:
             return f"no devices satisfy {_named(constraint)}"
     if need.constraints and search((replace(need, constraints=()),), node).picks is not None:
@@ -67,34 +67,39 @@ def _named(constraint: DeviceConstraint) -> str:
 
 
 def _of_request(request: RequestNeed, node: DevicesOfNode) -> str:
-    causes = [_of_alternative(one, node) for one in request.alternatives[:_EXPLAINED_MAX]]
+    causes = [
+        _of_alternative(alternative, node) for alternative in request.alternatives[:_EXPLAINED_MAX]
+    ]
     if len(request.alternatives) == 1:
         return causes[0]
     more = ["…"] if len(request.alternatives) > _EXPLAINED_MAX else []
     explained = [
-        f"{one.name}: {cause}" for one, cause in zip(request.alternatives, causes, strict=False)
+        f"{alternative.name}: {cause}"
+        for alternative, cause in zip(request.alternatives, causes, strict=False)
     ]
     return "; ".join([*explained, *more])
 
 
-def _of_alternative(one: Alternative, node: DevicesOfNode) -> str:
-    failure = node.failure(one.requirement)
+def _of_alternative(alternative: Alternative, node: DevicesOfNode) -> str:
+    failure = node.failure(alternative.requirement)
     if failure is not None:
         return f"selector {quoted(failure.selector)} failed: {failure.cause}"
-    if one.number is None and node.unsettled_pool:
+    if alternative.number is None and node.unsettled_pool:
         return f"allocationMode All, and resource pool {node.unsettled_pool} is incomplete"
-    matching = node.matching(one.requirement)
-    free = [entry for entry in matching if one.admin or not node.is_taken(entry.id)]
-    cause = _obstacle(one, free, node)
-    if one.number is None and len(free) < len(matching):
+    matching = node.matching(alternative.requirement)
+    free = [entry for entry in matching if alternative.admin or not node.is_taken(entry.id)]
+    cause = _obstacle(alternative, free, node)
+    if alternative.number is None and len(free) < len(matching):
         cause = f"allocationMode All, and {len(matching) - len(free)} are in use"
-    return f"too few free devices match {described(one.requirement)}{cause and f' ({cause})'}"
+    return (
+        f"too few free devices match {described(alternative.requirement)}{cause and f' ({cause})'}"
+    )
 
 
-def _obstacle(one: Alternative, free: list[DeviceEntry], node: DevicesOfNode) -> str:
+def _obstacle(alternative: Alternative, free: list[DeviceEntry], node: DevicesOfNode) -> str:
     """The first thing beside its use that keeps a matching device from the request; "": none."""
     for entry in free:
-        taint = blocking_taint(entry.taints, one.tolerations)
+        taint = blocking_taint(entry.taints, alternative.tolerations)
         if taint is not None:
             value = f"={taint.value}" if taint.value else ""
             return f"taint {taint.key}{value}:{taint.effect} is not tolerated"
@@ -103,6 +108,6 @@ def _obstacle(one: Alternative, free: list[DeviceEntry], node: DevicesOfNode) ->
             for (of, name), amount in entry.consumes:
                 if left[of, name] < amount:
                     return f"counter {name} of {of} is used up"
-    if free and one.capacity:
-        return f"requested capacity: {', '.join(name for name, _ in one.capacity)}"
+    if free and alternative.capacity:
+        return f"requested capacity: {', '.join(name for name, _ in alternative.capacity)}"
     return ""

@@ -58,11 +58,11 @@ class ClaimConsumers:
 
     def last_of(self, uids: Collection[str]) -> list[ResourceClaim]:
         """The claims that only these pods still use."""
-        found = {claim.uid: claim for uid in uids for claim in self.of_pod(uid)}
+        claims = {claim.uid: claim for uid in uids for claim in self.of_pod(uid)}
         return [
             claim
-            for claim in found.values()
-            if all(one in uids or one in self.away for one in self._users[claim.uid])
+            for claim in claims.values()
+            if all(uid in uids or uid in self.away for uid in self._users[claim.uid])
         ]
 
     def freed(self) -> list[ResourceClaim]:
@@ -93,8 +93,8 @@ class AllocatedDevices:
         Returns:
             Slots of nodes whose devices became free, or are no longer.
         """
-        before, self.vacated = self.vacated, {one.uid: one for one in claims}
-        self._free = {device for one in self.vacated.values() for device in one.allocated}
+        before, self.vacated = self.vacated, {claim.uid: claim for claim in claims}
+        self._free = {device for claim in self.vacated.values() for device in claim.allocated}
         inventory = self._grants.inventory
         inventory.refresh()
         slots: list[int] = []

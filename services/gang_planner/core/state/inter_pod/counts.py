@@ -94,17 +94,17 @@ class DomainTable:
         no caller has any.
         """
         if len(self._domains) > KEYS_MAX:
-            self._version = 1 + max(one.version for one in self._domains.values())
+            self._version = 1 + max(domains.version for domains in self._domains.values())
             self._domains.clear()
 
     def of(self, key: str) -> Domains:
-        found = self._domains.get(key)
-        if found is None and not self.nodes.labels.known(key):
-            found = self._nowhere
-        elif found is None:
-            found = self._domains[key] = Domains(key, self.nodes, self._version)
-        found.refresh()
-        return found
+        domains = self._domains.get(key)
+        if domains is None and not self.nodes.labels.known(key):
+            domains = self._nowhere
+        elif domains is None:
+            domains = self._domains[key] = Domains(key, self.nodes, self._version)
+        domains.refresh()
+        return domains
 
 
 class Scope(msgspec.Struct, eq=False):
@@ -168,10 +168,10 @@ class PairCounts:
         per_slot = self._per_slot.get(tally)
         if per_slot:
             slots = np.fromiter(per_slot.keys(), dtype=np.int64, count=len(per_slot))
-            found = np.fromiter(per_slot.values(), dtype=np.int64, count=len(per_slot))
+            counts = np.fromiter(per_slot.values(), dtype=np.int64, count=len(per_slot))
             if scope.number:
-                found = found * scope.mask[slots]
-            np.add.at(by_domain, domains.of_slot[slots], found)
+                counts = counts * scope.mask[slots]
+            np.add.at(by_domain, domains.of_slot[slots], counts)
             by_domain[0] = 0
         if sums is None:
             if self._sums_count >= _ARRAYS_MAX:
@@ -189,7 +189,7 @@ class PairCounts:
         return counts
 
     def content(self) -> dict[int, dict[int, int]]:
-        return {tally: dict(found) for tally, found in self._per_slot.items() if found}
+        return {tally: dict(per_slot) for tally, per_slot in self._per_slot.items() if per_slot}
 
     def copy(self) -> "PairCounts":
         counts = PairCounts(self.domains)

@@ -60,19 +60,21 @@ class LabelIndex:
         """UIDs of the pods that the matcher may match."""
         if not matcher.anchors:
             return list(members)
-        found: list[str] = []
+        uids: list[str] = []
         for key, value in matcher.anchors:
             values = self._by_key.get(key)
             if values is None:
                 values = self._track(key, members)
-            found.extend(values.get(value, ()))
-        return found
+            uids.extend(values.get(value, ()))
+        return uids
 
     def namespace(self, name: str) -> Mapping[str, str]:
         """Labels of a namespace; empty if it is unknown."""
         if self._read_at != self._namespaces.changes:
             self._read_at = self._namespaces.changes
-            self._by_name = {one.name: dict(one.labels) for one in self._namespaces.values()}
+            self._by_name = {
+                namespace.name: dict(namespace.labels) for namespace in self._namespaces.values()
+            }
         return self._by_name.get(name, _NONE)
 
     def _track(self, key: str, members: Mapping[str, Member]) -> dict[str, dict[str, None]]:

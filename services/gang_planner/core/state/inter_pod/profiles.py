@@ -119,10 +119,10 @@ def refresh(tables: Tables, member: Member) -> bool:
 
 
 def _refresh_all(tables: Tables, matchers: Iterable[Matcher]) -> None:
-    found: dict[str, None] = {}
-    for one in matchers:
-        found.update(dict.fromkeys(tables.labels.candidates(one, tables.members)))
-    for uid in found:
+    uids: dict[str, None] = {}
+    for matcher in matchers:
+        uids.update(dict.fromkeys(tables.labels.candidates(matcher, tables.members)))
+    for uid in uids:
         refresh(tables, tables.members[uid])
     tables.relabel_lost()
 

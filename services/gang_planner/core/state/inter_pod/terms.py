@@ -54,12 +54,12 @@ class Matcher:
         self.live = live
         self.anchors = _anchors(whose)
         #: Whether it depends on labels of namespaces.
-        self.by_namespace = any(one.namespace_selector is not None for one in whose)
+        self.by_namespace = any(match.namespace_selector is not None for match in whose)
 
     def matches(self, subject: Subject) -> bool:
         if self.live and subject.deleting:
             return False
-        return all(_means(one, subject) for one in self.whose)
+        return all(_means(match, subject) for match in self.whose)
 
 
 class Carried(NamedTuple):
@@ -127,25 +127,29 @@ class Terms:
         """Register and resolve the terms of a shape; None: it has none."""
         if shape.pod_affinity is None and not shape.spread:
             return None
-        found = ShapeTerms()
+        terms = ShapeTerms()
         if shape.pod_affinity is not None:
-            self._read_affinity(found, shape.pod_affinity)
-        spreads = [self._spread(one, shape.namespace) for one in shape.spread]
-        found.hard = tuple(
-            one for one in spreads if one.constraint.when_unsatisfiable == "DoNotSchedule"
+            self._read_affinity(terms, shape.pod_affinity)
+        spreads = [self._spread(constraint, shape.namespace) for constraint in shape.spread]
+        terms.hard = tuple(
+            spread for spread in spreads if spread.constraint.when_unsatisfiable == "DoNotSchedule"
         )
-        found.soft = tuple(
-            one for one in spreads if one.constraint.when_unsatisfiable != "DoNotSchedule"
+        terms.soft = tuple(
+            spread for spread in spreads if spread.constraint.when_unsatisfiable != "DoNotSchedule"
         )
-        for one in found.hard:
-            if one.counted is not None:
-                self.attracting.add(one.counted.number)
-        return found
+        for spread in terms.hard:
+            if spread.counted is not None:
+                self.attracting.add(spread.counted.number)
+        return terms
 
     def profile(self, subject: Subject) -> Profile:
         """Numbers of the matchers that match a pod."""
-        found = [one.number for one in self._candidates(subject.labels) if one.matches(subject)]
-        return tuple(sorted(found))
+        numbers = [
+            matcher.number
+            for matcher in self._candidates(subject.labels)
+            if matcher.matches(subject)
+        ]
+        return tuple(sorted(numbers))
 
     def description(self, profile: Profile) -> bytes:
         """A profile without numbers: equal for equal matchers, in any order of registration."""
@@ -153,43 +157,43 @@ class Terms:
         return "\n".join(described).encode()
 
     def by_namespace(self) -> list[Matcher]:
-        return [one for one in self._matchers.values() if one.by_namespace]
+        return [matcher for matcher in self._matchers.values() if matcher.by_namespace]
 
     def copy(self) -> "Terms":
         """An independent registry with the same numbers, for hypothetical pods."""
         terms = Terms()
         terms._matchers = dict(self._matchers)
         terms._carried = dict(self._carried)
-        terms._anchored = {pair: list(found) for pair, found in self._anchored.items()}
+        terms._anchored = {pair: list(matchers) for pair, matchers in self._anchored.items()}
         terms._unanchored = list(self._unanchored)
         terms._numbers = self._numbers
         terms._described = dict(self._described)
         terms.attracting = set(self.attracting)
-        terms.about = {number: list(found) for number, found in self.about.items()}
+        terms.about = {number: list(carried) for number, carried in self.about.items()}
         terms.version = self.version
         return terms
 
     # ---------------------------------------------------------------- internal
 
-    def _read_affinity(self, found: ShapeTerms, terms: PodAffinity) -> None:
-        found.affinity_keys = tuple(one.topology_key for one in terms.affinity)
-        wanted = [_pod_match(one) for one in terms.affinity]
-        meant = [one for one in wanted if one is not None]
+    def _read_affinity(self, resolved: ShapeTerms, terms: PodAffinity) -> None:
+        resolved.affinity_keys = tuple(term.topology_key for term in terms.affinity)
+        wanted = [_pod_match(term) for term in terms.affinity]
+        meant = [match for match in wanted if match is not None]
         if meant and len(meant) == len(wanted):
-            found.affinity = self._matcher(meant)
-            self.attracting.add(found.affinity.number)
-        found.anti = tuple(self._resolved(terms.anti_affinity))
-        for matcher, key in found.anti:
-            self._carry(found, "keeps away", matcher, key, 1)
+            resolved.affinity = self._matcher(meant)
+            self.attracting.add(resolved.affinity.number)
+        resolved.anti = tuple(self._resolved(terms.anti_affinity))
+        for matcher, key in resolved.anti:
+            self._carry(resolved, "keeps away", matcher, key, 1)
         for matcher, key in self._resolved(terms.affinity):
-            self._carry(found, "attracts", matcher, key, REQUIRED_WEIGHT)
+            self._carry(resolved, "attracts", matcher, key, REQUIRED_WEIGHT)
         preferred: list[tuple[Matcher, str, int]] = []
         for sign, listed in ((1, terms.preferred), (-1, terms.preferred_anti)):
-            for one in listed:
-                for matcher, key in self._resolved((one,)):
-                    preferred.append((matcher, key, sign * one.weight))
-                    self._carry(found, "attracts", matcher, key, sign * one.weight)
-        found.preferred = tuple(preferred)
+            for term in listed:
+                for matcher, key in self._resolved((term,)):
+                    preferred.append((matcher, key, sign * term.weight))
+                    self._carry(resolved, "attracts", matcher, key, sign * term.weight)
+        resolved.preferred = tuple(preferred)
 
     def _resolved(self, terms: Iterable[PodTerm]) -> Iterable[tuple[Matcher, str]]:
         for term in terms:
@@ -207,14 +211,14 @@ class Terms:
         return Spread(constraint, self._matcher([match], live=True), always_self=False)
 
     def _carry(
-        self, found: ShapeTerms, kind: CarriedKind, matcher: Matcher, key: str, amount: int
+        self, terms: ShapeTerms, kind: CarriedKind, matcher: Matcher, key: str, amount: int
     ) -> None:
         carried = self._carried.get((kind, matcher.number, key))
         if carried is None:
             carried = Carried(self._number(), kind, matcher, key)
             self._carried[kind, matcher.number, key] = carried
             self.about.setdefault(matcher.number, []).append(carried)
-        found.carried[carried.number] = found.carried.get(carried.number, 0) + amount
+        terms.carried[carried.number] = terms.carried.get(carried.number, 0) + amount
 
     def _matcher(self, whose: Iterable[PodMatch], *, live: bool = False) -> Matcher:
         key = (tuple(sorted(set(whose), key=_place)), live)
@@ -260,12 +264,12 @@ def _anchors(whose: Iterable[PodMatch]) -> tuple[tuple[str, str], ...]:
     """Label pairs of which a pod must have one to match; empty: any pod may match."""
     least: tuple[int, tuple[tuple[str, str], ...]] | None = None
     for match in whose:
-        for one in match.selector.requirements:
-            if one.operator == "In":
-                values = sorted(set(one.values))
-                found = len(values), tuple((one.key, value) for value in values)
-                if values and (least is None or found < least):
-                    least = found
+        for requirement in match.selector.requirements:
+            if requirement.operator == "In":
+                values = sorted(set(requirement.values))
+                candidate = len(values), tuple((requirement.key, value) for value in values)
+                if values and (least is None or candidate < least):
+                    least = candidate
     return least[1] if least is not None else ()
 
 

@@ -34,8 +34,8 @@ class VolumeCandidates:
         self._places = {volume.uid: place for place, volume in enumerate(volumes)}
         every = np.arange(nodes.size, dtype=np.int64)
         slots = [
-            every if one.node_affinity is None else terms.slots(one.node_affinity)
-            for one in volumes
+            every if volume.node_affinity is None else terms.slots(volume.node_affinity)
+            for volume in volumes
         ]
         lengths = [len(part) for part in slots]
         self._slots: Ints = np.concatenate(slots) if slots else np.zeros(0, dtype=np.int64)
@@ -94,14 +94,14 @@ class AvailableVolumes:
             claim.access_modes,
             claim.selector,
         )
-        found = self._candidates.get(kind)
-        if found is None:
+        candidates = self._candidates.get(kind)
+        if candidates is None:
             if len(self._candidates) >= _CANDIDATES_MAX:
                 self._candidates.clear()
             listed = self._free.get(claim.storage_class or "", ())
             serving = [volume for volume in listed if _serves(volume, claim)]
-            found = self._candidates[kind] = VolumeCandidates(serving, self._nodes, self.terms)
-        return found
+            candidates = self._candidates[kind] = VolumeCandidates(serving, self._nodes, self.terms)
+        return candidates
 
     def usable(self, volume: Volume) -> Bools:
         """One flag per slot: whether the volume is usable there."""
@@ -123,7 +123,7 @@ class AvailableVolumes:
         self._candidates.clear()
         self._prebound.clear()
         self._free = {}
-        whole = (one for one in volumes.values() if one.too_large is None)
+        whole = (volume for volume in volumes.values() if volume.too_large is None)
         for volume in sorted(whole, key=_smallest_first):
             if volume.claim_name:
                 key = volume.claim_namespace, volume.claim_name
@@ -158,28 +158,32 @@ def _serves(volume: Volume, claim: Claim) -> bool:
 
 def may_provision(claim: Claim, tables: ReferenceObjects, nodes: NodeTable) -> Bools:
     """One flag per slot: whether the claim's class provisions volumes for the node."""
-    found = class_of(claim, tables)
-    if found is None or found.provisioner in _NO_PROVISIONER:
+    storage_class = class_of(claim, tables)
+    if storage_class is None or storage_class.provisioner in _NO_PROVISIONER:
         return np.zeros(nodes.size, dtype=np.bool_)
-    if not found.allowed_topologies:
+    if not storage_class.allowed_topologies:
         return np.ones(nodes.size, dtype=np.bool_)
-    return matching_any(found.allowed_topologies, nodes, slice(0, nodes.size))
+    return matching_any(storage_class.allowed_topologies, nodes, slice(0, nodes.size))
 
 
 def enough_capacity(claim: Claim, tables: ReferenceObjects, nodes: NodeTable) -> Bools:
     """One flag per slot: whether the driver publishes enough capacity for the claim, or none."""
-    found = class_of(claim, tables)
-    driver = tables.csi_drivers.by_name.get(("", found.provisioner)) if found is not None else None
-    if found is None or driver is None or not driver.storage_capacity:
+    storage_class = class_of(claim, tables)
+    driver = (
+        tables.csi_drivers.by_name.get(("", storage_class.provisioner))
+        if storage_class is not None
+        else None
+    )
+    if storage_class is None or driver is None or not driver.storage_capacity:
         return np.ones(nodes.size, dtype=np.bool_)
     mask: Bools = np.zeros(nodes.size, dtype=np.bool_)
-    for one in tables.storage_capacities.values():
-        if _offers(one, found, claim.request_bytes):
-            mask |= selected(one.node_topology, nodes)
+    for capacity in tables.storage_capacities.values():
+        if _offers(capacity, storage_class, claim.request_bytes):
+            mask |= selected(capacity.node_topology, nodes)
     return mask
 
 
-def _offers(one: StorageCapacity, found: StorageClass, request_bytes: int) -> bool:
+def _offers(capacity: StorageCapacity, storage_class: StorageClass, request_bytes: int) -> bool:
     # If the driver reports the largest possible volume, it is a tighter limit than the capacity.
-    most = one.capacity_bytes if one.volume_bytes_max < 0 else one.volume_bytes_max
-    return one.storage_class == found.name and most >= request_bytes
+    most = capacity.capacity_bytes if capacity.volume_bytes_max < 0 else capacity.volume_bytes_max
+    return capacity.storage_class == storage_class.name and most >= request_bytes

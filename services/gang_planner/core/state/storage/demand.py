@@ -62,10 +62,16 @@ def demand_of(shape: Shape, tables: ReferenceObjects) -> VolumeDemand:
     astray = False
     for claim in claims:
         if not fully_bound(claim):
-            found = class_of(claim, tables)
-            if found is not None and found.too_large is not None:
-                return VolumeDemand(refusal=f'storageclass "{found.name}": {found.too_large.text}')
-            if claim.volume_name or found is None or not found.wait_for_first_consumer:
+            storage_class = class_of(claim, tables)
+            if storage_class is not None and storage_class.too_large is not None:
+                return VolumeDemand(
+                    refusal=f'storageclass "{storage_class.name}": {storage_class.too_large.text}'
+                )
+            if (
+                claim.volume_name
+                or storage_class is None
+                or not storage_class.wait_for_first_consumer
+            ):
                 return VolumeDemand(refusal=UNBOUND_IMMEDIATE)
             delayed.append(claim)
             continue

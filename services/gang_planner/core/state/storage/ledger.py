@@ -123,10 +123,10 @@ class Storage(ClaimLedger[Choice, str]):
         if self._demands_at != self.changes or len(self._demands) >= _DEMANDS_MAX:
             self._demands_at = self.changes
             self._demands.clear()
-        found = self._demands.get(shape.encoded)
-        if found is None:
-            found = self._demands[shape.encoded] = demand_of(shape.shape, self.tables)
-        return found
+        demand = self._demands.get(shape.encoded)
+        if demand is None:
+            demand = self._demands[shape.encoded] = demand_of(shape.shape, self.tables)
+        return demand
 
     def in_use(self, key: Key) -> bool:
         return key in self.uses
@@ -143,20 +143,20 @@ class Storage(ClaimLedger[Choice, str]):
         """Two flags per slot: whether every waiting claim finds a volume or can have one
         provisioned, and whether the storage capacity suffices for the provisioned ones.
         """
-        found: Bools = np.ones(self.nodes.size, dtype=np.bool_)
+        available: Bools = np.ones(self.nodes.size, dtype=np.bool_)
         capable: Bools = np.ones(self.nodes.size, dtype=np.bool_)
         sure: Bools = np.ones(self.nodes.size, dtype=np.bool_)
         contested = 0
         for claim in demand.delayed:
             matched, made, reservation = self._serving(claim)
-            found &= matched | made
+            available &= matched | made
             capable &= matched | reservation
             sure &= made & reservation
             contested += bool(matched.any())
         if contested > 1:
-            for slot in np.flatnonzero(found & capable & ~sure).tolist():
-                found[slot] = None not in self._volumes_of(demand.delayed, slot)
-        return found, capable
+            for slot in np.flatnonzero(available & capable & ~sure).tolist():
+                available[slot] = None not in self._volumes_of(demand.delayed, slot)
+        return available, capable
 
     def over_limits(self, shape: ShapeEntry) -> Bools | None:
         """One flag per slot: whether the claims would exceed an attach limit; None: nowhere."""
@@ -169,7 +169,9 @@ class Storage(ClaimLedger[Choice, str]):
         keys = claim_keys(shape.shape)
         self.take_up(keys, slot)
         delayed = self.demand(shape).delayed
-        missing = [one for one in delayed if self.is_open((one.namespace, one.name), one.uid)]
+        missing = [
+            claim for claim in delayed if self.is_open((claim.namespace, claim.name), claim.uid)
+        ]
         for claim, choice in zip(missing, list(self._volumes_of(missing, slot)), strict=True):
             # None: none is available, and another scheduler has bound the pod.
             if choice is not None:
@@ -253,25 +255,25 @@ class Storage(ClaimLedger[Choice, str]):
             self._makers_at = now
             self._makers.clear()
         kind = claim.storage_class, claim.request_bytes
-        found = self._makers.get(kind)
-        if found is None:
+        makers = self._makers.get(kind)
+        if makers is None:
             made = may_provision(claim, self.tables, self.nodes)
             reservation = enough_capacity(claim, self.tables, self.nodes) if made.any() else made
-            found = self._makers[kind] = made, reservation
-        return found
+            makers = self._makers[kind] = made, reservation
+        return makers
 
     def _free(self, candidates: VolumeCandidates) -> Bools:
         """One flag per volume of the list: whether it is not chosen. Read-only."""
         self._prune()
         if len(candidates.volumes) <= _SHORT:
             return candidates.without(self.holders)
-        found = self._rests.get(id(candidates))
-        if found is None:
+        rest = self._rests.get(id(candidates))
+        if rest is None:
             if len(self._rests) >= _RESTS_MAX:
                 self._rests.clear()
-            found = candidates, candidates.without(self.holders)
-            self._rests[id(candidates)] = found
-        return found[1]
+            rest = candidates, candidates.without(self.holders)
+            self._rests[id(candidates)] = rest
+        return rest[1]
 
     def _prune(self) -> None:
         """End the choices that the cluster shows as bound. A choice remains until both claim and
@@ -282,13 +284,13 @@ class Storage(ClaimLedger[Choice, str]):
             return
         self._pruned_at = self.changes
         claims = self.tables.claims.by_name
-        for key, one in (self._pins | self._choices).items():
+        for key, choice in (self._pins | self._choices).items():
             claim = claims.get(key)
             if claim is None or not fully_bound(claim):
                 continue
-            volume = self.tables.volumes.get(one.volume_uid)
+            volume = self.tables.volumes.get(choice.volume_uid)
             seen = volume is None or bool(volume.claim_name)
-            if seen or claim.volume_name != one.volume:
+            if seen or claim.volume_name != choice.volume:
                 self.end(key)
 
     def _volumes_of(self, claims: Sequence[Claim], slot: int) -> Iterator[Choice | None]:

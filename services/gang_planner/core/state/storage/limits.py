@@ -98,15 +98,15 @@ class Attachments:
         if at == self._attached_at:
             return
         self._attached_at = at
-        found: dict[int, set[Handle]] = {}
-        for one in attachments.values():
-            slot = nodes.find(one.node)
-            volume = tables.volumes.by_name.get(("", one.volume))
-            if slot is not None and volume is not None and volume.driver and one.driver:
-                found.setdefault(slot, set()).add((one.driver, volume.handle))
+        handles_on: dict[int, set[Handle]] = {}
+        for attachment in attachments.values():
+            slot = nodes.find(attachment.node)
+            volume = tables.volumes.by_name.get(("", attachment.volume))
+            if slot is not None and volume is not None and volume.driver and attachment.driver:
+                handles_on.setdefault(slot, set()).add((attachment.driver, volume.handle))
         before, self._attached = (
             self._attached,
-            {slot: frozenset(handles) for slot, handles in found.items()},
+            {slot: frozenset(handles) for slot, handles in handles_on.items()},
         )
         for slot in before.keys() | self._attached.keys():
             if before.get(slot) != self._attached.get(slot):
@@ -132,9 +132,9 @@ class Attachments:
         self._counts.clear()
         self._dirty.update(dict.fromkeys(self._users))
         self._dirty.update(dict.fromkeys(self._attached))
-        for one in tables.csi_nodes.values():
-            slot = nodes.find(one.name)
-            for limit in one.drivers if slot is not None else ():
+        for csi_node in tables.csi_nodes.values():
+            slot = nodes.find(csi_node.name)
+            for limit in csi_node.drivers if slot is not None else ():
                 if limit.volumes_max < 0:
                     continue
                 limits = self._limits.get(limit.driver)
@@ -151,7 +151,7 @@ class Attachments:
             handles = {self._handle(key) for key in self._users.get(slot, ())}
             handles |= self._attached.get(slot, _NONE)
             for driver, counts in self._counts.items():
-                counts[slot] = sum(one is not None and one[0] == driver for one in handles)
+                counts[slot] = sum(handle is not None and handle[0] == driver for handle in handles)
         self._dirty.clear()
 
     def _handle(self, key: Key) -> Handle | None:
@@ -163,5 +163,7 @@ class Attachments:
         volume = self._tables.volumes.by_name.get(("", claim.volume_name)) if bound else None
         if volume is not None:
             return (volume.driver, volume.handle) if volume.driver else None
-        found = class_of(claim, self._tables)
-        return (found.provisioner, f"{key[0]}/{key[1]}") if found is not None else None
+        storage_class = class_of(claim, self._tables)
+        return (
+            (storage_class.provisioner, f"{key[0]}/{key[1]}") if storage_class is not None else None
+        )

@@ -52,11 +52,11 @@ class Level:
         if not len(here):
             return Level(self.tier, self.title, np.full_like(self.domain_of, NOWHERE), ())
         pairs = self.domain_of[here] * len(wider.names) + wider.domain_of[here]
-        found, numbers = np.unique(pairs, return_inverse=True)
+        distinct, numbers = np.unique(pairs, return_inverse=True)
         domain_of = np.full_like(self.domain_of, NOWHERE)
         domain_of[here] = numbers
-        kept: list[int] = found.tolist()
-        names = tuple(self.names[one // len(wider.names)] for one in kept)
+        kept: list[int] = distinct.tolist()
+        names = tuple(self.names[pair // len(wider.names)] for pair in kept)
         return Level(self.tier, self.title, domain_of, names)
 
     def sums(self, counts: Ints) -> Ints:
@@ -70,9 +70,9 @@ class Level:
 
     def around(self, slots: Ints) -> int:
         """The domain that contains all of the slots; `NOWHERE` if there is none."""
-        found = self.domain_of[slots]
-        first = int(found[0])
-        return first if bool((found == first).all()) else NOWHERE
+        domains = self.domain_of[slots]
+        first = int(domains[0])
+        return first if bool((domains == first).all()) else NOWHERE
 
 
 class MissingLevels(enum.Enum):

@@ -45,14 +45,14 @@ class Built:
         self.problems: list[str] = []
         self._nodes = nodes
         self._hypernodes: dict[str, HyperNode] = {}
-        for one in sorted(hypernodes, key=lambda one: (one.name, one.uid)):
-            self._hypernodes.setdefault(one.name, one)
+        for hypernode in sorted(hypernodes, key=lambda hypernode: (hypernode.name, hypernode.uid)):
+            self._hypernodes.setdefault(hypernode.name, hypernode)
         self._patterns: dict[str, Pattern | None] = {}
         self._slots: dict[str, Ints] = {}
         self._open: dict[str, None] = {}
         for name in self._hypernodes:
             self._resolve(name)
-        tiers = sorted({one.tier for one in self._hypernodes.values()})
+        tiers = sorted({hypernode.tier for hypernode in self._hypernodes.values()})
         self.levels = tuple(self._level(tier) for tier in tiers)
 
     def inside(self, tier_name: str, tier: int) -> Ints:
@@ -60,17 +60,19 @@ class Built:
 
         HyperNodes of this tier without a tier name count, too.
         """
-        found = np.full(self._nodes.size, NOWHERE, dtype=np.int64)
-        for place, one in enumerate(self._hypernodes.values()):
-            if one.tier_name == tier_name or (not one.tier_name and one.tier == tier):
-                found[self._slots[one.name]] = place
-        return found
+        places = np.full(self._nodes.size, NOWHERE, dtype=np.int64)
+        for place, hypernode in enumerate(self._hypernodes.values()):
+            if hypernode.tier_name == tier_name or (
+                not hypernode.tier_name and hypernode.tier == tier
+            ):
+                places[self._slots[hypernode.name]] = place
+        return places
 
     def _resolve(self, name: str) -> Ints:
         """Slots of all nodes in a HyperNode, through its members."""
-        found = self._slots.get(name)
-        if found is not None:
-            return found
+        known = self._slots.get(name)
+        if known is not None:
+            return known
         hypernode = self._hypernodes[name]
         self._open[name] = None
         parts: list[Ints] = []
@@ -108,10 +110,12 @@ class Built:
         if member.regex:
             pattern = self._pattern(hypernode, member.regex)
             named = _NO_NODES if pattern is None else pattern.among(nodes.names)
-            here &= np.array([one in named for one in nodes.names], dtype=np.bool_)
+            here &= np.array([name in named for name in nodes.names], dtype=np.bool_)
         elif member.labels is not None:
-            for one in member.labels.requirements:
-                here &= nodes.labels.matches(one, one.key, nodes.objects, slice(0, nodes.size))
+            for requirement in member.labels.requirements:
+                here &= nodes.labels.matches(
+                    requirement, requirement.key, nodes.objects, slice(0, nodes.size)
+                )
         else:
             return _NONE
         return np.flatnonzero(here)
@@ -142,8 +146,8 @@ class Built:
         return self._patterns[text]
 
     def _level(self, tier: int) -> Level:
-        here = [one for one in self._hypernodes.values() if one.tier == tier]
-        names = tuple(one.name for one in here)
+        here = [hypernode for hypernode in self._hypernodes.values() if hypernode.tier == tier]
+        names = tuple(hypernode.name for hypernode in here)
         domain_of = np.full(self._nodes.size, NOWHERE, dtype=np.int64)
         for domain, name in enumerate(names):
             slots = self._slots[name]
@@ -156,7 +160,9 @@ class Built:
                 )
                 slots = slots[domain_of[slots] < 0]
             domain_of[slots] = domain
-        title = next((one.tier_name for one in here if one.tier_name), f"tier {tier}")
+        title = next(
+            (hypernode.tier_name for hypernode in here if hypernode.tier_name), f"tier {tier}"
+        )
         return Level(tier, title, domain_of, names)
 
     def _say(self, problem: str) -> None:
@@ -196,12 +202,12 @@ class TopologyTable:
     def levels(self, topology: NetworkTopology) -> Levels:
         """The levels in which this topology permits a gang."""
         self._forget_old()
-        found = self._found.get(topology)
-        if found is None:
+        levels = self._found.get(topology)
+        if levels is None:
             if len(self._found) >= _KEYS_MAX:
                 self._found.clear()
-            found = self._found[topology] = self._work_out(topology)
-        return found
+            levels = self._found[topology] = self._work_out(topology)
+        return levels
 
     def grows(self, topology: NetworkTopology) -> bool:
         """Whether new nodes may join a domain of this topology: its domains are made from labels,
@@ -209,8 +215,8 @@ class TopologyTable:
         """
         return bool(topology.label_key) or any(
             member.kind == "Node" and not member.exact
-            for one in self._hypernodes.values()
-            for member in one.members
+            for hypernode in self._hypernodes.values()
+            for member in hypernode.members
         )
 
     def order(self, topology: NetworkTopology | None) -> Ints:
@@ -247,9 +253,9 @@ class TopologyTable:
         limit = topology.highest_tier
         if topology.highest_tier_name:
             named = [
-                one.tier
-                for one in self._hypernodes.values()
-                if one.tier_name == topology.highest_tier_name
+                hypernode.tier
+                for hypernode in self._hypernodes.values()
+                if hypernode.tier_name == topology.highest_tier_name
             ]
             if not named:
                 missing = TopologyProblem(MissingLevels.TIER_NAME, topology.highest_tier_name)
@@ -259,11 +265,11 @@ class TopologyTable:
             return Levels(levels, open=True)
         if soft:
             return Levels(levels, open=True)
-        allowed = tuple(one for one in levels if one.tier <= limit)
+        allowed = tuple(level for level in levels if level.tier <= limit)
         if topology.highest_tier_name:
             # Trees of different heights may use the same tier name at different tiers.
             around = self._hyper().inside(topology.highest_tier_name, limit)
-            allowed = tuple(one.only_inside(around) for one in allowed)
+            allowed = tuple(level.only_inside(around) for level in allowed)
         if not allowed:
             return Levels((), open=False, problem=TopologyProblem(MissingLevels.TIER, str(limit)))
         return Levels(allowed, open=limit > levels[-1].tier)
@@ -295,7 +301,7 @@ class TopologyTable:
         With the mode hard each domain is inside one domain of the last key, also where the labels
         of nodes do not nest.
         """
-        keys = [one.strip() for one in topology.label_key.split(",") if one.strip()]
+        keys = [key.strip() for key in topology.label_key.split(",") if key.strip()]
         if topology.mode == "hard" and topology.highest_tier:
             keys = keys[: topology.highest_tier]
         known = self._topologies.by_name.get(("", topology.levels_of))
@@ -305,8 +311,8 @@ class TopologyTable:
         soft = topology.mode == "soft"
         if not soft and len(levels) > 1:
             widest = levels[-1]
-            levels = (*(one.split_by(widest) for one in levels[:-1]), widest)
-        if not soft and not any(one.names for one in levels):
+            levels = (*(level.split_by(widest) for level in levels[:-1]), widest)
+        if not soft and not any(level.names for level in levels):
             missing = TopologyProblem(MissingLevels.LABEL, topology.label_key)
             return Levels((), open=False, problem=missing)
         return Levels(levels, open=soft)
@@ -327,7 +333,7 @@ class TopologyTable:
             level = self._labels_level(index - first + 1, order[index])
             levels.insert(0, level.split_by(levels[0]) if levels else level)
         levels = levels[: last - first + 1]
-        if hard and not any(one.names for one in levels):
+        if hard and not any(level.names for level in levels):
             missing = TopologyProblem(MissingLevels.LABEL, ",".join(order[first : last + 1]))
             return Levels((), open=False, problem=missing)
         return Levels(tuple(levels), open=not hard)
