@@ -92,11 +92,8 @@ class Session:
     def allowed_nodes(self, queue: QueueEntry, structure: Structure | None) -> Bools | None:
         """Nodes that a gang of this queue and structure may use, one flag per slot; None: all."""
         mask: Bools | None = None
-        nodes = self.node_capacity.nodes
         for requirement in structure.nodes if structure is not None else ():
-            holds = nodes.labels.matches(
-                requirement, requirement.key, nodes.objects, slice(0, nodes.size)
-            )
+            holds = self.node_capacity.nodes.holding(requirement)
             mask = holds if mask is None else mask & holds
         return self.policies.within(queue, mask)
 

@@ -34,7 +34,7 @@ class _Groups:
         if not said and self._strict:
             return np.zeros(nodes.size, dtype=np.bool_)
         if not said:
-            return ~_holding(nodes, Requirement(key=LABEL, operator="Exists"))
+            return ~nodes.holding(Requirement(key=LABEL, operator="Exists"))
         named = (
             *said.get("required", ()),
             *said.get("preferred", ()),
@@ -62,11 +62,7 @@ class _Groups:
 
 
 def _among(nodes: NodeTable, names: tuple[str, ...]) -> Bools:
-    return _holding(nodes, Requirement(key=LABEL, operator="In", values=names))
-
-
-def _holding(nodes: NodeTable, requirement: Requirement) -> Bools:
-    return nodes.labels.matches(requirement, LABEL, nodes.objects, slice(0, nodes.size))
+    return nodes.holding(Requirement(key=LABEL, operator="In", values=names))
 
 
 def build(arguments: Arguments) -> Policy:

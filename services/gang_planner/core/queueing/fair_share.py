@@ -123,9 +123,8 @@ def _tolerated(state: State, session: Session, demand: QueuedDemand) -> Bools:
         return tolerated
     counts = [*demand.by_queue.values(), *(queue.shapes for queue in state.queues.entries.values())]
     shapes = state.shapes.entries
-    tolerations = {shapes[shape_id].shape.tolerations for each in counts for shape_id in each} - {
-        ()
-    }
+    ids = {shape_id for each in counts for shape_id in each}
+    tolerations = {shapes[shape_id].shape.tolerations for shape_id in ids} - {()}
     for at in tainted:
         tolerated[at] = any(
             first_untolerated(pod_tolerations, sets[at]) is None for pod_tolerations in tolerations

@@ -18,6 +18,7 @@ from services.gang_planner.core.state.devices.demand import (
 )
 from services.gang_planner.core.state.devices.extended import claim_name, name_of_pod
 from services.gang_planner.core.state.devices.grants import Grant
+from services.gang_planner.core.state.devices.selection import requests_of
 from services.gang_planner.core.state.gangs import Member
 from services.gang_planner.core.state.members import Assignments
 from services.gang_planner.core.state.node_capacity import NodeCapacity
@@ -232,13 +233,9 @@ class _DeviceWriter:
             if isinstance(reference, PodDevices):
                 yield from self._extended(member, slot, reference, key)
             elif (claim := self._claims.by_name.get(key)) is not None:
-                requests = (
-                    request for of in claim.requests for request in of.alternatives or (of,)
-                )
                 grant = self._devices.grants.find(key)
-                yield self._choice(
-                    member, slot, claim, grant, (request.device_class for request in requests)
-                )
+                classes = (request.device_class for request in requests_of(claim))
+                yield self._choice(member, slot, claim, grant, classes)
         self._devices.grants.settle(keys)
 
     def _extended(

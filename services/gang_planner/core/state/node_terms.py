@@ -44,9 +44,7 @@ def selected(selector: Selector | None, nodes: NodeTable) -> Bools:
     """One flag per slot: whether the label selector matches the node; None matches no node."""
     passing: Bools = np.full(nodes.size, selector is not None, dtype=np.bool_)
     for requirement in selector.requirements if selector is not None else ():
-        passing &= nodes.labels.matches(
-            requirement, requirement.key, nodes.objects, slice(0, nodes.size)
-        )
+        passing &= nodes.holding(requirement)
     return passing
 
 

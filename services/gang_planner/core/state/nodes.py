@@ -24,7 +24,7 @@ from services.gang_planner.core.state.columns import (
 from services.gang_planner.core.state.node_labels import LabelColumns
 from services.gang_planner.core.state.taints import TaintSets, is_leaving
 from shared.model.invariants import InvariantViolation
-from shared.model.objects import Node
+from shared.model.objects import Node, Requirement
 
 #: Number of cached requests per resource.
 _REQUESTS_MAX = 256
@@ -164,6 +164,10 @@ class NodeTable:
         if slot is not None:
             mask[slot] = True
         return mask
+
+    def holding(self, requirement: Requirement) -> Bools:
+        """One flag per slot: whether the requirement holds on its labels."""
+        return self.labels.matches(requirement, requirement.key, self.objects, slice(0, self.size))
 
     def slots_of(self, names: Iterable[str]) -> Ints:
         """Slots of the nodes and phantoms with these names, as far as they are known."""

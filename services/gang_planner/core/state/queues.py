@@ -409,9 +409,7 @@ class QueueTable:
             return
         cluster = totals()
         # Parents first: a child's ceiling depends on its parent's.
-        for entry in sorted(
-            self.entries.values(), key=lambda entry: (len(entry.chain), entry.name)
-        ):
+        for entry in self._from_the_top():
             parent = entry.parent
             ceiling = dict(entry.capability)
             for row, amount in guaranteed.get(parent, {}).items():
@@ -425,12 +423,13 @@ class QueueTable:
                 ceiling[row] = min(ceiling.get(row, most), most)
             entry.ceiling = ceiling
 
+    def _from_the_top(self) -> list[QueueEntry]:
+        return sorted(self.entries.values(), key=lambda entry: (len(entry.chain), entry.name))
+
     def siblings(self) -> list[tuple[QueueEntry | None, list[QueueEntry]]]:
         """(parent, children sorted by name), parents first; parent None: top-level queues."""
         levels: dict[QueueEntry | None, list[QueueEntry]] = {}
-        for entry in sorted(
-            self.entries.values(), key=lambda entry: (len(entry.chain), entry.name)
-        ):
+        for entry in self._from_the_top():
             levels.setdefault(entry.parent, []).append(entry)
         return list(levels.items())
 

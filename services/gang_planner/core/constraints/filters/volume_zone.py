@@ -51,22 +51,18 @@ class VolumeZone(OneReason):
 
 
 def _inside(key: str, values: tuple[str, ...], nodes: NodeTable) -> Bools:
-    every = slice(0, nodes.size)
     unlabelled: Bools = np.ones(nodes.size, dtype=np.bool_)
     inside: Bools = np.zeros(nodes.size, dtype=np.bool_)
     for label in _KEYS[key]:
-        wanted = Requirement(key=label, operator="In", values=values)
-        inside |= unlabelled & nodes.labels.matches(wanted, label, nodes.objects, every)
-        absent = Requirement(key=label, operator="DoesNotExist")
-        unlabelled &= nodes.labels.matches(absent, label, nodes.objects, every)
+        inside |= unlabelled & nodes.holding(Requirement(key=label, operator="In", values=values))
+        unlabelled &= nodes.holding(Requirement(key=label, operator="DoesNotExist"))
     return inside
 
 
 def _labelled(nodes: NodeTable) -> Bools:
     labelled: Bools = np.zeros(nodes.size, dtype=np.bool_)
     for label in _KEYS:
-        exists = Requirement(key=label, operator="Exists")
-        labelled |= nodes.labels.matches(exists, label, nodes.objects, slice(0, nodes.size))
+        labelled |= nodes.holding(Requirement(key=label, operator="Exists"))
     return labelled
 
 

@@ -9,7 +9,7 @@ a failure; here the verdict names it if the remaining devices are too few.
 from collections.abc import Callable, Container
 from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeAlias, TypeVar
 
-from shared.model.devices import DeviceDetails, ResourceClaim
+from shared.model.devices import DeviceDetails, DeviceRequest, ResourceClaim
 
 if TYPE_CHECKING:
     from shared.cel.device import Profile, Selector
@@ -173,14 +173,18 @@ class Selection:
         return profile
 
 
-def too_long(claim: ResourceClaim) -> str:
-    """Why the selectors of a claim are not read, with their field; "": they are."""
-    asked = [
+def requests_of(claim: ResourceClaim) -> list[DeviceRequest]:
+    """The requests of a claim; in place of one that has alternatives these."""
+    return [
         alternative
         for request in claim.requests
-        for alternative in (request.alternatives or (request,))
+        for alternative in request.alternatives or (request,)
     ]
-    different = {selector for alternative in asked for selector in alternative.selectors}
+
+
+def too_long(claim: ResourceClaim) -> str:
+    """Why the selectors of a claim are not read, with their field; "": they are."""
+    different = {selector for request in requests_of(claim) for selector in request.selectors}
     characters = sum(map(len, different))
     if characters <= CLAIM_CHARACTERS_MAX:
         return ""

@@ -11,7 +11,7 @@ from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from services.gang_planner.core.state.claim_ledger import Key
-from services.gang_planner.core.state.devices.selection import too_long
+from services.gang_planner.core.state.devices.selection import requests_of, too_long
 from shared.model.devices import ResourceClaim
 
 if TYPE_CHECKING:
@@ -115,38 +115,23 @@ class SelectorLimits:
     def _count(self, name: str) -> None:
         space = self._namespaces.get(name)
         waiting = [] if space is None else space.waiting()
-        self._waiting.difference_update(
-            (name, claim_name) for claim_name in self._waiting_in.pop(name, ())
-        )
+        before = self._waiting_in.pop(name, ())
+        self._waiting.difference_update((name, claim) for claim in before)
         if waiting:
             self._waiting_in[name] = waiting
-            self._waiting.update((name, claim_name) for claim_name in waiting)
+            self._waiting.update((name, claim) for claim in waiting)
         if space is not None and not space.claims:
             del self._namespaces[name]
 
 
 def _asked(claim: ResourceClaim) -> frozenset[Asked]:
     """What the claim has evaluated."""
-    if claim.is_allocated or claim.unsupported or not _selects(claim) or too_long(claim):
+    if claim.is_allocated or claim.unsupported:
         return frozenset()
-    asked = (
-        alternative
-        for request in claim.requests
-        for alternative in (request.alternatives or (request,))
-    )
-    return frozenset(
-        (alternative.device_class, alternative.selectors)
-        for alternative in asked
-        if alternative.selectors
-    )
-
-
-def _selects(claim: ResourceClaim) -> bool:
-    return any(
-        alternative.selectors
-        for request in claim.requests
-        for alternative in (request, *request.alternatives)
-    )
+    selecting = [request for request in requests_of(claim) if request.selectors]
+    if not selecting or too_long(claim):
+        return frozenset()
+    return frozenset((request.device_class, request.selectors) for request in selecting)
 
 
 def _sum(asked: Iterable[Asked]) -> int:

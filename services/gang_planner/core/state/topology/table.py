@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 
 from services.gang_planner.core.state.columns import Ints
+from services.gang_planner.core.state.node_terms import selected
 from services.gang_planner.core.state.nodes import NodeTable
 from services.gang_planner.core.state.topology.levels import (
     NOWHERE,
@@ -112,10 +113,7 @@ class Built:
             named = _NO_NODES if pattern is None else pattern.among(nodes.names)
             here &= np.array([name in named for name in nodes.names], dtype=np.bool_)
         elif member.labels is not None:
-            for requirement in member.labels.requirements:
-                here &= nodes.labels.matches(
-                    requirement, requirement.key, nodes.objects, slice(0, nodes.size)
-                )
+            here &= selected(member.labels, nodes)
         else:
             return _NONE
         return np.flatnonzero(here)
