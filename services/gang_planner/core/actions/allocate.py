@@ -15,7 +15,7 @@ from services.gang_planner.core.allocation import batch, gang_allocation, kept_c
 from services.gang_planner.core.cycle_context import CycleContext
 from services.gang_planner.core.placement.refusals import Shortfalls
 from services.gang_planner.core.queueing import fair_share, min_resources
-from services.gang_planner.core.queueing.fair_share import UNLIMITED, Claims, Extras, Limit
+from services.gang_planner.core.queueing.fair_share import UNLIMITED, Extras, FairShareDemand, Limit
 from services.gang_planner.core.queueing.provisioning import RequestedQuota
 from services.gang_planner.core.queueing.turns import Turns
 from services.gang_planner.core.state.backlog import Line
@@ -52,19 +52,19 @@ def run(work: CycleContext, *, best_effort: bool = False) -> None:
     parked = _strict_queues(state)
     if not active and not state.backlog.held and not parked:
         return
-    claims = Claims(work)
-    active.update(dict.fromkeys(claims.released()))
+    demand = FairShareDemand(work)
+    active.update(dict.fromkeys(demand.released()))
     if parked:
         _line_up(state, parked, active)
     buckets = [bucket for bucket in active if bucket.need.best_effort == best_effort]
     if not state.backlog.provisioned:
-        _Pass(work, claims, buckets).run()
+        _Pass(work, demand, buckets).run()
         return
     # Nodes were added for these gangs. Other gangs would use them if they happened to be first.
     first = [bucket for bucket in buckets if bucket.need.provisioning is PROVISIONED]
-    _Pass(work, claims, first).run()
+    _Pass(work, demand, first).run()
     kept = kept_capacity.keep(work)
-    _Pass(work, claims, [bucket for bucket in buckets if bucket not in first]).run()
+    _Pass(work, demand, [bucket for bucket in buckets if bucket not in first]).run()
     for statement in kept:
         statement.discard()
 
@@ -72,9 +72,9 @@ def run(work: CycleContext, *, best_effort: bool = False) -> None:
 class _Pass:
     """One pass over the active buckets."""
 
-    def __init__(self, work: CycleContext, claims: Claims, buckets: list[Bucket]) -> None:
+    def __init__(self, work: CycleContext, demand: FairShareDemand, buckets: list[Bucket]) -> None:
         self._work = work
-        self._claims = claims
+        self._demand = demand
         self._line = Line(buckets)
         self._together = batch.BatchPlacement(work)
         self._extras = Extras(work, self._line)
@@ -103,7 +103,7 @@ class _Pass:
                 turns.drop_first()
         self._together.place()
         if self._set_aside and not session.exhausted and not self._work.throttled:
-            _Pass(self._work, self._claims, self._set_aside).run()
+            _Pass(self._work, self._demand, self._set_aside).run()
 
     def _try_next(self, turns: Turns, queue: str) -> bool:
         """Try a queue's next gang. False: it was not placed; unless it waits for the in-flight
@@ -124,7 +124,7 @@ class _Pass:
             return False
         limit, gathered = self._limit(bucket, gang), False
         if limit is UNLIMITED:
-            most = self._claims.unlimited(gang.queue, bucket.need, len(bucket.entries))
+            most = self._demand.unlimited(gang.queue, bucket.need, len(bucket.entries))
             gathered = self._together.gather(bucket, line, turns, most)
         if not gathered:
             # What follows reads node capacity.
@@ -140,7 +140,7 @@ class _Pass:
                 self._spent[gang.namespace] += work_left - session.work_left
                 self._refuse(bucket, gang, fair)
                 return False
-        self._claims.placed(gang.queue)
+        self._demand.placed(gang.queue)
         line.put_back(index)
         return True
 
@@ -188,14 +188,14 @@ class _Pass:
         """The limit by fairness. Nodes that were added for a gang are not left to other queues."""
         if bucket.need.provisioning is PROVISIONED:
             return UNLIMITED
-        return self._claims.limit(gang.queue, bucket.need)
+        return self._demand.limit(gang.queue, bucket.need)
 
     def _refuse(
         self, bucket: Bucket, gang: Gang, limit: Limit, *, short: bool | None = None
     ) -> None:
         """Refuse the bucket, whose first gang does not fit now."""
         gang_allocation.refuse(self._work, bucket, limit, short=short)
-        self._claims.judge(bucket)
+        self._demand.judge(bucket)
         bucket.minimum_unattainable = bool(bucket.need.reserved) and self._never(bucket, gang)
         if gang.queue.strict and not bucket.minimum_unattainable:
             _park(self._work.state, self._line.drop(gang.queue.name), gang)
@@ -217,7 +217,7 @@ class _Pass:
             return False
         if not gang.queue.exceeded_by(need.amounts(self._work.state.shapes)):
             return False
-        if self._together.waiting and self._claims.limit(gang.queue, need).withheld is not None:
+        if self._together.waiting and self._demand.limit(gang.queue, need).withheld is not None:
             # Place gathered gangs before any gang with withheld nodes. Their nodes depend on this
             # order, and recordings contain those nodes.
             self._together.place()

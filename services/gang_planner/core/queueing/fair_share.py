@@ -236,8 +236,8 @@ class Limit(NamedTuple):
 UNLIMITED: Final = Limit()
 
 
-class Claims:
-    """Claims of queues within one run of an action, computed on demand."""
+class FairShareDemand:
+    """What queues claim of their fair shares within one run of an action, computed when needed."""
 
     def __init__(self, work: CycleContext) -> None:
         self._work = work
@@ -263,8 +263,8 @@ class Claims:
     def limit(self, queue: QueueEntry, need: Need) -> Limit:
         """The limit of the queue's fair share on a gang with this need.
 
-        Claims never delay the members that a started gang lacks of its minima, because its other
-        members hold capacity without making progress.
+        Other queues never delay the members that a started gang lacks of its minima, because its
+        other members hold capacity without making progress.
         """
         if not self._claiming:
             return UNLIMITED
