@@ -11,7 +11,7 @@ a backlog of decisions.
 from collections import Counter
 from typing import Final
 
-from services.gang_planner.core.allocation import batch, gang_allocation, kept_capacity
+from services.gang_planner.core.allocation import batch, gang_allocation
 from services.gang_planner.core.cycle_context import CycleContext
 from services.gang_planner.core.placement.refusals import Shortfalls
 from services.gang_planner.core.queueing import fair_share, min_resources
@@ -43,7 +43,7 @@ def run(work: CycleContext, *, best_effort: bool = False) -> None:
     if work.throttled:
         return
     if state.backlog.kept_for:
-        kept_capacity.retry_others(state)
+        gang_allocation.retry_beside_kept(state)
     active = dict.fromkeys(state.backlog.active(state.node_capacity.freed))
     if state.holds.by_uid:
         active.update(dict.fromkeys(gang_allocation.outranking(state)))
@@ -63,7 +63,7 @@ def run(work: CycleContext, *, best_effort: bool = False) -> None:
     # Nodes were added for these gangs. Other gangs would use them if they happened to be first.
     first = [bucket for bucket in buckets if bucket.need.provisioning is PROVISIONED]
     _Pass(work, demand, first).run()
-    kept = kept_capacity.keep(work)
+    kept = gang_allocation.keep_capacity(work)
     _Pass(work, demand, [bucket for bucket in buckets if bucket not in first]).run()
     for statement in kept:
         statement.discard()

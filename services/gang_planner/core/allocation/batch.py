@@ -307,7 +307,7 @@ def _space(session: Session, bucket: Bucket, request: BatchRequest) -> Space | N
     spaces = find_spaces(
         session,
         structure.topology,
-        [(group.role, group.shape, group.members) for group in request.groups],
+        request.groups,
         need.quorum,
         need.minima,
         base=base,

@@ -12,6 +12,7 @@ import numpy as np
 from services.gang_planner.core.allocation import min_resources
 from services.gang_planner.core.allocation.decision import FoundPlacement, decide
 from services.gang_planner.core.cycle_context import CycleContext
+from services.gang_planner.core.framework.statement import Statement
 from services.gang_planner.core.placement import gang_placement, refusals
 from services.gang_planner.core.placement.attempt import Group, PlacementRequest
 from services.gang_planner.core.placement.gang_placement import Refusal
@@ -28,6 +29,8 @@ from services.gang_planner.core.state.reservations import Reservation
 from shared.model.invariants import required
 
 _ONE: Final[Ints] = np.array([1], dtype=np.int64)
+#: Gangs for which capacity is kept, the first ones in order: each costs a search.
+_KEPT_FOR_MAX: Final = 100
 
 
 def place_gang(work: CycleContext, gang: Gang, limit: Limit = UNLIMITED) -> bool:
@@ -209,6 +212,38 @@ def refuse(
 
 def _need(gang: Gang) -> Need:
     return required(gang.bucket, gang.full_name, "does not wait").need
+
+
+def keep_capacity(work: CycleContext) -> list[Statement]:
+    """Take the capacity for as many members as fit of each gang whose ProvisioningRequest is
+    provisioned and whose nodes are still joining: gangs that are tried after them do not get it
+    (ADR 0087). The caller discards the statements after the pass; no reservation outlives a cycle.
+    """
+    backlog, session = work.state.backlog, work.session
+    waiting = [
+        (order, key, bucket.need)
+        for bucket in backlog.provisioned.values()
+        for order, key, _ in bucket.entries
+    ]
+    first = sorted(waiting, key=lambda entry: entry[:2])[:_KEPT_FOR_MAX]
+    statements: list[Statement] = []
+    backlog.kept_for = {key for _, key, _ in first}
+    for _, _, need in first:
+        queue = work.state.queues.entry(need.queue)
+        request = PlacementRequest(queue=queue, need=need, members_max=need.quorum or 1)
+        statements.append(gang_placement.place_partly(session, request).statement)
+    return statements
+
+
+def retry_beside_kept(state: State) -> None:
+    """If a gang for which capacity was kept no longer waits, gangs that were refused beside it are
+    tried again.
+    """
+    backlog = state.backlog
+    waiting = {key for bucket in backlog.provisioned.values() for _, key, _ in bucket.entries}
+    if not backlog.kept_for <= waiting:
+        backlog.kept_for &= waiting
+        state.node_capacity.freed += 1
 
 
 class ReleasedReservations:
