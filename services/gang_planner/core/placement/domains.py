@@ -88,15 +88,7 @@ def find_spaces(
 def ranked_spaces(
     levels: Levels, demand: DomainDemand, near: Ints, home: str | None, base: Bools | None
 ) -> Iterator[Space]:
-    """Spaces in the order in which to try them; those that cannot hold the quorum are left out.
-
-    Args:
-        levels: Those allowed.
-        demand: The members to place.
-        near: Slots with members already: only domains that contain all of them count.
-        home: Name of the domain to try before all others, if it is allowed; None: none.
-        base: Only these nodes may be used; None: all.
-    """
+    """The spaces of `find_spaces`; `near` as slots."""
     if home is not None:
         for index, level in enumerate(levels.levels):
             if home in level.names:

@@ -13,50 +13,23 @@ from services.gang_planner.core.constraints.filters import UNLIMITED, CapacityFi
 from services.gang_planner.core.framework.arguments import Arguments
 from services.gang_planner.core.framework.policy import Policy
 from services.gang_planner.core.scoring import FULL, FlatScore, NodeScore, ScoredNodes
+from services.gang_planner.core.scoring.requested_shares import RequestedShares
 from services.gang_planner.core.state.columns import Ints, Slots
 from services.gang_planner.core.state.node_capacity import NodeCapacity
 from services.gang_planner.core.state.pod_shapes import ShapeEntry
 
+_NAME: Final = "resource-strategy-fit"
 _TYPES: Final = ("LeastAllocated", "MostAllocated")
 #: Base units per unit of `resourceProportion`: a core, a GiB.
 _UNITS: Final = {"cpu": 1000, "memory": 1 << 30}
 
 
-class _Fit:
-    """Weighted mean over the requested resources: the used share of a packed resource, the free
-    share of a spread one.
-    """
-
-    name = "resource-strategy-fit"
-
+class _Strategies:
     def __init__(self, strategies: dict[str, tuple[bool, int]]) -> None:
         #: Resource, or prefix followed by "*" -> (whether it is packed, weight).
         self._strategies = strategies
 
-    def score(self, nodes: ScoredNodes) -> Ints:
-        return self._mean(nodes, slope=False)
-
-    def slope(self, nodes: ScoredNodes) -> Ints | None:
-        return self._mean(nodes, slope=True)
-
-    def _mean(self, nodes: ScoredNodes, *, slope: bool) -> Ints:
-        points: Ints = np.zeros(len(nodes.slots), dtype=np.int64)
-        total = 0
-        names = nodes.node_capacity.nodes.resources.names
-        for row, _ in nodes.shape.pairs:
-            strategy = self._strategy(names[row])
-            if strategy is None:
-                continue
-            packed, weight = strategy
-            free, taken = nodes.shares(names[row])
-            if slope:
-                points += weight * (taken if packed else -taken)
-            else:
-                points += weight * (FULL - free if packed else free)
-            total += weight
-        return points // max(total, 1)
-
-    def _strategy(self, resource: str) -> tuple[bool, int] | None:
+    def of(self, resource: str) -> tuple[bool, int] | None:
         exact = self._strategies.get(resource)
         if exact is not None:
             return exact
@@ -69,7 +42,7 @@ class _Fit:
 class _Retention(FlatScore):
     """Prefers nodes that lack the scarce resources, weighted per resource."""
 
-    name = "resource-strategy-fit/sra"
+    name = f"{_NAME}/sra"
 
     def __init__(self, weights: dict[str, int]) -> None:
         self._weights = weights
@@ -87,7 +60,7 @@ class _Retention(FlatScore):
 class _Proportion(OneReason):
     """Reserves cpu and memory per free scarce device; other pods cannot use that capacity."""
 
-    name = "resource-strategy-fit/proportional"
+    name = f"{_NAME}/proportional"
     reason = "node(s) resource fit failed"
 
     def __init__(self, reserved: dict[str, dict[str, int]]) -> None:
@@ -129,7 +102,7 @@ def build(arguments: Arguments) -> Policy:
         strategies[name] = (kind == _TYPES[1], entry.integer("weight", 1))
     scores: list[tuple[int, NodeScore]] = []
     if weight and strategies:
-        scores.append((weight, _Fit(strategies)))
+        scores.append((weight, RequestedShares(_NAME, _Strategies(strategies).of)))
     sra = arguments.entry("sra")
     if sra.boolean("enable", default=False):
         weights = sra.entry("resourceWeight")
@@ -150,6 +123,4 @@ def build(arguments: Arguments) -> Policy:
                 }
             )
         )
-    return Policy(
-        name="resource-strategy-fit", scores=tuple(scores), capacity_filters=tuple(filters)
-    )
+    return Policy(name=_NAME, scores=tuple(scores), capacity_filters=tuple(filters))

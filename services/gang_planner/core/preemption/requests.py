@@ -224,19 +224,12 @@ def _swaps(
     if need.quorum or need.structure is not None or not gang.history.started:
         return
     groups = [
-        (
-            role,
-            shape_id,
-            [task_priority(member.pod) for member in gang.waiting[role, shape_id].values()],
-        )
+        (role, shape_id, _priorities(gang.waiting[role, shape_id].values()))
         for role, shape_id, _ in need.wanted
     ]
     top = max(max(priorities) for _, _, priorities in groups)
-    if all(
-        task_priority(member.pod) >= top
-        for member in gang.members.values()
-        if member.slot is not None
-    ):
+    placed = _priorities(member for member in gang.members.values() if member.slot is not None)
+    if min(placed, default=top) >= top:
         return
     wanted = Need(
         queue=need.queue,
@@ -254,6 +247,10 @@ def _swaps(
     units = [unit for unit in candidates.within(gang) if unit.importance < top]
     for level in sorted({unit.importance for unit in units}):
         yield wanted, [unit for unit in units if unit.importance <= level]
+
+
+def _priorities(members: Iterable[Member]) -> list[int]:
+    return [task_priority(member.pod) for member in members]
 
 
 def _is_excluded(work: CycleContext, gang: Gang) -> bool:

@@ -111,15 +111,9 @@ class ClassesOfResources:
             return
         self._at = classes.changes
         # Of several classes the newest one, then the one with the lowest name, as kube-scheduler.
-        order = sorted(
-            classes.values(),
-            key=lambda device_class: (device_class.created_ms, _descending(device_class.name)),
-        )
-        self._named = {
-            device_class.extended_resource: device_class
-            for device_class in order
-            if device_class.extended_resource
-        }
+        order = sorted(classes.values(), key=_precedence)
+        self._named = {served.extended_resource: served for served in order}
+        self._named.pop("", None)
 
 
 def name_of_pod(pod_uid: str) -> str:
@@ -142,9 +136,9 @@ def claim_name(pod: str, pod_uid: str, need: ExtendedNeed) -> str:
     return f"{start}-extended-resources-{digest}"
 
 
-def _descending(name: str) -> tuple[int, ...]:
-    """A sort key that puts the lowest name last."""
-    return (*(-ord(character) for character in name), 1)
+def _precedence(device_class: DeviceClass) -> tuple[int, ...]:
+    """A sort key that puts the newest class last, of several the one with the lowest name."""
+    return device_class.created_ms, *(-ord(character) for character in device_class.name), 1
 
 
 def _need_of(
