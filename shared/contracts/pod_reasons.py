@@ -6,7 +6,7 @@ the way. Every other reason is a word on which neither of them acts.
 """
 
 import enum
-from typing import Final, assert_never
+from typing import Final
 
 from shared.contracts.pending_reasons import PendingReason
 
@@ -54,6 +54,8 @@ class NewNodes(enum.StrEnum):
 
 #: The reason on which autoscalers act; kube-scheduler writes it on every pod that does not fit.
 UNSCHEDULABLE: Final = NewNodes.HELP.value
+#: Any other reason is one on which autoscalers do not act.
+_OF_CAPACITY: Final = frozenset({PendingReason.NOT_ENOUGH_RESOURCES, PendingReason.REPAIR_ROOM})
 
 
 def pod_reason(reason: PendingReason, new_nodes: NewNodes) -> str:
@@ -63,50 +65,4 @@ def pod_reason(reason: PendingReason, new_nodes: NewNodes) -> str:
         reason: The gang's pending reason.
         new_nodes: Whether new nodes would help; it counts only if capacity is the reason.
     """
-    match reason:
-        case PendingReason.NOT_ENOUGH_RESOURCES | PendingReason.REPAIR_ROOM:
-            return new_nodes.value
-        case (
-            PendingReason.GROUP_MISSING
-            | PendingReason.GROUP_DELETING
-            | PendingReason.INVALID_GROUP
-            | PendingReason.DUPLICATE_GROUP
-            | PendingReason.QUEUE_MISSING
-            | PendingReason.QUEUE_NOT_OPEN
-            | PendingReason.QUEUE_PARENT_MISSING
-            | PendingReason.QUEUE_CYCLE
-            | PendingReason.QUEUE_NOT_LEAF
-            | PendingReason.NOT_ADMITTED
-            | PendingReason.BEHIND_IN_QUEUE
-            | PendingReason.NOT_ENOUGH_PODS
-            | PendingReason.NOT_ENOUGH_PODS_OF_TASK
-            | PendingReason.NOT_ENOUGH_PODS_OF_SUB_GROUP
-            | PendingReason.MEMBERS_DIFFER
-            | PendingReason.GATED
-            | PendingReason.UNSUPPORTED
-            | PendingReason.UNSUPPORTED_DEVICE
-            | PendingReason.UNSUPPORTED_GANG
-            | PendingReason.NOT_ENOUGH_QUOTA
-            | PendingReason.SEARCH_BUDGET_EXCEEDED
-            | PendingReason.PREEMPTING
-            | PendingReason.EVICTED
-            | PendingReason.AWAITS_PROVISIONING
-            | PendingReason.PROVISIONING_FAILED
-            | PendingReason.PROVISIONING_UNAVAILABLE
-            | PendingReason.PLACEMENT_DEADLINE
-            | PendingReason.CLUSTER_VIEW_STALE
-            | PendingReason.BINDING_THROTTLED
-            | PendingReason.ACTION_MISSING
-            | PendingReason.GANG_TOO_LARGE
-            | PendingReason.AWAITS_OUTCOME
-            | PendingReason.BACKOFF
-            | PendingReason.BINDING_REFUSED
-            | PendingReason.REPAIR_DEADLINE
-            | PendingReason.REPAIRS_BLOCKED
-            | PendingReason.START_DEADLINE
-            | PendingReason.DEGRADED_GRACE
-            | PendingReason.NOT_STARTING
-        ):
-            return reason.value
-        case _:
-            assert_never(reason)
+    return new_nodes.value if reason in _OF_CAPACITY else reason.value
