@@ -1,10 +1,13 @@
 """Collects the gangs of all objects: group objects, pods, and what declares each gang. Pure."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 import msgspec
 
+from shared.contracts import reasons
+from shared.contracts.reasons import GroupMissing, OtherScheduler
 from shared.dialects.ceilings import Ceilings
 from shared.dialects.ceilings import in_words as above_ceiling
 from shared.dialects.discovery import dialect, precedence_of, preferred_dialects
@@ -227,11 +230,11 @@ def _missing(
         yield from gang.tree.missing(stored=stored)
     elif group is None and not gang.made and _needs_object(gang.members):
         yield from _group_missing(gang, stored=stored)
-    untaken = sum(one.count for one in gang.members if not one.scheduling.taken)
-    if untaken:
-        names = {one.scheduling.scheduler for one in gang.members if not one.scheduling.taken}
-        listed = ", ".join(sorted(names))
-        yield f"{untaken} of its {members} pods name {listed}: not scheduled by Tutti"
+    untaken = Counter[str]()
+    for one in gang.members:
+        untaken[one.scheduling.scheduler] += 0 if one.scheduling.taken else one.count
+    for scheduler, count in sorted((+untaken).items()):
+        yield reasons.in_words(OtherScheduler(scheduler, count))
     refused = sum(one.count for one in gang.members if one.objections)
     if refused:
         yield f"{refused} of its {members} pods are not bound: see their objects"
@@ -243,8 +246,10 @@ def _missing(
 def _group_missing(gang: Gang, *, stored: bool) -> Iterator[str]:
     scope = gang.members[0].pod.group_scope
     if has_objects(scope):
-        lacks = "does not exist" if stored else "is not in these files"
-        yield f"its group object {lacks}: its pods wait until an object of that name exists"
+        words = "its group object is not in these files"
+        if stored:
+            words = reasons.in_words(GroupMissing(scope, *gang.title.split("/", 1)))
+        yield f"{words}: its pods wait until an object of that name exists"
     elif not stored:
         yield f"no pod in these files declares this gang of {scope}: its pods wait until one does"
 

@@ -12,13 +12,14 @@ from typing import Literal, get_args
 import msgspec
 
 from shared.contracts.annotations import GANG, SCHEDULE
+from shared.contracts.reasons import GroupMissing, NotRunning, OtherScheduler, in_words
 from shared.contracts.verdicts import Condition, Reason, ShapeReport, Verdict, Why
 from shared.dialects.discovery import OWN_SCHEDULER
 from shared.dialects.owner_kinds import OWNER_KINDS
 from shared.dialects.workload_sizes import ALL
 from shared.kube.resources import PODS
-from shared.model.gang_keys import MADE_FOR_PODS_PREFIX, has_objects
-from shared.model.objects import GROUP_NAME_SCOPE, Owner, PodPhase
+from shared.model.gang_keys import MADE_FOR_PODS_PREFIX
+from shared.model.objects import Owner, PodPhase
 from tutti.why.facts import (
     PODS_MISSING,
     Facts,
@@ -48,14 +49,6 @@ _URGENCY: tuple[State, ...] = get_args(State)
 #: Kinds whose objects are one gang if their annotation says so.
 _GANG_KINDS = frozenset(one.resource.kind for one in OWNER_KINDS) - {PODS.kind}
 _NOT_WAITING = Why(reason="", sentence="")
-
-
-class NotRunning(msgspec.Struct, frozen=True, kw_only=True):
-    """A member that has a node and does not run there."""
-
-    pod: str
-    node: str
-    why: str
 
 
 class GangAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -321,7 +314,7 @@ def _placed(name: str, members: Sequence[MemberPod], quorum: str) -> tuple[State
         others = f" (and {len(explained) - 1} more)" if len(explained) > 1 else ""
         return (
             "stuck",
-            f"{name} is placed, but {first.pod} does not run on {first.node}: {first.why}{others}",
+            f"{name} is placed, but {in_words(first)}{others}",
         )
     nodes = len(_nodes(members))
     where = f"on {nodes} node{'s' if nodes != 1 else ''}"
@@ -369,19 +362,21 @@ def _unjudged(name: str, group: Group, members: Sequence[MemberPod]) -> tuple[St
 
 def _loose_answer(title: str, members: Sequence[MemberPod], facts: Facts) -> GangAnswer:
     events = facts.events
-    missing = _missing_group(members, facts)
+    missing = _missing_groups(members, facts)
     foreign = _foreign(members)
     message = _unscheduled_message(members) or next(
         (f": {events[each.pod.name]}" for each in members if each.pod.name in events), ""
     )
     unplaced = [member for member in members if not member.pod.node]
     state: State
+    reason = ""
     if not unplaced:
         state, sentence = _placed(title, members, "")
     elif foreign:
         state, sentence = "not-ours", _not_ours(title, foreign, message)
     elif missing:
-        state, sentence = "waiting", f"{title} waits: {missing}"
+        state, sentence = "waiting", f"{title} waits: {' and '.join(map(in_words, missing))}"
+        reason = GroupMissing.reason.value
     elif message:
         state, sentence = "waiting", f"{title} waits{message}"
     else:
@@ -395,6 +390,7 @@ def _loose_answer(title: str, members: Sequence[MemberPod], facts: Facts) -> Gan
         name=title,
         state=state,
         sentence=sentence,
+        reason=reason,
         since=min((m.unscheduled_since for m in unplaced if m.unscheduled_since), default=""),
         min_member=max(map(_declared_minimum, members)),
         members=len(members),
@@ -452,28 +448,16 @@ def _declared_minimum(member: MemberPod) -> int:
     return group.min_member if group is not None else member.pod.group_min_member
 
 
-def _missing_group(members: Sequence[MemberPod], facts: Facts) -> str:
-    """A sentence about a group that these pods name and that does not exist; otherwise ""."""
+def _missing_groups(members: Sequence[MemberPod], facts: Facts) -> list[GroupMissing]:
+    """The groups that these pods name and that do not exist, as far as that is known."""
     if facts.forbidden:
-        return ""
-    named = sorted(
-        {
-            (each.pod.group_scope, each.pod.group_name)
-            for each in members
-            if each.pod.group_name
-            and not each.pod.group_implied
-            and not each.pod.group_self_declared
-        }
-    )
-    return " and ".join(_missing_group_words(scope, name) for scope, name in named)
-
-
-def _missing_group_words(scope: str, name: str) -> str:
-    """A sentence about one missing group; its scope shows whether it has an object at all."""
-    if not has_objects(scope):
-        return f"no pod declares the gang {name} of {scope}, which its pods name"
-    api = "" if scope == GROUP_NAME_SCOPE else f" of {scope.partition('.')[2]}"
-    return f"PodGroup {name}{api}, which its pods name, does not exist: create it"
+        return []
+    named = {
+        (each.pod.group_scope, each.pod.group_name)
+        for each in members
+        if each.pod.group_name and not each.pod.group_implied and not each.pod.group_self_declared
+    }
+    return [GroupMissing(scope, facts.namespace, name) for scope, name in sorted(named)]
 
 
 def _not_ours(name: str, foreign: str, message: str) -> str:
@@ -494,13 +478,15 @@ def _obstacles(members: Sequence[MemberPod], facts: Facts, said: str) -> list[st
 
 
 def _foreign_members(members: Sequence[MemberPod], said: str) -> Iterator[str]:
-    """Sentences about the unbound members that name another scheduler, unless `said` has it."""
+    """Sentences about the unbound members that name another scheduler, unless `said` has it: the
+    planner's verdict counts those that a namespace could send to Tutti.
+    """
     foreign = Counter(
         each.pod.scheduler_name for each in members if not (each.pod.ours or each.pod.node)
     )
     for name, count in sorted(foreign.items()):
         if f"pods name the scheduler {name}" not in said:
-            yield f"{count} of its {len(members)} pods name the scheduler {name}, not Tutti"
+            yield in_words(OtherScheduler(name, count))
 
 
 def _foreign(members: Sequence[MemberPod]) -> str:

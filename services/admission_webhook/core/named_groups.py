@@ -17,6 +17,7 @@ from shared.admission.parts import (
 )
 from shared.admission.suggestions import one_typing_error_apart
 from shared.admission.warnings import has_controller
+from shared.contracts.reasons import GroupMissing, in_words
 from shared.kube.resources import DEPLOYMENTS, JOBS_BATCH, PODS, REPLICA_SETS, STATEFUL_SETS
 from shared.model.gang_keys import has_objects
 from shared.model.objects import GROUP_NAME_SCOPE
@@ -75,7 +76,5 @@ def missing_group_warning(named: NamedGroup, existing: Iterable[str]) -> str:
     hint = f' (did you mean "{near}"?)' if near else ""
     # Also not if its manifest stands before the pod's in the same file.
     uncreated = ", and a dry run creates none" if named.dry_run else ""
-    return (
-        f"tutti: PodGroup {named.namespace}/{named.name} does not exist{hint}{uncreated}; "
-        f"{named.consequence} until it is created"
-    )
+    words = in_words(GroupMissing(named.scope, named.namespace, named.name))
+    return f"tutti: {words}{hint}{uncreated}; {named.consequence} until it is created"

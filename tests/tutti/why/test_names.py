@@ -20,9 +20,9 @@ def test_a_gang_is_named_after_what_its_user_created_and_not_after_the_group_mad
     [
         (
             "podgroups.scheduling.k8s.io",
-            "PodGroup g of scheduling.k8s.io, which its pods name, does not exist: create it",
+            "podgroups.scheduling.k8s.io ns/g does not exist",
         ),
-        ("yunikorn", "no pod declares the gang g of yunikorn, which its pods name"),
+        ("yunikorn", "no pod declares the gang ns/g of yunikorn"),
     ],
 )
 def test_a_gang_that_is_missing_is_named_with_its_api(scope: str, sentence: str) -> None:

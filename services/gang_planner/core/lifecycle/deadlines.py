@@ -14,6 +14,7 @@ from services.gang_planner.core.state.gangs import Gang
 from services.gang_planner.core.state.member_states import LEAVING, PLACED
 from shared.contracts.decisions import NoteKind
 from shared.contracts.pending_reasons import PendingReason
+from shared.contracts.reasons import NotRunning, in_words
 
 
 def watch(work: CycleContext, gang: Gang) -> None:
@@ -65,7 +66,7 @@ def not_running_words(gang: Gang) -> str:
     pod = min(placed, key=lambda pod: (not pod.waiting, pod.name), default=None)
     if pod is None:
         return "its quorum does not run"
-    return f"{pod.name} does not run: {pod.waiting or 'the kubelet reports no reason'}"
+    return in_words(NotRunning(pod=pod.name, why=pod.waiting))
 
 
 def _watch_start(work: CycleContext, gang: Gang) -> None:

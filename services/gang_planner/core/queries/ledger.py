@@ -18,8 +18,8 @@ from services.gang_planner.core.state.pod_shapes import ShapeEntry
 from services.gang_planner.core.state.queued_demand import QueuedDemand
 from services.gang_planner.core.state.queues import QueueEntry
 from services.gang_planner.core.state.titles import title_of
-from services.gang_planner.core.verdicts.quota_messages import closed_in_words, fault_in_words
-from shared.contracts import codec
+from services.gang_planner.core.verdicts.quota_messages import queue_refusal
+from shared.contracts import codec, reasons
 from shared.contracts.questions import (
     LedgerAmount,
     LedgerAnswer,
@@ -288,12 +288,8 @@ def _why(
     entry: QueueEntry, amounts: tuple[LedgerAmount, ...], impossible: str, *, shares: bool
 ) -> str:
     """What limits the queue now, in one sentence; `impossible` as of `ImpossibleGangs`."""
-    if entry.queue is None:
-        return "it does not exist"
-    if entry.fault is not None:
-        return fault_in_words(entry.fault)
-    if not entry.open:
-        return f"it admits no gang: {closed_in_words(entry)}"
+    if (refusal := queue_refusal(entry)) is not None:
+        return reasons.in_words(refusal)
     if impossible:
         return impossible
     full = [one for one in amounts if one.ceiling is not None and one.used >= one.ceiling]

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from services.gang_planner.core.state.planner_state import State
+from shared.contracts.reasons import GroupMissing, in_words
 from shared.model.gang_keys import has_objects, key_of_group
 from shared.model.objects import Pod, PodGroup
 
@@ -18,7 +19,7 @@ def missing_in_words(state: State, group: PodGroup, pods: Iterable[Pod]) -> str:
     if known is None or known.group is None:
         names = {pod.group_name for pod in asked}
         if not group.dialect and names == {group.name} and has_objects(group.scope):
-            return f"PodGroup {group.namespace}/{group.name} does not exist"
+            return in_words(GroupMissing(group.scope, group.namespace, group.name))
     members = {pod.uid: pod.role for pod in asked}
     if known is not None:
         if known.history.started:

@@ -35,8 +35,10 @@ from services.gang_planner.core.state.sub_gangs import without_missing
 from services.gang_planner.core.state.titles import title_of
 from services.gang_planner.core.verdicts.member_messages import unsupported_words
 from services.gang_planner.core.verdicts.pending_reason import Explainer
-from services.gang_planner.core.verdicts.quota_messages import shortage_in_words
+from services.gang_planner.core.verdicts.quota_messages import queue_refusal, shortage_in_words
+from shared.contracts import reasons
 from shared.contracts.fit_rules import FIT_SHAPES_MAX, broken_rule, too_many_shapes
+from shared.contracts.pending_reasons import PendingReason
 from shared.contracts.pod_reasons import NewNodes
 from shared.contracts.questions import AskedQueue, EarlierGang, FitAnswer, FitRequest
 from shared.model.bounded_text import shortened
@@ -53,6 +55,8 @@ _NODES_MAX: Final = 100
 _DISPLACED_MAX: Final = 1_000
 #: A message to users may repeat many names of the question.
 _SENTENCE_BYTES_MAX: Final = 4_096
+#: Admission refuses gangs for these reasons; for others of their queue they wait.
+_NOT_ADMITTED: Final = frozenset({PendingReason.QUEUE_MISSING, PendingReason.QUEUE_NOT_OPEN})
 
 
 class Asker:
@@ -164,10 +168,10 @@ class Asker:
         quota = _too_small(self._state, gang, gang.min_member, limits)
         if quota:
             return FitAnswer(fits=False, ever=False, sentence=quota)
-        queue = gang.queue
-        if not queue.open and not (queue.queue is None and queue.name == DEFAULT):
-            words = "does not exist" if queue.queue is None else "is not open"
-            return _refusal(f"queue {queue.name} {words}")
+        refusal = queue_refusal(gang.queue)
+        if refusal is not None:
+            words, refused = reasons.in_words(refusal), refusal.reason in _NOT_ADMITTED
+            return FitAnswer(fits=False, ever=True, sentence=words, refused=refused)
         return None
 
     def _joined(self, group: PodGroup, pods: tuple[Pod, ...]) -> tuple[PodGroup, tuple[Pod, ...]]:

@@ -14,11 +14,12 @@ it.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Final, Literal, NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from services.gang_planner.core.state.columns import ResourceIndex, add_amounts, clamped
 from services.gang_planner.core.state.pod_shapes import ShapeEntry
 from shared.contracts.pending_reasons import PendingReason
+from shared.contracts.reasons import QueueRefusal
 from shared.dialects.discovery import precedence_of
 from shared.model.gang_keys import GangKey
 from shared.model.objects import Queue, Resources
@@ -27,17 +28,6 @@ DEFAULT: Final = "default"
 ROOT: Final = "root"
 _OPEN: Final = frozenset({"", "Open"})
 _BUILT_IN: Final = Queue(uid="", dialect="", name=DEFAULT, resource_version=0)
-
-
-class Fault(NamedTuple):
-    """An error in a queue's position in the tree."""
-
-    reason: Literal[
-        PendingReason.QUEUE_PARENT_MISSING, PendingReason.QUEUE_CYCLE, PendingReason.QUEUE_NOT_LEAF
-    ]
-    #: QUEUE_PARENT_MISSING: a queue and its missing parent. QUEUE_CYCLE: the queues of the cycle,
-    #: from the queue itself. QUEUE_NOT_LEAF: the queue that has children.
-    queues: tuple[str, ...]
 
 
 class Shortage(NamedTuple):
@@ -97,7 +87,7 @@ class QueueEntry:
         #: The queue and its ancestors, nearest first.
         self.chain: tuple[QueueEntry, ...] = (self,)
         self.has_children = False
-        self.fault: Fault | None = None
+        self.fault: QueueRefusal | None = None
         #: Promises: minima of admitted gangs that have not started, by gang id.
         self.promises: dict[str, dict[int, int]] = {}
         #: Sum of the promises in its subtree.
@@ -469,7 +459,7 @@ class QueueTable:
                 ancestor.has_children = True
         for entry in self.entries.values():
             if self._hierarchical and entry.fault is None and entry.has_children:
-                entry.fault = Fault(PendingReason.QUEUE_NOT_LEAF, (entry.name,))
+                entry.fault = QueueRefusal(PendingReason.QUEUE_NOT_LEAF, (entry.name,))
         if moved:
             for entry in self.entries.values():
                 entry.used, entry.promised = {}, {}
@@ -490,17 +480,17 @@ class QueueTable:
                 add_amounts(promised, child.promised.items(), -1)
         return own
 
-    def _place(self, entry: QueueEntry) -> tuple[Fault | None, tuple[str, ...]]:
+    def _place(self, entry: QueueEntry) -> tuple[QueueRefusal | None, tuple[str, ...]]:
         """(fault or None, names of the queue's ancestors, nearest first)."""
         names: list[str] = []
         queue = entry.queue if self._hierarchical else None
         while queue is not None and queue.parent and queue.parent != ROOT:
             name = queue.parent
             if name == entry.name or name in names:
-                return Fault(PendingReason.QUEUE_CYCLE, (entry.name, *names, name)), ()
+                return QueueRefusal(PendingReason.QUEUE_CYCLE, (entry.name, *names, name)), ()
             above = self.entries.get(name)
             if above is None or above.queue is None:
-                return Fault(PendingReason.QUEUE_PARENT_MISSING, (queue.name, name)), ()
+                return QueueRefusal(PendingReason.QUEUE_PARENT_MISSING, (queue.name, name)), ()
             names.append(name)
             queue = above.queue
         root = self.entries.get(ROOT)

@@ -17,8 +17,10 @@ from services.gang_planner.core.state.planner_state import State
 from services.gang_planner.core.verdicts.hold_messages import degraded_in_words, in_words
 from services.gang_planner.core.verdicts.preemption_messages import evicted_words
 from services.gang_planner.core.verdicts.provisioning_messages import failure, provisioned_message
+from shared.contracts import reasons
 from shared.contracts.annotations import SCHEDULE
 from shared.contracts.pending_reasons import PendingReason
+from shared.contracts.reasons import OtherScheduler
 from shared.contracts.verdicts import Condition, Why
 from shared.dialects.protocol import DEFAULT_SCHEDULER
 from shared.model.bounded_text import SENTENCE_BYTES_MAX, shortened
@@ -211,7 +213,7 @@ def _other_scheduler(gang: Gang) -> _Claim:
 
 def misdirected_words(gang: Gang) -> str:
     """How many members name the default scheduler, which does not read their gang."""
-    return f"{gang.declarations.misdirected} of its pods name the scheduler {DEFAULT_SCHEDULER}"
+    return reasons.in_words(OtherScheduler(DEFAULT_SCHEDULER, gang.declarations.misdirected))
 
 
 def _names(gang: Gang) -> str:

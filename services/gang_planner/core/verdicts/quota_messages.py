@@ -4,7 +4,7 @@ queues that deserve the capacity, and the faults of queues.
 
 from collections.abc import Sequence
 from itertools import islice
-from typing import Final, assert_never
+from typing import Final
 
 from services.gang_planner.core.framework.admission import AdmissionView
 from services.gang_planner.core.lifecycle.promises import PROMISED_MS
@@ -15,9 +15,10 @@ from services.gang_planner.core.state.amounts import in_words, listed
 from services.gang_planner.core.state.gangs import Bucket, Gang
 from services.gang_planner.core.state.needs import Explanation
 from services.gang_planner.core.state.planner_state import State
-from services.gang_planner.core.state.queues import Fault, QueueEntry, Shortage
+from services.gang_planner.core.state.queues import QueueEntry, Shortage
 from services.gang_planner.core.state.titles import title_of
 from shared.contracts.pending_reasons import PendingReason
+from shared.contracts.reasons import QueueRefusal, seen_from
 from shared.contracts.verdicts import Reason
 from shared.model.bounded_text import joined
 
@@ -110,7 +111,7 @@ def shortage_in_words(
             f"queue {shortage.queue} may not use the guarantees of other queues: "
             f"job needs {short} more than they leave{', even when empty' if alone else ''}"
         )
-    whose = _seen_from(queue, shortage.queue)
+    whose = seen_from(queue.name, shortage.queue)
     if alone:
         return f"{whose} can never hold it: job needs {short} more than its capability"
     return f"{whose} is at its capability: job needs {short} more than it leaves"
@@ -151,7 +152,7 @@ def claims_in_words(state: State, bucket: Bucket) -> tuple[str, tuple[Reason, ..
     if len(claimants) == 1:
         waiting = f"queue {claimants[0]} waits"
     sentence = (
-        f"{_seen_from(queue, holder.name)} holds {part} ({listed(has)}), and {waiting} for the "
+        f"{seen_from(queue.name, holder.name)} holds {part} ({listed(has)}), and {waiting} for the "
         "rest of the free capacity"
     )
     return sentence, tuple(
@@ -162,11 +163,6 @@ def claims_in_words(state: State, bucket: Bucket) -> tuple[str, tuple[Reason, ..
         )
         for name, row in rows
     )
-
-
-def _seen_from(queue: QueueEntry, name: str) -> str:
-    """`queue a`, or of one above the queue of a gang `queue a, above queue b,`."""
-    return f"queue {name}" if name == queue.name else f"queue {name}, above queue {queue.name},"
 
 
 def unattainable_in_words(found: Unattainable) -> str:
@@ -196,27 +192,16 @@ def requirements_in_words(found: Sequence[Requirement]) -> str:
     )
 
 
-def closed_in_words(queue: QueueEntry) -> str:
-    """A message about a queue that is not open: `queue b, above queue a, is Closed`."""
+def queue_refusal(queue: QueueEntry) -> QueueRefusal | None:
+    """Why the queue takes no new gang; None: it does."""
+    if queue.queue is None:
+        return QueueRefusal(PendingReason.QUEUE_MISSING, (queue.name,))
+    if queue.fault is not None:
+        return queue.fault
     closed = queue.closed
     if closed is None or closed.queue is None:
-        return f"queue {queue.name} does not exist"
-    return f"{_seen_from(queue, closed.name)} is {closed.queue.state}"
-
-
-def fault_in_words(fault: Fault) -> str:
-    """A message about a fault of a queue's position in the hierarchy."""
-    first = fault.queues[0]
-    match fault.reason:
-        case PendingReason.QUEUE_PARENT_MISSING:
-            return f"queue {first} has the parent {fault.queues[1]}, which does not exist"
-        case PendingReason.QUEUE_CYCLE:
-            path = joined(fault.queues, " > ")
-            return f"the parents of queue {first} form a cycle: {path}"
-        case PendingReason.QUEUE_NOT_LEAF:
-            return f"queue {first} has child queues: submit gangs to those"
-        case _:
-            assert_never(fault.reason)
+        return None
+    return QueueRefusal(PendingReason.QUEUE_NOT_OPEN, (queue.name, closed.name), closed.queue.state)
 
 
 def _named(over: dict[int, int], names: list[str]) -> list[tuple[str, int]]:

@@ -18,13 +18,13 @@ from services.gang_planner.core.verdicts.provisioning_messages import (
     failed_words,
     unavailable_words,
 )
-from services.gang_planner.core.verdicts.quota_messages import closed_in_words, fault_in_words
+from services.gang_planner.core.verdicts.quota_messages import queue_refusal
 from shared.contracts.decisions import NoteOpened
 from shared.contracts.pending_reasons import PendingReason
+from shared.contracts.reasons import GroupMissing, in_words
 from shared.model.bounded_text import joined
-from shared.model.gang_keys import has_objects, scope_of
+from shared.model.gang_keys import scope_of
 from shared.model.invariants import required
-from shared.model.objects import GROUP_NAME_SCOPE
 
 
 def _placement_deadline_words(_: State, gang: Gang) -> str:
@@ -42,8 +42,9 @@ def _throttled_words(state: State, _: Gang) -> str:
     )
 
 
-def _queue_fault_words(_: State, gang: Gang) -> str:
-    return fault_in_words(required(gang.queue.fault, f"queue {gang.queue.name}", "has no fault"))
+def _queue_words(_: State, gang: Gang) -> str:
+    refusal = queue_refusal(gang.queue)
+    return in_words(refusal) if refusal else f"queue {gang.queue.name} takes gangs again"
 
 
 def _missing_members_words(_: State, gang: Gang) -> str:
@@ -105,11 +106,7 @@ def _missing_words(_: State, gang: Gang) -> str:
             "Tutti has not created its PodGroup yet; if that lasts, the API server refuses it: its "
             "queue is closed or does not exist, or a quota or a webhook forbids it"
         )
-    scope = scope_of(gang.key)
-    if not has_objects(scope):
-        return f"no pod declares the gang {gang.full_name} of {scope}"
-    title = "PodGroup" if scope == GROUP_NAME_SCOPE else scope
-    return f"{title} {gang.full_name} does not exist"
+    return in_words(GroupMissing(scope_of(gang.key), gang.namespace, gang.name))
 
 
 #: The other reasons are explained by `Explainer`, and DuplicateGroup by `book`: its object has no
@@ -121,11 +118,11 @@ SENTENCES: Final[Mapping[PendingReason, Callable[[State, Gang], str]]] = {
         gang.group.errors if gang.group else (), "; "
     ),
     PendingReason.MEMBERS_DIFFER: lambda _, gang: difference(gang),
-    PendingReason.QUEUE_MISSING: lambda _, gang: f"queue {gang.queue.name} does not exist",
-    PendingReason.QUEUE_NOT_OPEN: lambda _, gang: closed_in_words(gang.queue),
-    PendingReason.QUEUE_PARENT_MISSING: _queue_fault_words,
-    PendingReason.QUEUE_CYCLE: _queue_fault_words,
-    PendingReason.QUEUE_NOT_LEAF: _queue_fault_words,
+    PendingReason.QUEUE_MISSING: _queue_words,
+    PendingReason.QUEUE_NOT_OPEN: _queue_words,
+    PendingReason.QUEUE_PARENT_MISSING: _queue_words,
+    PendingReason.QUEUE_CYCLE: _queue_words,
+    PendingReason.QUEUE_NOT_LEAF: _queue_words,
     PendingReason.NOT_ENOUGH_PODS: _missing_members_words,
     PendingReason.NOT_ENOUGH_PODS_OF_TASK: _missing_roles_words,
     PendingReason.NOT_ENOUGH_PODS_OF_SUB_GROUP: lambda _, gang: lacking_in_words(gang),

@@ -53,7 +53,7 @@ def check_two_queues(scene: Scene) -> None:
     assert b.why.startswith("it claims 8 cpu")
     assert a.holders == ("team/tfjob/running",)
     assert (a.running, a.waiting, b.running, b.waiting) == (1, 0, 0, 1)
-    assert found["c"].why == "it does not exist"
+    assert found["c"].why == "queue c does not exist"
 
 
 def test_a_planner_that_decides_reports_what_its_queues_share() -> None:
@@ -98,7 +98,7 @@ def test_limits_and_promises_are_reported() -> None:
     (cpu,) = found.amounts
     assert (cpu.promised, cpu.ceiling, cpu.guarantee) == (2000, 4000, 1000)
     assert found.state == "Closed"
-    assert found.why == "it admits no gang: queue q is Closed"
+    assert found.why == "queue q is Closed"
 
 
 def test_holds_for_lost_members_are_reported() -> None:

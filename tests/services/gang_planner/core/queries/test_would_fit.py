@@ -246,7 +246,21 @@ def test_a_gang_of_a_queue_that_does_not_exist_or_is_closed_would_be_refused() -
     assert answer.sentence == "queue none does not exist"
     scene.put(Queue(name="q", uid="queue-q", dialect="volcano", resource_version=1, state="Closed"))
     answer = ask(scene, 2, FULL, queue="q")
-    assert (answer.refused, answer.sentence) == (True, "queue q is not open")
+    assert (answer.refused, answer.sentence) == (True, "queue q is Closed")
+
+
+def test_a_gang_of_a_queue_with_child_queues_would_wait_as_its_verdict_says() -> None:
+    tree = "tiers: [{plugins: [{name: capacity, enableHierarchy: true}]}]"
+    scene = Scene([make_node("n0")], conf=f'actions: "enqueue, allocate"\n{tree}')
+    for name, parent in (("dept", ""), ("team", "dept")):
+        scene.put(Queue(uid=name, dialect="volcano", name=name, resource_version=1, parent=parent))
+    answer = ask(scene, 1, FULL, queue="dept")
+    assert (answer.fits, answer.ever, answer.refused) == (False, True, False)
+    scene.put(make_group("real", 1, queue="dept"), *make_pods("real", 1, FULL))
+    scene.settle()
+    why = scene.verdict("real").why
+    assert why is not None
+    assert (why.reason, why.sentence) == ("QueueNotLeaf", answer.sentence)
 
 
 @pytest.mark.parametrize(
