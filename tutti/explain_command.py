@@ -11,13 +11,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 import click
+import msgspec
 from rich.console import Console
 from rich.text import Text
 
+from shared.contracts.visibility import ExplainedGang, ExplainedObject, ExplanationStatus
 from shared.dialects.discovery import group_resources, kinds
 from shared.dialects.manifests import InvalidManifest, flattened
 from shared.dialects.protocol import JsonObject
-from shared.explanation.report import GangReport, ObjectReport, Report
 from shared.explanation.understanding import understand
 from shared.kube.client import KubeClient
 from shared.kube.decoding import without_nulls
@@ -157,7 +158,7 @@ _OBJECT_WIDTH = 9
 _GANG_WIDTH = 11
 
 
-def show(report: Report, console: Console) -> None:
+def show(report: ExplanationStatus, console: Console) -> None:
     """Print it; in colour where the console has colours."""
     for one in report.objects:
         print_line(console, Text(f"{one.place}: {one.title}", style="bold"))
@@ -175,7 +176,7 @@ def _rows(console: Console, rows: Iterator[tuple[str, str]], width: int) -> None
         print_line(console, Text.assemble("  ", (label.ljust(width), "dim"), "  ", (value, style)))
 
 
-def _of_object(one: ObjectReport) -> Iterator[tuple[str, str]]:
+def _of_object(one: ExplainedObject) -> Iterator[tuple[str, str]]:
     yield from (("gang", title) for title in one.gangs)
     yield from (("read", fact) for fact in one.facts)
     for place in one.declared:
@@ -186,7 +187,7 @@ def _of_object(one: ObjectReport) -> Iterator[tuple[str, str]]:
     yield from (("ignored", text) for text in one.ignored)
 
 
-def _of_gang(gang: GangReport) -> Iterator[tuple[str, str]]:
+def _of_gang(gang: ExplainedGang) -> Iterator[tuple[str, str]]:
     yield "declared by", gang.declared_by
     minimum = "not known" if gang.minimum is None else str(gang.minimum)
     yield "members", f"{gang.members} among these objects, minimum {minimum}"
@@ -245,13 +246,26 @@ def explain_dialect(
         report = run(_live(access, namespace, references, scheduler_names))
     else:
         report = run(_of_files(files, namespace, scheduler_names))
-    print_report(report, output, lambda: show(report, report_console()))
+    data = {"objects": _whole(report.objects), "gangs": _whole(report.gangs)}
+    print_report(data, output, lambda: show(report, report_console()))
     sys.exit(0 if report.complete else 1)
+
+
+def _whole(found: object) -> object:
+    """With all fields: the API leaves out those that have their defaults."""
+    match found:
+        case msgspec.Struct():
+            fields = msgspec.structs.fields(found)
+            return {each.encode_name: _whole(getattr(found, each.name)) for each in fields}
+        case tuple():
+            return [_whole(each) for each in found]
+        case _:
+            return found
 
 
 async def _of_files(
     files: Sequence[Content], namespace: str, scheduler_names: tuple[str, ...]
-) -> Report:
+) -> ExplanationStatus:
     documents = [one for file in files for one in _documents(file)]
     if not documents:
         raise Refusal("there must be an object in the files")
@@ -263,7 +277,7 @@ async def _live(
     given_namespace: str,
     references: Iterable[str],
     scheduler_names: tuple[str, ...],
-) -> Report:
+) -> ExplanationStatus:
     """The report on objects of a cluster. Raises Refusal and KubeError."""
     async with open_namespace(access, given_namespace) as (client, namespace):
         places: list[tuple[str, dict[str, Any]]] = []
@@ -272,7 +286,7 @@ async def _live(
             places.append((reference, await read_object(client, namespace, word, name)))
         own = [await read_namespace(client, namespace)]
 
-        def report() -> Report:
+        def report() -> ExplanationStatus:
             return understand(
                 places,
                 namespace=namespace,

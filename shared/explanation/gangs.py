@@ -8,10 +8,10 @@ import msgspec
 
 from shared.contracts import reasons
 from shared.contracts.reasons import GroupMissing, OtherScheduler
+from shared.contracts.visibility import ExplainedGang, ExplainedRole, ExplainedScheduling
 from shared.dialects.ceilings import Ceilings
 from shared.dialects.ceilings import in_words as above_ceiling
 from shared.dialects.discovery import dialect, precedence_of, preferred_dialects
-from shared.explanation.report import GangReport, RoleReport, Scheduling
 from shared.explanation.trees import Tree, in_words
 from shared.model.gang_keys import GangKey, has_objects, is_of_pods, key_of, key_of_group
 from shared.model.group_trees import GroupTrees, is_in_tree
@@ -27,7 +27,7 @@ class Members(msgspec.Struct, frozen=True):
 
     pod: Pod
     count: int
-    scheduling: Scheduling
+    scheduling: ExplainedScheduling
     #: Why the pods are not bound as members.
     objections: tuple[str, ...] = ()
 
@@ -88,7 +88,7 @@ class Gangs:
         root = self._trees.gang_of(key)
         return self._gangs[key].title if root == key else f"{root[1]}/{root[2]}"
 
-    def reports(self) -> tuple[GangReport, ...]:
+    def reports(self) -> tuple[ExplainedGang, ...]:
         """All gangs, in the order in which the files have them."""
         counts = {key: sum(one.count for one in gang.members) for key, gang in self._gangs.items()}
         roots = dict.fromkeys(map(self._trees.gang_of, self._gangs))
@@ -117,12 +117,12 @@ class Gangs:
         return self._gangs.setdefault(key, Gang(title=title))
 
 
-def _report(gang: Gang, *, stored: bool) -> GangReport:
+def _report(gang: Gang, *, stored: bool) -> ExplainedGang:
     group = _chosen(gang)
     pods = [one.pod for one in gang.members]
     members = sum(one.count for one in gang.members)
     minimum = _minimum(gang, group)
-    return GangReport(
+    return ExplainedGang(
         title=gang.title,
         declared_by=_declared_by(gang, group),
         minimum=minimum,
@@ -174,7 +174,7 @@ def _minimum(gang: Gang, group: PodGroup | None) -> int | None:
     return max((one.pod.group_min_member for one in gang.members), default=0) or None
 
 
-def _roles(gang: Gang, group: PodGroup | None) -> tuple[RoleReport, ...]:
+def _roles(gang: Gang, group: PodGroup | None) -> tuple[ExplainedRole, ...]:
     counts: dict[str, int] = {}
     for one in gang.members:
         counts[one.pod.role] = counts.get(one.pod.role, 0) + one.count
@@ -183,7 +183,7 @@ def _roles(gang: Gang, group: PodGroup | None) -> tuple[RoleReport, ...]:
         minima = dict(binding_role_minima(group.min_member, group.min_task_member))
     names = sorted({*counts, *minima} - {""})
     return tuple(
-        RoleReport(role=name, members=counts.get(name, 0), minimum=minima.get(name, 0))
+        ExplainedRole(role=name, members=counts.get(name, 0), minimum=minima.get(name, 0))
         for name in names
     )
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
-from shared.explanation.report import PartReport
+from shared.contracts.visibility import ExplainedGroup
 from shared.model.gang_keys import GangKey, key_of_group
 from shared.model.group_trees import GroupTrees, parent_of
 from shared.model.objects import NetworkTopology, PodGroup
@@ -42,11 +42,11 @@ class Tree:
         """Number of its group objects in the files."""
         return len(self._parts) + (self._root is not None)
 
-    def reports(self) -> Iterator[PartReport]:
+    def reports(self) -> Iterator[ExplainedGroup]:
         """Each group of it, followed by the groups in it."""
         seen: set[GangKey] = set()
 
-        def below(key: GangKey, level: int) -> Iterator[PartReport]:
+        def below(key: GangKey, level: int) -> Iterator[ExplainedGroup]:
             for one in self._inside.get(key, ()):
                 if (inner := key_of_group(one)) not in seen:
                     seen.add(inner)
@@ -58,9 +58,9 @@ class Tree:
             yield self._report(self._root, 1)
         yield from below(self._key, 2)
 
-    def _report(self, group: PodGroup, level: int) -> PartReport:
+    def _report(self, group: PodGroup, level: int) -> ExplainedGroup:
         key, is_set = key_of_group(group), group.min_groups is not None
-        return PartReport(
+        return ExplainedGroup(
             name=group.name,
             parent=group.parent,
             level=level,

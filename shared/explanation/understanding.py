@@ -14,6 +14,12 @@ from shared.admission.judgement import admit, in_namespace, repeated
 from shared.admission.parts import as_list, text_at
 from shared.admission.rules import ReferenceObjects
 from shared.contracts.annotations import GANG, GROUP_NAME, QUEUE_NAME
+from shared.contracts.visibility import (
+    ExplainedDeclaration,
+    ExplainedObject,
+    ExplainedScheduling,
+    ExplanationStatus,
+)
 from shared.dialects.discovery import dialects, dialects_watched_for_pods
 from shared.dialects.ignored_fields import fields_set
 from shared.dialects.owned_gangs import may_be_owned
@@ -38,7 +44,6 @@ from shared.dialects.workload_sizes import ALL, Workload, gang_size
 from shared.dialects.workloads import REPLICATED, Part, declared, parts_of
 from shared.explanation.gangs import Gangs, Members
 from shared.explanation.owner_gangs import OwnerGang, is_known_owner, owner_gang
-from shared.explanation.report import Declared, ObjectReport, Report, Scheduling
 from shared.job_plugins.discovery import registered_plugins, with_needed_plugins
 from shared.kinds.job import Job
 from shared.kinds.job_shape import completed
@@ -68,7 +73,7 @@ def understand(
     scheduler_names: tuple[str, ...],
     namespaces: Iterable[JsonObject] = (),
     stored: bool = False,
-) -> Report:
+) -> ExplanationStatus:
     """How Tutti understands the objects, and why admission would refuse them.
 
     Args:
@@ -88,7 +93,9 @@ def understand(
             for error in twice:
                 found.lacks(error)
     reports = tuple(found.report(place, reader.gangs) for place, found in read)
-    return Report(objects=reports, gangs=reader.gangs.reports())
+    gangs = reader.gangs.reports()
+    complete = all(gang.scheduled for gang in gangs) and not any(one.missing for one in reports)
+    return ExplanationStatus(complete=complete, objects=reports, gangs=gangs)
 
 
 def _labels_of_namespaces(objects: Iterable[JsonObject]) -> dict[str, JsonObject]:
@@ -124,8 +131,8 @@ class _Object:
         # Dictionaries: in order, and each sentence once.
         self._gangs: dict[GangKey, None] = {}
         self._facts: dict[str, None] = {}
-        self._declared: dict[Declared, None] = {}
-        self._scheduling: dict[Scheduling, None] = {}
+        self._declared: dict[ExplainedDeclaration, None] = {}
+        self._scheduling: dict[ExplainedScheduling, None] = {}
         self._missing: dict[str, None] = {}
         self._ignored: dict[str, None] = {}
 
@@ -145,15 +152,15 @@ class _Object:
     def ignores(self, what: str) -> None:
         self._ignored[what] = None
 
-    def declares(self, declaration: Declared) -> None:
+    def declares(self, declaration: ExplainedDeclaration) -> None:
         self._declared[declaration] = None
 
-    def schedules(self, scheduling: Scheduling) -> None:
+    def schedules(self, scheduling: ExplainedScheduling) -> None:
         self._scheduling[scheduling] = None
 
-    def report(self, place: str, gangs: Gangs) -> ObjectReport:
+    def report(self, place: str, gangs: Gangs) -> ExplainedObject:
         """The report on it, once all objects are read."""
-        return ObjectReport(
+        return ExplainedObject(
             place=place,
             title=self.title,
             gangs=tuple(dict.fromkeys(map(gangs.title, self._gangs))),
@@ -468,7 +475,7 @@ class _Reader:
             else:
                 sentence = "names no gang by itself"
             found.declares(
-                Declared(
+                ExplainedDeclaration(
                     place=one.reference.title,
                     value=one.value,
                     dialect=one.dialect.name if one.dialect is not None else "",
@@ -482,13 +489,15 @@ class _Reader:
 
     def _scheduling(
         self, found: _Object, name: str, dialect: Dialect | None, *, owned: bool = False
-    ) -> Scheduling:
+    ) -> ExplainedScheduling:
         """Whether Tutti schedules pods with this scheduler name and a gang of this dialect, or that
         declare nothing below an operator's object (`owned`).
         """
         ours = name_for_pods(self._scheduler_names)
         if name in self._scheduler_names:
-            return Scheduling(scheduler=name, taken=True, sentence="Tutti serves this name")
+            return ExplainedScheduling(
+                scheduler=name, taken=True, sentence="Tutti serves this name"
+            )
         wanted: Mapping[str, str] = {}
         if found.namespace not in EXCLUDED_NAMESPACES:
             if dialect is not None and gives_way(name, dialect):
@@ -498,12 +507,12 @@ class _Reader:
         labels = self._labels_of_namespaces.get(found.namespace, {})
         if wanted and labels.items() >= wanted.items():
             sentence = f"the namespace has opted in: the webhook sets {ours}"
-            return Scheduling(scheduler=name, taken=True, sentence=sentence)
+            return ExplainedScheduling(scheduler=name, taken=True, sentence=sentence)
         sentence = f"Tutti does not serve this name: set schedulerName: {ours}"
         if wanted:
             both = " ".join(f"{key}={value}" for key, value in wanted.items())
             sentence += f", or label the namespace {both}"
-        return Scheduling(scheduler=name, taken=False, sentence=sentence)
+        return ExplainedScheduling(scheduler=name, taken=False, sentence=sentence)
 
 
 def _sizes(found: _Object, part: Part) -> Workload | None:

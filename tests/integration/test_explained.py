@@ -4,9 +4,9 @@ from typing import Final
 
 import pytest
 
+from shared.contracts.visibility import ExplanationStatus
 from shared.dialects.discovery import scheduler_names
 from shared.dialects.pod_vocabulary import pod_vocabulary
-from shared.explanation.report import Report
 from shared.explanation.understanding import understand
 from tests.controlplane.client import Object
 from tests.controlplane.nodes import pod_manifest
@@ -23,7 +23,7 @@ UNREAD: Final = next(
 )
 
 
-def explained(namespace: str, *manifests: Object) -> Report:
+def explained(namespace: str, *manifests: Object) -> ExplanationStatus:
     placed = [(str(at), manifest) for at, manifest in enumerate(manifests)]
     return understand(placed, namespace=namespace, scheduler_names=scheduler_names())
 

@@ -11,7 +11,7 @@ from services.api.core.fit_objects import GangQuestion, encoded, questions_of
 from services.api.core.requests import read_body
 from services.api.errors import RequestFailed
 from shared.admission.judgement import KnownQueue
-from shared.contracts.visibility import Explanation, ExplanationStatus, Fit
+from shared.contracts.visibility import Explanation, Fit
 from shared.dialects.manifests import InvalidManifest, flattened
 from shared.explanation.understanding import understand
 
@@ -37,10 +37,9 @@ def explained(
         ]
         if len(documents) > OBJECTS_MAX:
             raise RequestFailed(422, f"spec.manifests: must have at most {OBJECTS_MAX} objects")
-        report = understand(documents, namespace=namespace, scheduler_names=tuple(scheduler_names))
+        status = understand(documents, namespace=namespace, scheduler_names=tuple(scheduler_names))
     except (InvalidManifest, RecursionError) as error:
         raise RequestFailed(422, f"spec.manifests: {error}") from None
-    status = msgspec.convert(report, ExplanationStatus, from_attributes=True)
     return msgspec.structs.replace(explanation, status=status)
 
 

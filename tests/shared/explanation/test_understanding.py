@@ -7,10 +7,10 @@ import yaml
 
 from services.admission_webhook.core.opt_in import take_owned_pod, take_pod
 from shared.admission.review import decode_review
+from shared.contracts.visibility import ExplainedGang, ExplainedObject, ExplanationStatus
 from shared.dialects.discovery import scheduler_names
 from shared.dialects.manifests import flattened
 from shared.dialects.pod_vocabulary import pod_vocabulary
-from shared.explanation.report import GangReport, ObjectReport, Report
 from shared.explanation.understanding import understand
 from tests.services.admission_webhook.reviews import review
 
@@ -43,17 +43,17 @@ metadata: {name: team, labels: {tutti.dev/schedule: "true"}}
 """
 
 
-def report(*manifests: str) -> Report:
+def report(*manifests: str) -> ExplanationStatus:
     documents = flattened(yaml.safe_load_all("".join(manifests)))
     return understand(documents, namespace="default", scheduler_names=scheduler_names())
 
 
-def only_object(*manifests: str) -> ObjectReport:
+def only_object(*manifests: str) -> ExplainedObject:
     (found,) = report(*manifests).objects
     return found
 
 
-def only_gang(*manifests: str) -> GangReport:
+def only_gang(*manifests: str) -> ExplainedGang:
     (found,) = report(*manifests).gangs
     return found
 
