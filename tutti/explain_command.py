@@ -37,37 +37,10 @@ from tutti.api.flags import (
 from tutti.api.manifests import Content
 from tutti.api.output import print_report
 from tutti.terminal import print_line, report_console
-from tutti.why.kinds import complete_reference, read_reference, resolve
+from tutti.why.kinds import complete_reference, find_object, read_reference, resolve
 
 #: Fields that say nothing about how an object is understood.
 _LEFT_OUT: Final = ("managedFields", "resourceVersion", "generation", "selfLink")
-
-
-async def read_object(client: KubeClient, namespace: str, word: str, name: str) -> JsonObject:
-    """The object, without its status.
-
-    Raises:
-        Refusal: There is no such kind or object, or more than one.
-        KubeError: A request failed.
-    """
-    resources, _ = await resolve(client, word)
-    found = await _named(client, namespace, resources, name)
-    # An object that another one of them owns was created for it.
-    uids = {one["metadata"].get("uid") for one in found}
-    top = [
-        one
-        for one in found
-        if not any(
-            owner.get("uid") in uids for owner in one["metadata"].get("ownerReferences") or []
-        )
-    ]
-    if not top:
-        titles = ", ".join(sorted(resource.title for resource in resources))
-        raise Refusal(f"no {name} in namespace {namespace} (searched {titles})")
-    if len(top) > 1:
-        kinds = " or ".join(sorted(f"{one['kind'].lower()}/{name}" for one in top))
-        raise Refusal(f"{name} is ambiguous: give {kinds}")
-    return top[0]
 
 
 async def read_groups(client: KubeClient, namespace: str, names: Iterable[str]) -> list[JsonObject]:
@@ -283,7 +256,9 @@ async def _live(
         places: list[tuple[str, dict[str, Any]]] = []
         for reference in references:
             word, name = read_reference((reference,))
-            places.append((reference, await read_object(client, namespace, word, name)))
+            resources, _ = await resolve(client, word)
+            resource, found = await find_object(client, namespace, resources, name)
+            places.append((reference, _stripped(resource, found)))
         own = [await read_namespace(client, namespace)]
 
         def report() -> ExplanationStatus:
@@ -305,9 +280,9 @@ async def _live(
 
         names = [gang.title.partition("/")[2] for gang in report().gangs]
         add(await read_groups(client, namespace, names))
-        found = report()
-        if not any(gang.parts for gang in found.gangs):
-            return found
+        understood = report()
+        if not any(gang.parts for gang in understood.gangs):
+            return understood
         known = len(places)
         add(await read_tree_groups(client, namespace))
         objects = report().objects

@@ -1,5 +1,5 @@
-"""Resolves a reference such as `tfjob/train` to a resource that the API server serves; and
-completes it in a shell: names of the kind, or without one of Jobs and groups.
+"""Resolves a reference such as `tfjob/train` to a resource that the API server serves, finds the
+object, and completes references in a shell: names of the kind, or without one of Jobs and groups.
 """
 
 import asyncio
@@ -13,12 +13,13 @@ import msgspec
 
 from shared.dialects.discovery import group_resources
 from shared.kube.client import KubeClient
-from shared.kube.errors import ApiError, MalformedAnswer, NotFound
+from shared.kube.errors import ApiError, Forbidden, MalformedAnswer, NotFound
 from shared.kube.objects import KubeStruct
 from shared.kube.resources import JOBS_VOLCANO, PODGROUPS_VOLCANO, PODS, Resource
 from tutti.api.failures import Refusal
-from tutti.api.fetches import at_once
+from tutti.api.fetches import at_once, get
 from tutti.api.flags import Completion, completed_by, completing_client, names_of
+from tutti.api.objects import Object
 
 _NAME: Final = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9.:]*[A-Za-z0-9])?")
 #: API groups with kinds that are workloads or groups of pods. A bare name is searched among them.
@@ -42,6 +43,10 @@ _CORE_WORKLOADS: Final = frozenset({"Pod", "ReplicationController"})
 _NO_WORKLOADS: Final = frozenset({"ControllerRevision", "Workload"})
 #: Pods need no discovery, and most questions are about pods.
 _POD_WORDS: Final = frozenset({"pod", "pods", "po"})
+
+
+class NoSuchObject(Refusal):
+    """The namespace has no object of that name."""
 
 
 class Kind(msgspec.Struct, frozen=True, kw_only=True):
@@ -141,6 +146,49 @@ async def resolve(client: KubeClient, word: str) -> tuple[list[Resource], list[K
             f"{found[0].resource.title} are cluster-scoped, and never wait for a scheduler"
         )
     return namespaced, kinds
+
+
+async def find_object(
+    client: KubeClient, namespace: str, resources: Iterable[Resource], name: str
+) -> tuple[Resource, Object]:
+    """The one object of that name; a word such as `job` may mean several kinds. An object has
+    precedence over objects of the same name that a controller created for it.
+
+    Raises:
+        NoSuchObject: There is none.
+        Refusal: There are several.
+        KubeError: A request failed; Forbidden only if the objects that may be read are not of that
+            name.
+    """
+
+    async def read(resource: Resource) -> Object | Forbidden | None:
+        try:
+            return await get(client, resource, name, namespace)
+        except NotFound:
+            return None
+        except Forbidden as error:
+            return error
+
+    answers = await at_once(resources, read)
+    objects = {of: obj for of, obj in answers.items() if isinstance(obj, dict)}
+    uids = {obj["metadata"].get("uid") for obj in objects.values()}
+    tops = [
+        (resource, obj)
+        for resource, obj in objects.items()
+        if not any(
+            owner.get("uid") in uids for owner in obj["metadata"].get("ownerReferences") or []
+        )
+    ]
+    if len(tops) == 1:
+        return tops[0]
+    if tops:
+        titles = " or ".join(f"{resource.title}/{name}" for resource, _ in tops)
+        raise Refusal(f"{name} is ambiguous: give {titles}")
+    for refused in answers.values():
+        if isinstance(refused, Forbidden):
+            raise refused
+    titles = ", ".join(sorted(resource.title for resource in answers))
+    raise NoSuchObject(f"no {name} in namespace {namespace} (searched {titles})")
 
 
 async def discover(client: KubeClient) -> list[Kind]:

@@ -25,6 +25,7 @@ from shared.dialects.pods import controller_owner, read_pod
 from shared.dialects.protocol import VOLCANO, ReadingContext
 from shared.kube import objects as kube
 from shared.kube.client import KubeClient
+from shared.kube.decoding import without_nulls
 from shared.kube.errors import Forbidden, NotFound
 from shared.kube.group_objects import SchedulingPolicy
 from shared.kube.objects import KubeObject, KubeStruct, ObjectMeta, OwnerReference
@@ -55,7 +56,7 @@ from tutti.why.facts import (
     suspended,
     with_members,
 )
-from tutti.why.kinds import Kind, read_reference, resolve
+from tutti.why.kinds import Kind, NoSuchObject, find_object, read_reference, resolve
 from tutti.why.planner_liveness import read_liveness
 
 #: Levels of owners. A CronJob is two levels above its pods; nested operators add a third or fourth.
@@ -109,10 +110,6 @@ class _Event(KubeObject, frozen=True, kw_only=True):
 T = TypeVar("T", bound=KubeStruct)
 
 
-class NoSuchObject(Refusal):
-    """The namespace has no object of that name."""
-
-
 class NamespaceReader:
     """Reads one namespace for one explanation."""
 
@@ -136,13 +133,14 @@ class NamespaceReader:
             return await self._read_declared(name)
         resources, kinds = await resolve(self._client, word)
         try:
-            resource, found = await self._find(resources, name)
+            resource, thing = await find_object(self._client, self._namespace, resources, name)
         except NoSuchObject as error:
             if not word:
                 with suppress(NoSuchObject):
                     return await self._read_declared(name)
             await self._check_namespace()
             raise Refusal(f"{error}{await self._pods_that_name(resources, name)}") from None
+        found = msgspec.convert(without_nulls(thing), _Asked)
         present, groups = await self._present()
         own = await self._own(resource, found, present, groups, kinds)
         gangs = gangs_of(found.metadata.uid, own, groups)
@@ -224,37 +222,6 @@ class NamespaceReader:
             return ""
         named = str(found.spec.get("schedulerName") or VOLCANO)
         return "" if named in self._context.scheduler_names else named
-
-    async def _find(self, resources: Sequence[Resource], name: str) -> tuple[Resource, _Asked]:
-        """The one object of that name; a word such as `job` may mean several kinds. An object has
-        precedence over objects of the same name that a controller created for it.
-        """
-        refused: Forbidden | None = None
-        objects = await at_once(resources, lambda resource: self._get(resource, name))
-        all_found: list[tuple[Resource, _Asked]] = []
-        for resource, answer in objects.items():
-            match answer:
-                case _Asked() as thing:
-                    all_found.append((resource, thing))
-                case Forbidden() as error:
-                    refused = error
-                case None:
-                    continue
-        uids = {thing.metadata.uid for _, thing in all_found}
-        found = [
-            (resource, thing)
-            for resource, thing in all_found
-            if not any(owner.uid in uids for owner in thing.metadata.owner_references)
-        ]
-        if len(found) == 1:
-            return found[0]
-        if found:
-            titles = " or ".join(f"{resource.title}/{name}" for resource, _ in found)
-            raise Refusal(f"{name} is ambiguous: give {titles}")
-        if refused is not None:
-            raise refused
-        titles = ", ".join(sorted(resource.title for resource in resources))
-        raise NoSuchObject(f"no {name} in namespace {self._namespace} (searched {titles})")
 
     async def _pods_that_name(self, resources: Sequence[Resource], name: str) -> str:
         """After a refusal: how many pods name a group that does not exist; "" if none does."""
