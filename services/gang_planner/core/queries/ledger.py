@@ -4,20 +4,23 @@ It is computed from the gangs, so that a standby, which runs no cycles and has n
 answer.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from heapq import nsmallest
 from typing import Final
 
 from services.gang_planner.core.placement.session import Session
-from services.gang_planner.core.queries.impossible_gangs import ImpossibleGangs
+from services.gang_planner.core.queries.queue_figures import amounts_of_subtrees
 from services.gang_planner.core.queueing import fair_share
+from services.gang_planner.core.queueing.need import need_of
 from services.gang_planner.core.state.amounts import in_words, listed
 from services.gang_planner.core.state.gangs import Gang
+from services.gang_planner.core.state.needs import Need
 from services.gang_planner.core.state.planner_state import State
 from services.gang_planner.core.state.pod_shapes import ShapeEntry
 from services.gang_planner.core.state.queued_demand import QueuedDemand
 from services.gang_planner.core.state.queues import QueueEntry
 from services.gang_planner.core.state.titles import title_of
+from services.gang_planner.core.verdicts.new_nodes import Forecast
 from services.gang_planner.core.verdicts.quota_messages import queue_refusal
 from shared.contracts import codec, reasons
 from shared.contracts.questions import (
@@ -35,6 +38,9 @@ _RESOURCES_MAX = 32
 _HOLDERS_MAX = 5
 #: Maximum number of reservations listed for one queue; the rest are counted.
 _RESERVATIONS_MAX: Final = 20
+#: Maximum number of needs that are tried for one ledger. Queues with further ones may wait for
+#: capacity.
+_NEEDS_MAX: Final = 100
 #: Reason of reservations for pods that wait for their victims to leave.
 _PREEMPTING: Final = "Preempting"
 #: Bytes of the queues of a page, less the last one: the totals of their resources are smaller, so
@@ -55,12 +61,13 @@ def ledger(state: State, session: Session, after: str = "") -> LedgerAnswer:
         if line is not None and not gang.silent:
             line.count(state, gang, demand)
     fair_share.share_out(state, session, demand, alone=True)
-    waits, promises = _waiting(state, demand), _promises(state)
+    # `fair_share.wanted` has demand only while several queues share.
+    waits, promises = amounts_of_subtrees(state, demand.by_queue), _promises(state)
     gangs: dict[str, list[Gang]] = {}
     for line in lines.values():
         for entry in line.entry.chain:
             gangs.setdefault(entry.name, []).extend(line.waiting)
-    impossible = ImpossibleGangs(state, session)
+    impossible = _ImpossibleGangs(state, session)
     names = sorted(name for name, line in lines.items() if name > after and line.is_listed)
     queues = _page(
         lines[name].summary(
@@ -107,23 +114,6 @@ def _totals(
     )
 
 
-def _waiting(state: State, demand: QueuedDemand) -> dict[str, dict[int, int]]:
-    """The queued demand by queue name and resource row, including each queue's subtree.
-
-    `fair_share.wanted` is not used, because it has demand only while several queues share. The
-    ledger also shows demand for a queue that uses the cluster alone.
-    """
-    shapes = state.shapes.entries
-    waits: dict[str, dict[int, int]] = {}
-    for name, counts in demand.by_queue.items():
-        for entry in state.queues.entry(name).chain:
-            of_queue = waits.setdefault(entry.name, {})
-            for shape_id, count in counts.items():
-                for row, amount in shapes[shape_id].pairs:
-                    of_queue[row] = of_queue.get(row, 0) + amount * count
-    return waits
-
-
 def _promises(state: State) -> dict[str, dict[int, int]]:
     """Minima of admitted gangs of which no member is placed, by queue name and resource row,
     including each queue's subtree.
@@ -141,6 +131,45 @@ def _promises(state: State) -> dict[str, dict[int, int]]:
             for row, amount in promised.items():
                 of_queue[row] = of_queue.get(row, 0) + amount
     return promises
+
+
+class _ImpossibleGangs:
+    """Answers for one state of the nodes and queues, which must not change in its lifetime."""
+
+    def __init__(self, state: State, session: Session) -> None:
+        self._state = state
+        self._forecast = Forecast(state, session)
+        self._exceeded: dict[Need, str] = {}
+
+    def in_words(self, gangs: Sequence[Gang]) -> str:
+        """A message why none of a queue's waiting gangs could be placed even if all nodes and
+        queues were empty; "" if one could, or if that is not known.
+        """
+        found: set[str] = set()
+        for gang in gangs:
+            need = need_of(self._state, gang)
+            if need not in self._exceeded:
+                if len(self._exceeded) >= _NEEDS_MAX:
+                    return ""
+                self._exceeded[need] = self._exceeds(gang, need)
+            if not self._exceeded[need]:
+                return ""
+            found.add(self._exceeded[need])
+        words = " or ".join(sorted(found))
+        return f"each of its waiting gangs {words}" if words else ""
+
+    def _exceeds(self, gang: Gang, need: Need) -> str:
+        """Why it cannot be placed; "": it could, or it lacks pods, or avoids nodes for a while."""
+        if need.reserved:
+            need = need.without_reserved()
+        if need.quorum > need.members or need.avoid:
+            return ""
+        alone = gang.queue.scratch({}, keep_used=False)
+        if alone.exceeded_by(need.amounts(self._state.shapes)):
+            return "needs more than its limit"
+        if self._state.nodes.count and self._forecast.exceeds_nodes(need, gang.queue):
+            return "does not fit on the present nodes, even when they are empty"
+        return ""
 
 
 class _Line:
@@ -287,7 +316,7 @@ def _by_end(one: LedgerReservation) -> tuple[int, str, str]:
 def _why(
     entry: QueueEntry, amounts: tuple[LedgerAmount, ...], impossible: str, *, shares: bool
 ) -> str:
-    """What limits the queue now, in one sentence; `impossible` as of `ImpossibleGangs`."""
+    """What limits the queue now, in one sentence; `impossible` as of `_ImpossibleGangs`."""
     if (refusal := queue_refusal(entry)) is not None:
         return reasons.in_words(refusal)
     if impossible:

@@ -4,6 +4,7 @@ The ledger (`queries.ledger`) is exact and has more, but computes its figures ag
 planner has no time for that, and must not do it between its cycles.
 """
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -57,15 +58,28 @@ def _waiting(state: State) -> dict[str, dict[int, int]]:
 
     It includes gangs that can never run, which fairness does not count.
     """
-    found: dict[str, dict[int, int]] = {}
-    shapes = state.shapes.entries
+    counts: dict[str, Counter[int]] = {}
     for bucket in state.backlog.buckets.values():
-        need, gangs = bucket.need, len(bucket.entries)
-        for entry in state.queues.entry(need.queue).chain:
+        of_queue = counts.setdefault(bucket.need.queue, Counter())
+        for _, shape_id, members in bucket.need.wanted:
+            of_queue[shape_id] += members * len(bucket.entries)
+    return amounts_of_subtrees(state, counts)
+
+
+def amounts_of_subtrees(
+    state: State, counts: Mapping[str, Mapping[int, int]]
+) -> dict[str, dict[int, int]]:
+    """Amounts by queue name and resource row, including each queue's subtree; `counts` are members
+    by queue name and shape id.
+    """
+    shapes = state.shapes.entries
+    found: dict[str, dict[int, int]] = {}
+    for queue, by_shape in counts.items():
+        for entry in state.queues.entry(queue).chain:
             amounts = found.setdefault(entry.name, {})
-            for _, shape_id, members in need.wanted:
+            for shape_id, count in by_shape.items():
                 for row, amount in shapes[shape_id].pairs:
-                    amounts[row] = amounts.get(row, 0) + amount * members * gangs
+                    amounts[row] = amounts.get(row, 0) + amount * count
     return found
 
 

@@ -20,7 +20,6 @@ from services.gang_planner.core.policies.resourcequota import (
     matches,
 )
 from services.gang_planner.core.queries.displacement import displaced
-from services.gang_planner.core.queries.missing_members import missing_in_words
 from services.gang_planner.core.queueing.need import need_of
 from services.gang_planner.core.state.amounts import in_words, listed
 from services.gang_planner.core.state.claim_choices import unsupported_device
@@ -41,8 +40,9 @@ from shared.contracts.fit_rules import FIT_SHAPES_MAX, broken_rule, too_many_sha
 from shared.contracts.pending_reasons import PendingReason
 from shared.contracts.pod_reasons import NewNodes
 from shared.contracts.questions import AskedQueue, EarlierGang, FitAnswer, FitRequest
+from shared.contracts.reasons import GroupMissing
 from shared.model.bounded_text import shortened
-from shared.model.gang_keys import key_of_group
+from shared.model.gang_keys import has_objects, key_of_group
 from shared.model.objects import Pod, PodGroup, Queue, Resources
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ class Asker:
         with self._state.resources.provisional():
             answer = self._answer(question)
         if answer.fits and question.complete:
-            missing = missing_in_words(self._state, question.group, question.pods)
+            missing = _missing_in_words(self._state, question.group, question.pods)
             if missing:
                 answer = FitAnswer(fits=False, ever=True, sentence=missing)
         return _bounded(answer)
@@ -147,7 +147,7 @@ class Asker:
         """
         asked = [*map(self._of_earlier, question.earlier)]
         if question.complete:
-            asked = [one for one in asked if not missing_in_words(self._state, *one)]
+            asked = [one for one in asked if not _missing_in_words(self._state, *one)]
         return [*asked, (question.group, question.pods)]
 
     def _of_earlier(self, earlier: EarlierGang) -> tuple[PodGroup, tuple[Pod, ...]]:
@@ -205,6 +205,37 @@ class Asker:
             counts["" if one is None else title_of(self._state, one)] += count
         victims = tuple(sorted(counts.items(), key=_most_first)[:_DISPLACED_MAX])
         return msgspec.structs.replace(answer, displaces=victims, displaces_by=found.kind)
+
+
+def _missing_in_words(state: State, group: PodGroup, pods: Iterable[Pod]) -> str:
+    """A message with the number of missing members, or with the missing group object; "": pods of
+    the question, and those that wait in the cluster, suffice, or the gang has started.
+    """
+    table = state.gangs
+    known = table.gangs.get(table.trees.gang_of(key_of_group(group)))
+    asked = tuple(pods)
+    if known is None or known.group is None:
+        names = {pod.group_name for pod in asked}
+        if not group.dialect and names == {group.name} and has_objects(group.scope):
+            return reasons.in_words(GroupMissing(group.scope, group.namespace, group.name))
+    members = {pod.uid: pod.role for pod in asked}
+    if known is not None:
+        if known.history.started:
+            return ""
+        members |= {uid: one.pod.role for uid, one in known.members.items()}
+        if known.group is not None and not group.dialect:
+            group = known.group
+    roles = Counter(members.values())
+    needed = group.min_member
+    minima = group.min_task_member
+    lacking = 0
+    if sum(count for _, count in minima) <= needed:
+        lacking = sum(max(count - roles[role], 0) for role, count in minima)
+    missing = max(needed - len(members), lacking)
+    if missing <= 0:
+        return ""
+    verb = "member is" if needed == 1 else "members are"
+    return f"{missing} of {needed} {verb} missing from what was asked"
 
 
 def _asked_queues(state: State, asked: Iterable[AskedQueue]) -> dict[str, QueueEntry]:

@@ -28,10 +28,9 @@ from services.gang_planner.core.state.member_states import (
 from services.gang_planner.core.state.planner_state import State
 from services.gang_planner.core.verdicts import (
     hold_messages,
+    members,
     new_nodes,
-    pod_refs,
     provisioning_messages,
-    succeeded_members,
 )
 from services.gang_planner.core.verdicts.conditions import conditions, meaning
 from services.gang_planner.core.verdicts.debounce import RUSH, HeldBack
@@ -323,9 +322,9 @@ def _build(turn: _Turn, gang: Gang, reason: PendingReason | None, last: Verdict 
         kept = before is not None and before.reason == reason
         why = turn.explainer.why(gang, reason, before.since_ms if before and kept else now_ms)
         helped = turn.explainer.helped(gang, why)
-        waiting, unschedulable = pod_refs.waiting(gang, helped, _nominated(state, gang))
+        waiting, unschedulable = members.waiting(gang, helped, _nominated(state, gang))
     new_nodes.note_reach(gang, why, unschedulable, state.nodes.count)
-    counts, history, members = gang.counts, gang.history, len(gang.members)
+    counts, history, size = gang.counts, gang.history, len(gang.members)
     owner = gang.owner if group is None or is_of_pods(group) else None
     known = last.conditions if last is not None else ()
     wanted = _group_wanted(gang)
@@ -343,24 +342,24 @@ def _build(turn: _Turn, gang: Gang, reason: PendingReason | None, last: Verdict 
         queue=shortened(gang.queue.name, NAME_BYTES_MAX),
         phase=gang.shown_phase,
         min_member=gang.declared,
-        members=members,
-        pending=members - counts[RUNNING] - counts[SUCCEEDED] - counts[FAILED],
+        members=size,
+        pending=size - counts[RUNNING] - counts[SUCCEEDED] - counts[FAILED],
         running=counts[RUNNING],
         succeeded=gang.succeeded,
         failed=counts[FAILED] + gang.run.failed,
-        succeeded_by_role=succeeded_members.by_role(gang),
-        succeeded_by_part=succeeded_members.by_part(gang),
-        jobs=succeeded_members.jobs(gang),
+        succeeded_by_role=members.succeeded_by_role(gang),
+        succeeded_by_part=members.succeeded_by_part(gang),
+        jobs=members.jobs(gang),
         conditions=conditions(state, gang, why, known, now_ms),
         why=why,
         attempt=history.attempt,
         waiting=waiting,
         unschedulable=unschedulable,
         out_of_reach=new_nodes.is_out_of_reach(gang),
-        placed=pod_refs.placed(gang, last),
+        placed=members.placed(gang, last),
         evicted=gang.evicted.pods if gang.evicted else (),
-        ended=pod_refs.ended(gang),
-        unnamed=pod_refs.unnamed(gang) if wanted else (),
+        ended=members.ended(gang),
+        unnamed=members.unnamed(gang) if wanted else (),
         members_minimum=members_minimum,
         members_queue=members_queue,
         provisioning=provisioning_messages.requests(state, gang),

@@ -15,7 +15,7 @@ from services.gang_planner.core.state.holds import Hold
 from services.gang_planner.core.state.member_states import PLACED, RUNNING, WAITING
 from services.gang_planner.core.state.planner_state import State
 from services.gang_planner.core.verdicts.hold_messages import degraded_in_words, in_words
-from services.gang_planner.core.verdicts.preemption_messages import evicted_words
+from services.gang_planner.core.verdicts.member_messages import evicted_words
 from services.gang_planner.core.verdicts.provisioning_messages import failure, provisioned_message
 from shared.contracts import reasons
 from shared.contracts.annotations import SCHEDULE

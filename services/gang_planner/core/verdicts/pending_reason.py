@@ -38,10 +38,9 @@ from services.gang_planner.core.verdicts.hold_messages import (
     owners_of_reservations,
 )
 from services.gang_planner.core.verdicts.hold_messages import in_words as holds_in_words
-from services.gang_planner.core.verdicts.member_messages import disagreement_words
+from services.gang_planner.core.verdicts.member_messages import disagreement_words, ended_words
 from services.gang_planner.core.verdicts.new_nodes import Forecast, is_out_of_reach, of_gang
 from services.gang_planner.core.verdicts.new_nodes import in_words as outlook_in_words
-from services.gang_planner.core.verdicts.preemption_messages import ended_words
 from services.gang_planner.core.verdicts.quota_messages import (
     behind,
     claims_in_words,

@@ -11,8 +11,11 @@ from services.gang_planner.core.state.gangs import Gang
 from services.gang_planner.core.state.planner_state import State
 from services.gang_planner.core.state.sub_gangs import lacking_in_words
 from services.gang_planner.core.verdicts.conditions import misdirected_words
-from services.gang_planner.core.verdicts.member_messages import gated_words, unsupported_words
-from services.gang_planner.core.verdicts.preemption_messages import waiting_words
+from services.gang_planner.core.verdicts.member_messages import (
+    gated_words,
+    unsupported_words,
+    waiting_words,
+)
 from services.gang_planner.core.verdicts.provisioning_messages import (
     awaits_words,
     failed_words,

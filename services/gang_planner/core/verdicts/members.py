@@ -1,6 +1,8 @@
-"""The references to members in a verdict, as many as fit into a message."""
+"""The members in a verdict: references, as many as fit into a message, and the succeeded ones, from
+which a planner that starts restores a gang's run.
+"""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from itertools import islice
 from typing import Final
 
@@ -13,7 +15,9 @@ from services.gang_planner.core.state.member_states import (
     UNSUPPORTED,
     WAITING,
 )
+from services.gang_planner.core.state.sub_gangs import sub_gangs
 from shared.contracts.verdicts import PodRef, Verdict
+from shared.model.bounded_text import NAME_BYTES_MAX
 
 #: Maximum size of the references to waiting members in a message, and of those to placed members:
 #: a third of a message each. The third third holds those to unnamed and to evicted members (with
@@ -25,6 +29,9 @@ _REF_OVERHEAD_BYTES: Final = 24
 _REFS_ALWAYS_FIT: Final = _REFS_BYTES_MAX // (_REF_OVERHEAD_BYTES + 3 * 253)
 #: Maximum number of unnamed members in a verdict.
 _UNNAMED_MAX: Final = 500
+#: Roles, and sub-gangs, that a verdict counts: it must fit into an annotation. Of further ones a
+#: planner that starts knows only how many members of the whole gang have succeeded.
+_COUNTED_MAX: Final = 32
 _UNPLACED_STATES: Final = frozenset({WAITING, UNSUPPORTED})
 _PLACED_STATES: Final = frozenset({PLACED, RUNNING, SUCCEEDED})
 
@@ -89,3 +96,34 @@ def _bounded(pods: list[PodRef]) -> tuple[PodRef, ...]:
         if left < 0:
             return tuple(pods[:index])
     return tuple(pods)
+
+
+def succeeded_by_role(gang: Gang) -> tuple[tuple[str, int], ...]:
+    """(role, succeeded members) of the roles with a minimum."""
+    if not gang.succeeded:
+        return ()
+    gone = gang.run.by_role
+    found = (
+        (role, gone.get(role, 0) + (gang.roles[role][SUCCEEDED] if role in gang.roles else 0))
+        for role, _ in gang.role_minima
+    )
+    return _counted(found)
+
+
+def succeeded_by_part(gang: Gang) -> tuple[tuple[str, int], ...]:
+    """(sub-gang, succeeded members)."""
+    if not gang.succeeded:
+        return ()
+    return _counted((one.name, one.succeeded) for one in sub_gangs(gang))
+
+
+def jobs(gang: Gang) -> tuple[str, ...]:
+    """The UIDs of the Jobs whose next pods continue the run of a gang without pods."""
+    if gang.members or not (gang.run.ended or gang.run.succeeded):
+        return ()
+    return tuple(islice(gang.run.jobs, _COUNTED_MAX))
+
+
+def _counted(found: Iterable[tuple[str, int]]) -> tuple[tuple[str, int], ...]:
+    named = (one for one in found if one[1] and len(one[0].encode()) <= NAME_BYTES_MAX)
+    return tuple(sorted(islice(named, _COUNTED_MAX)))
