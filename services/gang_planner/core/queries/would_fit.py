@@ -165,7 +165,8 @@ class Asker:
         """The answer for a gang that no placement could start; None: one may."""
         if gang.counts[UNSUPPORTED]:
             return FitAnswer(fits=False, ever=False, sentence=unsupported_words(gang))
-        quota = _too_small(self._state, gang, gang.min_member, limits)
+        least = _least(gang.members.values(), gang.min_member, limits)
+        quota = _exceeded(self._state, gang.group, least)
         if quota:
             return FitAnswer(fits=False, ever=False, sentence=quota)
         refusal = queue_refusal(gang.queue)
@@ -405,7 +406,7 @@ def _most_first(item: tuple[str, int]) -> tuple[int, str]:
 
 def _by_minimum(state: State, group: PodGroup) -> FitAnswer:
     """The answer without pods: compares the declared minimum with quotas and with all nodes."""
-    quota = _too_small_for(state, group)
+    quota = _exceeded(state, group, lambda name: counted_as(name, group, group.min_member))
     if quota:
         return FitAnswer(fits=False, ever=False, sentence=quota)
     nodes, node_capacity = state.nodes, state.node_capacity
@@ -437,17 +438,6 @@ def _by_minimum(state: State, group: PodGroup) -> FitAnswer:
     return FitAnswer(fits=True, ever=True)
 
 
-def _too_small(state: State, gang: Gang, size: int, limits: Resources) -> str:
-    """A message with a quota of the gang's namespace that is below `size` of its members; "" if
-    there is none: it can never admit the gang. `limits` are the least limits of `size` members, by
-    the keys of quotas.
-
-    The need of a gang is a lower bound (the members with the smallest requests of each resource
-    form the quorum), so that no possible gang is reported as impossible.
-    """
-    return _exceeded(state, gang.group, _least(gang.members.values(), size, limits))
-
-
 def _used_up(
     state: State, gang: Gang, new: Collection[str], limits: Resources, placed: Iterable[Gang]
 ) -> str:
@@ -474,7 +464,10 @@ def _least_of_new(gang: Gang, new: Collection[str], limits: Resources) -> Callab
 
 
 def _least(members: Collection[Member], size: int, limits: Resources) -> Callable[[str], int]:
-    """The least that `size` of the members need, by the keys of quotas."""
+    """The least that `size` of the members need, by the keys of quotas: those with the smallest
+    requests of each resource, so that no possible gang is reported as impossible. `limits` are the
+    least limits of `size` members.
+    """
     asked = [dict(member.shape.shape.requests) for member in members]
     limited = dict(limits)
 
@@ -487,11 +480,6 @@ def _least(members: Collection[Member], size: int, limits: Resources) -> Callabl
         return sum(sorted(one.get(resource, 0) for one in asked)[:size])
 
     return least
-
-
-def _too_small_for(state: State, group: PodGroup) -> str:
-    """A message with a quota that is below the group's declared minimum; "" if there is none."""
-    return _exceeded(state, group, lambda name: counted_as(name, group, group.min_member))
 
 
 def _exceeded(

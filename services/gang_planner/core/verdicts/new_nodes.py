@@ -23,7 +23,6 @@ from services.gang_planner.core.queueing import min_resources
 from services.gang_planner.core.state.columns import Bools
 from services.gang_planner.core.state.gangs import Bucket, Gang
 from services.gang_planner.core.state.needs import Need, Outlook, ProvisioningStage, Structure
-from services.gang_planner.core.state.node_capacity import NodeCapacity
 from services.gang_planner.core.state.planner_state import State
 from services.gang_planner.core.state.pod_shapes import ShapeEntry
 from services.gang_planner.core.state.queues import QueueEntry
@@ -249,7 +248,10 @@ class Forecast:
             unreserved = self._state.node_capacity.copy()
             for row in kept:
                 unreserved.give(row.slot, row.shape)
-            self._unreserved = self._other(unreserved)
+            session = self._session
+            self._unreserved = Session(
+                unreserved, session.shapes, session.fits.masks, session.policies
+            )
         request = PlacementRequest(queue=queue, need=need, members_max=need.quorum or 1)
         return gang_placement.fits(self._unreserved, request)
 
@@ -297,11 +299,6 @@ class Forecast:
             anywhere += min(int(usable.sum()), group.wanted)
             inside += np.minimum(counts_by_domain(widest, usable, around), group.wanted)
         return anywhere > int(inside.max(initial=0))
-
-    def _other(self, node_capacity: NodeCapacity) -> Session:
-        """A session for a copy of the node capacity."""
-        session = self._session
-        return Session(node_capacity, session.shapes, session.fits.masks, session.policies)
 
 
 def _names_nodes(shape: Shape) -> bool:

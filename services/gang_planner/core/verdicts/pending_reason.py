@@ -221,16 +221,59 @@ class Explainer:
     def resources(self, need: Need, queue: QueueEntry, bucket: Bucket | None = None) -> Explanation:
         """Explain which resources the nodes lack for a need, that of a bucket or of a question."""
         state = self._state
-        if need.reserved and self._fits(plain := need.without_reserved(), queue):
-            return self._min_resources(need, plain, queue)
         whole = need
-        need = need.without_reserved() if need.reserved else need
+        if need.reserved:
+            need = need.without_reserved()
+            request = PlacementRequest(queue=queue, need=need, members_max=need.quorum)
+            if gang_placement.fits(self._session, request):
+                return self._min_resources(whole, need, queue)
         request = PlacementRequest(queue=queue, need=need, members_max=need.quorum or 1)
         attempt = gang_placement.place_partly(self._session, request)
         wanted = need.quorum or need.members
         # Sub-gangs are placed whole, also those beyond the quorum.
         fitting = min(attempt.placed, wanted)
-        missing = left = max((need.quorum or 1) - fitting, 0)
+        missing = max((need.quorum or 1) - fitting, 0)
+        reports, short, blocking = self._reports(attempt, missing)
+        structure = need.structure
+        fragments = (
+            structure is not None
+            and bool(structure.sub_gangs)
+            and any(self._session.fits.total(one.shape) for one in attempt.groups if one.left)
+        )
+        attempt.statement.discard()
+        domains = topology_messages.in_words(self._session, need, attempt) or self._usable(
+            queue, need
+        )
+        if need.avoid:
+            blocking["node(s) refused one of its members recently"] = len(need.avoid)
+        sentence = _sentence(state.nodes.count, domains, blocking, short, fitting, wanted)
+        outlook = self._forecast.outlook(need, queue, attempt, fragments=fragments)
+        if (
+            outlook.new_nodes is NewNodes.HELP
+            and whole.reserved
+            and not self._forecast.reaches_min_resources(whole, queue, attempt.groups, missing)
+        ):
+            outlook = Outlook(NewNodes.MIN_RESOURCES_OUT_OF_REACH)
+        holders = self._holding(None, short)
+        if self._exceeds_nodes(need, queue, bucket):
+            # It does not wait for what others hold.
+            holders = Holders()
+            if outlook.new_nodes is NewNodes.HELP and state.nodes.count:
+                sentence = f"{sentence}; {_EXCEEDS}"
+        return Explanation(
+            sentence=sentence,
+            shapes=tuple(reports),
+            holders=holders,
+            outlook=outlook,
+        )
+
+    def _reports(
+        self, attempt: Attempt, missing: int
+    ) -> tuple[list[ShapeReport], dict[str, int], Counter[str]]:
+        """A report for each role and shape, the amounts that the missing members lack together, and
+        why nodes refuse the first of them.
+        """
+        state, left = self._state, missing
         reports: list[ShapeReport] = []
         short: dict[str, int] = {}
         blocking: Counter[str] = Counter()
@@ -255,40 +298,7 @@ class Explainer:
                     reasons=_reasons(counted, lacking),
                 )
             )
-        structure = need.structure
-        fragments = (
-            structure is not None
-            and bool(structure.sub_gangs)
-            and any(self._session.fits.total(one.shape) for one in attempt.groups if one.left)
-        )
-        attempt.statement.discard()
-        domains = topology_messages.in_words(self._session, need, attempt) or self._usable(
-            queue, need
-        )
-        if need.avoid:
-            blocking["node(s) refused one of its members recently"] = len(need.avoid)
-        sentence = _sentence(state.nodes.count, domains, blocking, short, fitting, wanted)
-        outlook = self._forecast.outlook(need, queue, attempt, fragments=fragments)
-        if outlook.new_nodes is NewNodes.HELP and not self._reaches(whole, queue, attempt, missing):
-            outlook = Outlook(NewNodes.MIN_RESOURCES_OUT_OF_REACH)
-        holders = self._holding(None, short)
-        if self._exceeds_nodes(need, queue, bucket):
-            # It does not wait for what others hold.
-            holders = Holders()
-            if outlook.new_nodes is NewNodes.HELP and state.nodes.count:
-                sentence = f"{sentence}; {_EXCEEDS}"
-        return Explanation(
-            sentence=sentence,
-            shapes=tuple(reports),
-            holders=holders,
-            outlook=outlook,
-        )
-
-    def _reaches(self, whole: Need, queue: QueueEntry, attempt: Attempt, missing: int) -> bool:
-        """As `Forecast.reaches_min_resources`; True if the need has no reserved units."""
-        return not whole.reserved or self._forecast.reaches_min_resources(
-            whole, queue, attempt.groups, missing
-        )
+        return reports, short, blocking
 
     def _exceeds_nodes(self, need: Need, queue: QueueEntry, bucket: Bucket | None) -> bool:
         """As `Forecast.exceeds_nodes`; asked once per bucket and state of the nodes."""
@@ -299,10 +309,6 @@ class Explainer:
             bucket.exceeds_nodes_at = position
             bucket.exceeds_nodes = self._forecast.exceeds_nodes(need, queue)
         return bucket.exceeds_nodes
-
-    def _fits(self, need: Need, queue: QueueEntry) -> bool:
-        request = PlacementRequest(queue=queue, need=need, members_max=need.quorum)
-        return gang_placement.fits(self._session, request)
 
     def _min_resources(self, need: Need, plain: Need, queue: QueueEntry) -> Explanation:
         """Explain a gang whose pods fit, but not the rest of its `minResources`."""
