@@ -49,11 +49,11 @@ async def read_groups(client: KubeClient, namespace: str, names: Iterable[str]) 
     Raises:
         KubeError: A request failed.
     """
-    resources = [variant for one in group_resources() for variant in one.variants]
+    resources = [variant for resource in group_resources() for variant in resource.variants]
     return [
-        one
+        group
         for name in sorted(set(names))
-        for one in await _named(client, namespace, resources, name)
+        for group in await _named(client, namespace, resources, name)
     ]
 
 
@@ -67,9 +67,9 @@ async def read_tree_groups(client: KubeClient, namespace: str) -> list[JsonObjec
     apis = {resource.group for resource in of_groups}
     of_pods = [resource for resource in group_resources() if resource.group in apis]
     return [
-        one
+        group
         for resource in (*of_groups, *of_pods)
-        for one in await _all(client, resource, namespace)
+        for group in await _all(client, resource, namespace)
     ]
 
 
@@ -90,11 +90,11 @@ async def _named(
 ) -> list[JsonObject]:
     """The objects of this name, each in the first version in which it is served."""
     objects = await at_once(resources, lambda resource: _get(client, resource, namespace, name))
-    found: dict[str, JsonObject] = {}
-    for one in objects.values():
-        if one is not None:
-            found.setdefault(str(one["metadata"].get("uid")), one)
-    return list(found.values())
+    by_uid: dict[str, JsonObject] = {}
+    for obj in objects.values():
+        if obj is not None:
+            by_uid.setdefault(str(obj["metadata"].get("uid")), obj)
+    return list(by_uid.values())
 
 
 async def _get(
@@ -110,18 +110,18 @@ async def _all(client: KubeClient, resource: Resource, namespace: str) -> list[J
     """All objects of a kind in the first version in which it is served; [] if it is in none."""
     for variant in resource.variants:
         try:
-            found = await fetch(client, Wanted(resource=variant, namespace=namespace))
+            objects = await fetch(client, Wanted(resource=variant, namespace=namespace))
         except (NotFound, Forbidden):
             continue
-        return [_stripped(variant, one) for one in found]
+        return [_stripped(variant, obj) for obj in objects]
     return []
 
 
-def _stripped(resource: Resource, one: JsonObject) -> JsonObject:
-    kept = {key: value for key, value in one.items() if key != "status"}
+def _stripped(resource: Resource, obj: JsonObject) -> JsonObject:
+    kept = {key: value for key, value in obj.items() if key != "status"}
     kept |= {"apiVersion": resource.api_version, "kind": resource.kind}
     kept["metadata"] = {
-        key: value for key, value in one["metadata"].items() if key not in _LEFT_OUT
+        key: value for key, value in obj["metadata"].items() if key not in _LEFT_OUT
     }
     plain: JsonObject = without_nulls(kept)
     return plain
@@ -133,9 +133,9 @@ _GANG_WIDTH = 11
 
 def show(report: ExplanationStatus, console: Console) -> None:
     """Print it; in colour where the console has colours."""
-    for one in report.objects:
-        print_line(console, Text(f"{one.place}: {one.title}", style="bold"))
-        _rows(console, _of_object(one), _OBJECT_WIDTH)
+    for explained in report.objects:
+        print_line(console, Text(f"{explained.place}: {explained.title}", style="bold"))
+        _rows(console, _of_object(explained), _OBJECT_WIDTH)
     for gang in report.gangs:
         colour = "green" if gang.scheduled else "yellow"
         words = "Tutti schedules it" if gang.scheduled else "Tutti does not schedule all of it"
@@ -149,15 +149,17 @@ def _rows(console: Console, rows: Iterator[tuple[str, str]], width: int) -> None
         print_line(console, Text.assemble("  ", (label.ljust(width), "dim"), "  ", (value, style)))
 
 
-def _of_object(one: ExplainedObject) -> Iterator[tuple[str, str]]:
-    yield from (("gang", title) for title in one.gangs)
-    yield from (("read", fact) for fact in one.facts)
-    for place in one.declared:
+def _of_object(explained: ExplainedObject) -> Iterator[tuple[str, str]]:
+    yield from (("gang", title) for title in explained.gangs)
+    yield from (("read", fact) for fact in explained.facts)
+    for place in explained.declared:
         by = f" (dialect {place.dialect})" if place.dialect else ""
         yield "declares", f"{place.place}: {place.value}{by}: {place.sentence}"
-    yield from (("scheduler", f"{name.scheduler}: {name.sentence}") for name in one.scheduling)
-    yield from (("missing", text) for text in one.missing)
-    yield from (("ignored", text) for text in one.ignored)
+    yield from (
+        ("scheduler", f"{name.scheduler}: {name.sentence}") for name in explained.scheduling
+    )
+    yield from (("missing", text) for text in explained.missing)
+    yield from (("ignored", text) for text in explained.ignored)
 
 
 def _of_gang(gang: ExplainedGang) -> Iterator[tuple[str, str]]:
@@ -224,22 +226,22 @@ def explain_dialect(
     sys.exit(0 if report.complete else 1)
 
 
-def _whole(found: object) -> object:
+def _whole(value: object) -> object:
     """With all fields: the API leaves out those that have their defaults."""
-    match found:
+    match value:
         case msgspec.Struct():
-            fields = msgspec.structs.fields(found)
-            return {each.encode_name: _whole(getattr(found, each.name)) for each in fields}
+            fields = msgspec.structs.fields(value)
+            return {each.encode_name: _whole(getattr(value, each.name)) for each in fields}
         case tuple():
-            return [_whole(each) for each in found]
+            return [_whole(each) for each in value]
         case _:
-            return found
+            return value
 
 
 async def _of_files(
     files: Sequence[Content], namespace: str, scheduler_names: tuple[str, ...]
 ) -> ExplanationStatus:
-    documents = [one for file in files for one in _documents(file)]
+    documents = [document for file in files for document in _documents(file)]
     if not documents:
         raise Refusal("there must be an object in the files")
     return understand(documents, namespace=namespace or "default", scheduler_names=scheduler_names)
@@ -257,8 +259,8 @@ async def _live(
         for reference in references:
             word, name = read_reference((reference,))
             resources, _ = await resolve(client, word)
-            resource, found = await find_object(client, namespace, resources, name)
-            places.append((reference, _stripped(resource, found)))
+            resource, obj = await find_object(client, namespace, resources, name)
+            places.append((reference, _stripped(resource, obj)))
         own = [await read_namespace(client, namespace)]
 
         def report() -> ExplanationStatus:
@@ -271,7 +273,7 @@ async def _live(
             )
 
         def add(groups: Iterable[dict[str, Any]]) -> None:
-            given = {one["metadata"].get("uid") for _, one in places}
+            given = {obj["metadata"].get("uid") for _, obj in places}
             places.extend(
                 (f"{group['kind'].lower()}/{group['metadata']['name']}", group)
                 for group in groups
@@ -286,17 +288,19 @@ async def _live(
         known = len(places)
         add(await read_tree_groups(client, namespace))
         objects = report().objects
-        gangs = {title for one in objects[:known] for title in one.gangs}
+        gangs = {title for explained in objects[:known] for title in explained.gangs}
         # Of the groups of other trees nothing is reported.
         added = zip(places[known:], objects[known:], strict=True)
-        places[known:] = [place for place, one in added if gangs.intersection(one.gangs)]
+        places[known:] = [
+            place for place, explained in added if gangs.intersection(explained.gangs)
+        ]
         return report()
 
 
 def _documents(file: Content) -> Iterator[tuple[str, dict[str, Any]]]:
     """The objects of a file, with their places in it. Raises Refusal."""
     try:
-        for where, one in flattened(file.documents()):
-            yield f"{file.title}, {where.partition(',')[0]}", one
+        for where, document in flattened(file.documents()):
+            yield f"{file.title}, {where.partition(',')[0]}", document
     except InvalidManifest as error:
         raise Refusal(f"{file.title}: {error}") from None

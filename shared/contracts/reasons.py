@@ -62,23 +62,23 @@ class NotRunning(msgspec.Struct, frozen=True, kw_only=True):
 Reason: TypeAlias = GroupMissing | QueueRefusal | OtherScheduler | NotRunning
 
 
-def in_words(found: Reason) -> str:
+def in_words(reason: Reason) -> str:
     """The sentence."""
-    match found:
+    match reason:
         case GroupMissing(scope=scope, namespace=namespace, name=name):
             if not has_objects(scope):
                 return f"no pod declares the gang {namespace}/{name} of {scope}"
             kind = "PodGroup" if scope == GROUP_NAME_SCOPE else scope
             return f"{kind} {namespace}/{name} does not exist"
         case QueueRefusal():
-            return _queue_in_words(found)
+            return _queue_in_words(reason)
         case OtherScheduler(scheduler=scheduler, pods=pods):
             return f"{pods} of its pods name the scheduler {scheduler}"
         case NotRunning(pod=pod, node=node, why=why):
             where = f" on {node}" if node else ""
             return f"{pod} does not run{where}: {why or 'the kubelet reports no reason'}"
         case _:
-            assert_never(found)
+            assert_never(reason)
 
 
 def seen_from(queue: str, name: str) -> str:
@@ -86,18 +86,18 @@ def seen_from(queue: str, name: str) -> str:
     return f"queue {name}" if name == queue else f"queue {name}, above queue {queue},"
 
 
-def _queue_in_words(found: QueueRefusal) -> str:
-    first, last = found.queues[0], found.queues[-1]
-    match found.reason:
+def _queue_in_words(refusal: QueueRefusal) -> str:
+    first, last = refusal.queues[0], refusal.queues[-1]
+    match refusal.reason:
         case PendingReason.QUEUE_MISSING:
             return f"queue {first} does not exist"
         case PendingReason.QUEUE_NOT_OPEN:
-            return f"{seen_from(first, last)} is {found.state}"
+            return f"{seen_from(first, last)} is {refusal.state}"
         case PendingReason.QUEUE_PARENT_MISSING:
             return f"queue {first} has the parent {last}, which does not exist"
         case PendingReason.QUEUE_CYCLE:
-            return f"the parents of queue {first} form a cycle: {joined(found.queues, ' > ')}"
+            return f"the parents of queue {first} form a cycle: {joined(refusal.queues, ' > ')}"
         case PendingReason.QUEUE_NOT_LEAF:
             return f"queue {first} has child queues: submit gangs to those"
         case _:
-            assert_never(found.reason)
+            assert_never(refusal.reason)

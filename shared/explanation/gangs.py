@@ -90,7 +90,9 @@ class Gangs:
 
     def reports(self) -> tuple[ExplainedGang, ...]:
         """All gangs, in the order in which the files have them."""
-        counts = {key: sum(one.count for one in gang.members) for key, gang in self._gangs.items()}
+        counts = {
+            key: sum(pods.count for pods in gang.members) for key, gang in self._gangs.items()
+        }
         roots = dict.fromkeys(map(self._trees.gang_of, self._gangs))
         return tuple(_report(self._whole(key, counts), stored=self._stored) for key in roots)
 
@@ -105,8 +107,8 @@ class Gangs:
             groups=[group] if group is not None else [],
             members=[
                 member
-                for one, gang in self._gangs.items()
-                if self._trees.gang_of(one) == key
+                for gang_key, gang in self._gangs.items()
+                if self._trees.gang_of(gang_key) == key
                 for member in gang.members
             ],
             declared_by=f"a tree of {tree.objects} group objects",
@@ -119,8 +121,8 @@ class Gangs:
 
 def _report(gang: Gang, *, stored: bool) -> ExplainedGang:
     group = _chosen(gang)
-    pods = [one.pod for one in gang.members]
-    members = sum(one.count for one in gang.members)
+    pods = [pods.pod for pods in gang.members]
+    members = sum(pods.count for pods in gang.members)
     minimum = _minimum(gang, group)
     return ExplainedGang(
         title=gang.title,
@@ -133,7 +135,7 @@ def _report(gang: Gang, *, stored: bool) -> ExplainedGang:
         topology=_topology(group),
         parts=tuple(gang.tree.reports()) if gang.tree is not None else (),
         scheduled=not _errors(group)
-        and all(one.scheduling.taken and not one.objections for one in gang.members),
+        and all(pods.scheduling.taken and not pods.objections for pods in gang.members),
         missing=tuple(_missing(gang, group, minimum, members, stored=stored)),
         ignored=tuple(_ignored(gang, group)),
     )
@@ -144,16 +146,16 @@ def _chosen(gang: Gang) -> PodGroup | None:
     that its pods declare.
     """
     if not gang.groups:
-        return group_declared_by(one.pod for one in gang.members)
+        return group_declared_by(pods.pod for pods in gang.members)
     preferred = {
         name
         for scheduler, names in preferred_dialects().items()
-        if any(one.pod.scheduler_name == scheduler for one in gang.members)
+        if any(pods.pod.scheduler_name == scheduler for pods in gang.members)
         for name in names
     }
     return min(
         gang.groups,
-        key=lambda one: (one.dialect not in preferred, precedence_of(one.dialect)),
+        key=lambda group: (group.dialect not in preferred, precedence_of(group.dialect)),
         default=None,
     )
 
@@ -163,7 +165,7 @@ def _declared_by(gang: Gang, group: PodGroup | None) -> str:
         return gang.declared_by
     if group is not None and not is_of_pods(group):
         return f"a group object of the dialect {group.dialect}"
-    if group is not None or any(one.pod.group_self_declared for one in gang.members):
+    if group is not None or any(pods.pod.group_self_declared for pods in gang.members):
         return "its pods"
     return "its pods, which name a group"
 
@@ -171,13 +173,13 @@ def _declared_by(gang: Gang, group: PodGroup | None) -> str:
 def _minimum(gang: Gang, group: PodGroup | None) -> int | None:
     if group is not None:
         return group.min_member
-    return max((one.pod.group_min_member for one in gang.members), default=0) or None
+    return max((pods.pod.group_min_member for pods in gang.members), default=0) or None
 
 
 def _roles(gang: Gang, group: PodGroup | None) -> tuple[ExplainedRole, ...]:
     counts: dict[str, int] = {}
-    for one in gang.members:
-        counts[one.pod.role] = counts.get(one.pod.role, 0) + one.count
+    for pods in gang.members:
+        counts[pods.pod.role] = counts.get(pods.pod.role, 0) + pods.count
     minima: Mapping[str, int] = {}
     if group is not None:
         minima = dict(binding_role_minima(group.min_member, group.min_task_member))
@@ -206,14 +208,14 @@ def _topology(group: PodGroup | None) -> str:
         return ""  # each group of a tree has its own
     parts = [in_words(group.topology)] if group.topology is not None else []
     parts += [
-        f"{one.least} of the groups in {one.name}"
-        + (f", {in_words(one.topology)}" if one.topology is not None else "")
-        for one in group.sets
+        f"{group_set.least} of the groups in {group_set.name}"
+        + (f", {in_words(group_set.topology)}" if group_set.topology is not None else "")
+        for group_set in group.sets
     ]
     parts += [
-        f"sub-groups {one.name}: {one.size} pods each"
-        + (f", {in_words(one.topology)}" if one.topology is not None else "")
-        for one in group.sub_groups
+        f"sub-groups {sub_group.name}: {sub_group.size} pods each"
+        + (f", {in_words(sub_group.topology)}" if sub_group.topology is not None else "")
+        for sub_group in group.sub_groups
     ]
     return "; ".join(parts)
 
@@ -231,11 +233,11 @@ def _missing(
     elif group is None and not gang.made and _needs_object(gang.members):
         yield from _group_missing(gang, stored=stored)
     untaken = Counter[str]()
-    for one in gang.members:
-        untaken[one.scheduling.scheduler] += 0 if one.scheduling.taken else one.count
+    for pods in gang.members:
+        untaken[pods.scheduling.scheduler] += 0 if pods.scheduling.taken else pods.count
     for scheduler, count in sorted((+untaken).items()):
         yield reasons.in_words(OtherScheduler(scheduler, count))
-    refused = sum(one.count for one in gang.members if one.objections)
+    refused = sum(pods.count for pods in gang.members if pods.objections)
     if refused:
         yield f"{refused} of its {members} pods are not bound: see their objects"
     alone = gang.tree is None and not gang.made and not stored
@@ -255,7 +257,7 @@ def _group_missing(gang: Gang, *, stored: bool) -> Iterator[str]:
 
 
 def _needs_object(members: Iterable[Members]) -> bool:
-    return any(not one.pod.group_self_declared for one in members)
+    return any(not pods.pod.group_self_declared for pods in members)
 
 
 def _ignored(gang: Gang, group: PodGroup | None) -> Iterator[str]:

@@ -29,17 +29,17 @@ class OwnerGang(NamedTuple):
 
 def is_known_owner(api_version: str, kind: str) -> bool:
     """Whether objects of this kind may ask for a gang of their pods."""
-    found = owner_kind(api_version, kind)
-    return found is not None and found.parts is not None
+    known = owner_kind(api_version, kind)
+    return known is not None and known.parts is not None
 
 
 def owner_gang(
-    one: JsonObject, namespace: str, name: str, *, asked_by_default: bool
+    manifest: JsonObject, namespace: str, name: str, *, asked_by_default: bool
 ) -> OwnerGang | None:
     """The gang that an object asks for; None: it asks for none, or is of another kind.
 
     Args:
-        one: The object.
+        manifest: The object.
         namespace: Its namespace.
         name: Its name.
         asked_by_default: Whether its namespace asks for gangs of such objects.
@@ -47,23 +47,23 @@ def owner_gang(
     Raises:
         ValueError: The object cannot be read; the message has the reason.
     """
-    kind = owner_kind(str(one.get("apiVersion", "")), str(one.get("kind", "")))
+    kind = owner_kind(str(manifest.get("apiVersion", "")), str(manifest.get("kind", "")))
     if kind is None or kind.parts is None:
         return None
-    found = msgspec.convert(without_nulls(one), kind.decoded, strict=False)
+    owner = msgspec.convert(without_nulls(manifest), kind.decoded, strict=False)
     default = ALL if asked_by_default else ""
-    if found.metadata.annotations.get(annotations.GANG, default) != ALL:
+    if owner.metadata.annotations.get(annotations.GANG, default) != ALL:
         return None
     uid = f"{kind.resource.kind.lower()}-{name}"
-    found = msgspec.structs.replace(
-        found, metadata=msgspec.structs.replace(found.metadata, uid=uid, namespace=namespace)
+    owner = msgspec.structs.replace(
+        owner, metadata=msgspec.structs.replace(owner.metadata, uid=uid, namespace=namespace)
     )
-    owned = Owned(kind, found)
+    owned = Owned(kind, owner)
     labels = {kind.part_label: "0"} if kind.part_label else {}
     group = group_name(owned, ObjectMeta(labels=labels))
     pods = tuple(
         (part, _pod(part, namespace, name, group))
-        for part in kind.parts(found)
+        for part in kind.parts(owner)
         if part.least or part.expected
     )
     sizes = group_sizes(owned)
@@ -80,7 +80,7 @@ def owner_gang(
             priority_class=pods[0][1].spec.priority_class_name if pods else "",
         ),
         pods=pods,
-        gangs=kind.gangs(found),
+        gangs=kind.gangs(owner),
         wanted=is_wanted(owned, group),
     )
 

@@ -31,8 +31,8 @@ class Tree:
         self._root = trees.group(key)
         self._parts = trees.parts(key)
         self._inside: dict[GangKey, list[PodGroup]] = {}
-        for one in self._parts:
-            self._inside.setdefault(parent_of(one), []).append(one)
+        for part in self._parts:
+            self._inside.setdefault(parent_of(part), []).append(part)
 
     def __bool__(self) -> bool:
         return self._root is not None or bool(self._parts)
@@ -47,10 +47,10 @@ class Tree:
         seen: set[GangKey] = set()
 
         def below(key: GangKey, level: int) -> Iterator[ExplainedGroup]:
-            for one in self._inside.get(key, ()):
-                if (inner := key_of_group(one)) not in seen:
+            for inner_group in self._inside.get(key, ()):
+                if (inner := key_of_group(inner_group)) not in seen:
                     seen.add(inner)
-                    yield self._report(one, level)
+                    yield self._report(inner_group, level)
                     yield from below(inner, level + 1)
 
         if self._root is not None:
@@ -74,7 +74,7 @@ class Tree:
         """What is not in the files, so that the tree waits for it. `stored`: as of `Gangs`."""
         if self._root is None:
             scope, namespace, name = self._key
-            named = ", ".join(one.name for one in self._inside.get(self._key, ()))
+            named = ", ".join(part.name for part in self._inside.get(self._key, ()))
             lacks = "does not exist" if stored else "is not in these files"
             yield (
                 f"the parent {namespace}/{name} ({scope}) of {named} {lacks}: the tree waits until "
@@ -84,25 +84,25 @@ class Tree:
         ready = self._ready()
         if stored or self._is_complete(self._root, ready):
             return
-        for one in (self._root, *self._parts):
-            if one.min_groups is not None and not self._is_complete(one, ready):
+        for group in (self._root, *self._parts):
+            if group.min_groups is not None and not self._is_complete(group, ready):
                 yield (
-                    f"{ready[key_of_group(one)]} of {one.min_groups} groups of {one.name} have all "
-                    "their pods in these files: the tree waits for the rest"
+                    f"{ready[key_of_group(group)]} of {group.min_groups} groups of {group.name} "
+                    "have all their pods in these files: the tree waits for the rest"
                 )
 
     def _ready(self) -> dict[GangKey, int]:
         """Group -> number of its pods, or of the complete groups in it."""
-        found: dict[GangKey, int] = {}
+        ready: dict[GangKey, int] = {}
         # Each group comes after the one that it is in.
-        for one in reversed([*([self._root] if self._root else ()), *self._parts]):
-            key = key_of_group(one)
-            if one.min_groups is None:
-                found[key] = self._counts.get(key, 0)
+        for group in reversed([*([self._root] if self._root else ()), *self._parts]):
+            key = key_of_group(group)
+            if group.min_groups is None:
+                ready[key] = self._counts.get(key, 0)
             else:
                 inside = self._inside.get(key, ())
-                found[key] = sum(self._is_complete(each, found) for each in inside)
-        return found
+                ready[key] = sum(self._is_complete(each, ready) for each in inside)
+        return ready
 
     @staticmethod
     def _is_complete(group: PodGroup, ready: Mapping[GangKey, int]) -> bool:

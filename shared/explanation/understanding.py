@@ -84,38 +84,40 @@ def understand(
         stored: They are objects of a cluster: its API server knows their fields.
     """
     objects = list(documents)
-    labels = _labels_of_namespaces([*namespaces, *(one for _, one in objects)])
+    labels = _labels_of_namespaces([*namespaces, *(manifest for _, manifest in objects)])
     reader = _Reader(namespace, scheduler_names, labels, stored=stored)
-    read = [(place, reader.read(one)) for place, one in objects]
+    read = [(place, reader.read(manifest)) for place, manifest in objects]
     if not stored:
-        named = [(place, in_namespace(one, namespace)) for place, one in objects]
-        for (_, found), twice in zip(read, repeated(named), strict=True):
+        named = [(place, in_namespace(manifest, namespace)) for place, manifest in objects]
+        for (_, subject), twice in zip(read, repeated(named), strict=True):
             for error in twice:
-                found.lacks(error)
-    reports = tuple(found.report(place, reader.gangs) for place, found in read)
+                subject.lacks(error)
+    reports = tuple(subject.report(place, reader.gangs) for place, subject in read)
     gangs = reader.gangs.reports()
-    complete = all(gang.scheduled for gang in gangs) and not any(one.missing for one in reports)
+    complete = all(gang.scheduled for gang in gangs) and not any(
+        explained.missing for explained in reports
+    )
     return ExplanationStatus(complete=complete, objects=reports, gangs=gangs)
 
 
 def _labels_of_namespaces(objects: Iterable[JsonObject]) -> dict[str, JsonObject]:
     """The labels of those of the objects that are namespaces, by their names."""
     return {
-        str(_member(one, "metadata").get("name", "")): _member(one, "metadata", "labels")
-        for one in objects
-        if one.get("kind") == NAMESPACES.kind
+        str(_member(manifest, "metadata").get("name", "")): _member(manifest, "metadata", "labels")
+        for manifest in objects
+        if manifest.get("kind") == NAMESPACES.kind
     }
 
 
 class _Object:
     """One object of the files, and what is reported of it."""
 
-    def __init__(self, one: JsonObject, namespace: str) -> None:
-        self.json = one
-        self.kind = str(one.get("kind", ""))
-        self.api_group = str(one.get("apiVersion", "")).rpartition("/")[0]
-        self.metadata = _member(one, "metadata")
-        self.spec = _member(one, "spec")
+    def __init__(self, manifest: JsonObject, namespace: str) -> None:
+        self.json = manifest
+        self.kind = str(manifest.get("kind", ""))
+        self.api_group = str(manifest.get("apiVersion", "")).rpartition("/")[0]
+        self.metadata = _member(manifest, "metadata")
+        self.spec = _member(manifest, "spec")
         self.namespace = str(self.metadata.get("namespace") or namespace)
         self.name = str(self.metadata.get("name") or self.metadata.get("generateName") or "unnamed")
         #: The kinds of dialects that it is read as.
@@ -195,212 +197,212 @@ class _Reader:
             served=dialects_watched_for_pods(),
         )
 
-    def read(self, one: JsonObject) -> _Object:
+    def read(self, manifest: JsonObject) -> _Object:
         """Read one object; what it adds to gangs is kept."""
-        found = _Object(one, self._namespace)
-        whole = in_namespace(one, self._namespace)
+        subject = _Object(manifest, self._namespace)
+        whole = in_namespace(manifest, self._namespace)
         admitted = admit(whole, self._known, with_fields=not self._stored)
         for error in admitted.errors:
-            found.lacks(f"admission refuses it: {error}")
+            subject.lacks(f"admission refuses it: {error}")
         for warning in admitted.warnings:
-            found.ignores(warning.removeprefix("tutti: "))
+            subject.ignores(warning.removeprefix("tutti: "))
         try:
-            self._read(found)
+            self._read(subject)
         except ValueError as error:  # msgspec.ValidationError is one
-            found.lacks(f"cannot be read: {error}")
-        return found
+            subject.lacks(f"cannot be read: {error}")
+        return subject
 
-    def _read(self, found: _Object) -> None:
-        if found.is_of(PODS):
-            self._pod(found)
+    def _read(self, subject: _Object) -> None:
+        if subject.is_of(PODS):
+            self._pod(subject)
             return
-        for dialect, kind in found.kinds:
-            self._object(found, dialect, kind)
-        if found.is_of(JOBS_VOLCANO):
-            self._volcano_job(found)
-        elif (gang := self._owner_gang(found)) is not None:
-            self._whole_owner(found, gang)
-        elif parts := parts_of(found.kind, found.api_group, found.spec):
-            if any(key.endswith("ReplicaSpecs") for key in found.spec):
-                self._operated(found, parts)
+        for dialect, kind in subject.kinds:
+            self._object(subject, dialect, kind)
+        if subject.is_of(JOBS_VOLCANO):
+            self._volcano_job(subject)
+        elif (gang := self._owner_gang(subject)) is not None:
+            self._whole_owner(subject, gang)
+        elif parts := parts_of(subject.kind, subject.api_group, subject.spec):
+            if any(key.endswith("ReplicaSpecs") for key in subject.spec):
+                self._operated(subject, parts)
             else:
-                self._workload(found, parts)
-        elif not found.kinds:
-            found.notes("declares no gang, and no pods that this command reads")
+                self._workload(subject, parts)
+        elif not subject.kinds:
+            subject.notes("declares no gang, and no pods that this command reads")
 
-    def _owner_gang(self, found: _Object) -> OwnerGang | None:
+    def _owner_gang(self, subject: _Object) -> OwnerGang | None:
         return owner_gang(
-            found.json, found.namespace, found.name, asked_by_default=self._is_asked(found)
+            subject.json, subject.namespace, subject.name, asked_by_default=self._is_asked(subject)
         )
 
-    def _is_asked(self, found: _Object) -> bool:
+    def _is_asked(self, subject: _Object) -> bool:
         """Whether the namespace asks for a gang of the object's pods, and the object allows it."""
-        labels = self._labels_of_namespaces.get(found.namespace, {})
-        jobs = as_list(found.spec.get("replicatedJobs")) if found.kind == "JobSet" else []
-        above_pods = [found.metadata, *(_member(job, "template", "metadata") for job in jobs)]
-        stated = any(GANG in _member(one, "annotations") for one in above_pods)
+        labels = self._labels_of_namespaces.get(subject.namespace, {})
+        jobs = as_list(subject.spec.get("replicatedJobs")) if subject.kind == "JobSet" else []
+        above_pods = [subject.metadata, *(_member(job, "template", "metadata") for job in jobs)]
+        stated = any(GANG in _member(metadata, "annotations") for metadata in above_pods)
         return labels.get(GANG) == ALL and not stated
 
-    def _object(self, found: _Object, dialect: Dialect, kind: Kind) -> None:
+    def _object(self, subject: _Object, dialect: Dialect, kind: Kind) -> None:
         """An object of a dialect's kind."""
-        neutral = self._neutral(found, kind, found.json)
+        neutral = self._neutral(subject, kind, subject.json)
         if isinstance(neutral, PodGroup):
-            found.notes(f"a group object of the dialect {dialect.name}")
-            found.joins(self.gangs.put_group(neutral))
+            subject.notes(f"a group object of the dialect {dialect.name}")
+            subject.joins(self.gangs.put_group(neutral))
         elif kind.neutral != "workload":
-            found.notes(f"read as {kind.neutral} (dialect {dialect.name})")
-        fields = [one for one in dialect.ignored if one.kind == found.kind]
-        for field in fields_set(found.json, fields):
-            found.ignores(field.sentence)
+            subject.notes(f"read as {kind.neutral} (dialect {dialect.name})")
+        fields = [field for field in dialect.ignored if field.kind == subject.kind]
+        for field in fields_set(subject.json, fields):
+            subject.ignores(field.sentence)
         if kind.neutral in _WHOLLY_READ and not kind.claims_by_owner:
-            known = {*_fields_of(kind.decoded, "spec"), *(one.steps[1] for one in fields)}
-            for key in found.spec.keys() - known:
-                found.ignores(f"spec.{key}: the dialect {dialect.name} does not know it")
+            known = {*_fields_of(kind.decoded, "spec"), *(field.steps[1] for field in fields)}
+            for key in subject.spec.keys() - known:
+                subject.ignores(f"spec.{key}: the dialect {dialect.name} does not know it")
 
-    def _neutral(self, found: _Object, kind: Kind, one: JsonObject) -> object:
+    def _neutral(self, subject: _Object, kind: Kind, manifest: JsonObject) -> object:
         """The neutral object that the watcher would read."""
-        metadata = {"uid": found.title, **found.metadata, "name": found.name}
+        metadata = {"uid": subject.title, **subject.metadata, "name": subject.name}
         if kind.resource.namespaced:
-            metadata["namespace"] = found.namespace
-        decoded: Any = KindDecoder(kind.decoded).object(_encode({**one, "metadata": metadata}))
+            metadata["namespace"] = subject.namespace
+        decoded: Any = KindDecoder(kind.decoded).object(_encode({**manifest, "metadata": metadata}))
         if isinstance(decoded, Undecodable):
-            found.lacks(f"cannot be read: {decoded.error}")
+            subject.lacks(f"cannot be read: {decoded.error}")
             return kind.read_undecodable(decoded, self._context)
         return kind.read(decoded, self._context)
 
-    def _pod(self, found: _Object) -> None:
-        metadata = {**found.metadata, "name": found.name}
-        self._pods(found, {"metadata": metadata, "spec": found.json.get("spec")}, 1, "", 1)
+    def _pod(self, subject: _Object) -> None:
+        metadata = {**subject.metadata, "name": subject.name}
+        self._pods(subject, {"metadata": metadata, "spec": subject.json.get("spec")}, 1, "", 1)
 
-    def _workload(self, found: _Object, parts: Sequence[Part]) -> None:
+    def _workload(self, subject: _Object, parts: Sequence[Part]) -> None:
         """A workload whose controller creates pods and no group."""
-        if is_known_owner(str(found.json.get("apiVersion")), found.kind):
-            found.notes(f"the annotation {GANG}: {ALL} on it would make one gang of all its pods")
-        given = (str(found.json.get("apiVersion")), found.kind)
-        api_version, owner_kind = _OWNERS.get(found.kind, given)
+        if is_known_owner(str(subject.json.get("apiVersion")), subject.kind):
+            subject.notes(f"the annotation {GANG}: {ALL} on it would make one gang of all its pods")
+        given = (str(subject.json.get("apiVersion")), subject.kind)
+        api_version, owner_kind = _OWNERS.get(subject.kind, given)
         for part in parts:
             metadata = _member(part.template, "metadata")
             notes = _member(metadata, "annotations")
-            stem = f"{found.name}-{part.role}" if part.role else found.name
+            stem = f"{subject.name}-{part.role}" if part.role else subject.name
             owner = {
                 "apiVersion": api_version,
                 "kind": owner_kind,
                 "name": stem,
-                "uid": f"{found.kind.lower()}-{stem}",
+                "uid": f"{subject.kind.lower()}-{stem}",
                 "controller": True,
             }
             made = {**metadata, "name": stem, "ownerReferences": [owner]}
             role = f" ({part.role})" if part.role else ""
-            sizes = _sizes(found, part)
-            size = gang_size(owner_kind, sizes, self._is_asked(found), notes)
+            sizes = _sizes(subject, part)
+            size = gang_size(owner_kind, sizes, self._is_asked(subject), notes)
             count = part.replicas
-            if found.kind == "JobSet" and sizes is not None:
+            if subject.kind == "JobSet" and sizes is not None:
                 count = 1 if sizes.spec.parallelism is None else sizes.spec.parallelism
                 jobs = part.replicas // count if count else 0
-                found.notes(f"each of {jobs} Jobs{role} is read by itself, with {count} pods")
+                subject.notes(f"each of {jobs} Jobs{role} is read by itself, with {count} pods")
             else:
-                found.notes(f"its controller creates {count} pods{role}")
-            self._pods(found, {**part.template, "metadata": made}, count, part.role, size)
+                subject.notes(f"its controller creates {count} pods{role}")
+            self._pods(subject, {**part.template, "metadata": made}, count, part.role, size)
 
-    def _whole_owner(self, found: _Object, gang: OwnerGang) -> None:
+    def _whole_owner(self, subject: _Object, gang: OwnerGang) -> None:
         """An operator's object that asks for one gang of all its pods."""
         if not gang.wanted:
-            found.notes("wants no pods at present")
+            subject.notes("wants no pods at present")
         each = "it" if gang.gangs == 1 else f"each of its {gang.gangs} replicas; this is the first"
-        declared_by = f"{found.title}: Tutti creates a PodGroup for {each}"
-        found.joins(self.gangs.put_made_group(gang.group, declared_by))
+        declared_by = f"{subject.title}: Tutti creates a PodGroup for {each}"
+        subject.joins(self.gangs.put_made_group(gang.group, declared_by))
         for part, pod in gang.pods:
             later = part.expected - part.least
             if later > 0:
-                found.notes(
+                subject.notes(
                     f"{later} pods ({part.role}) are created later: capacity is reserved for them"
                 )
             scheduler = pod.spec.scheduler_name or DEFAULT_SCHEDULER
             spec = msgspec.structs.replace(pod.spec, scheduler_name=scheduler)
             typed = msgspec.structs.replace(pod, spec=spec)
-            dialect, objections = self._declarations(found, typed)
+            dialect, objections = self._declarations(subject, typed)
             read = msgspec.structs.replace(read_pod(typed, self._context), role=part.role)
             # The pods get the name of a group that Tutti makes after they were created.
             is_named = read.group_name != gang.group.name
             scheduling = self._scheduling(
-                found, scheduler, dialect if is_named else None, owned=not is_named
+                subject, scheduler, dialect if is_named else None, owned=not is_named
             )
             count = max(part.least, part.expected)
-            self._join(found, Members(read, count, scheduling, objections))
+            self._join(subject, Members(read, count, scheduling, objections))
 
-    def _operated(self, found: _Object, parts: Sequence[Part]) -> None:
+    def _operated(self, subject: _Object, parts: Sequence[Part]) -> None:
         """A job of a training operator, which creates the group and sets the scheduler name."""
         condition = "if the operator runs with --gang-scheduler-name=volcano"
-        found.notes(f"its operator creates the PodGroup and sets the scheduler name, {condition}")
-        if not _member(found.spec, "runPolicy", "schedulingPolicy"):
-            found.notes("without runPolicy.schedulingPolicy all its pods are the minimum")
-        group = self._group(found, f"{found.title}, {condition}")
+        subject.notes(f"its operator creates the PodGroup and sets the scheduler name, {condition}")
+        if not _member(subject.spec, "runPolicy", "schedulingPolicy"):
+            subject.notes("without runPolicy.schedulingPolicy all its pods are the minimum")
+        group = self._group(subject, f"{subject.title}, {condition}")
         for part in parts:
-            self._add(found, part, _OPERATORS_SCHEDULER, group)
+            self._add(subject, part, _OPERATORS_SCHEDULER, group)
 
-    def _volcano_job(self, found: _Object) -> None:
+    def _volcano_job(self, subject: _Object) -> None:
         """A Volcano Job, whose controller creates pods and their group."""
-        given = msgspec.convert(without_nulls({"spec": found.spec}), Job, strict=False)
+        given = msgspec.convert(without_nulls({"spec": subject.spec}), Job, strict=False)
         job = with_needed_plugins(completed(given))
         known = registered_plugins()
         for name in sorted(job.spec.plugins):
             if name in known and name not in given.spec.plugins:
-                found.notes(f"gets the plugin {name}, which another of its plugins needs")
+                subject.notes(f"gets the plugin {name}, which another of its plugins needs")
         scheduler = job.spec.scheduler_name
         if scheduler not in self._scheduler_names:
-            found.lacks("Tutti's Job controller leaves Jobs of other schedulers alone")
-        group = self._group(found, f"{found.title}, whose controller creates its PodGroup")
-        parts = parts_of(found.kind, found.api_group, found.spec)
+            subject.lacks("Tutti's Job controller leaves Jobs of other schedulers alone")
+        group = self._group(subject, f"{subject.title}, whose controller creates its PodGroup")
+        parts = parts_of(subject.kind, subject.api_group, subject.spec)
         for task, part in zip(job.spec.tasks, parts, strict=True):
             if task.depends_on is not None:
                 names = ", ".join(task.depends_on.name)
-                found.notes(f"{part.role} waits for {names}; until then it is left out")
+                subject.notes(f"{part.role} waits for {names}; until then it is left out")
             own = text_at(part.template, "spec", "schedulerName")
-            self._add(found, part, own or scheduler, group)
+            self._add(subject, part, own or scheduler, group)
 
-    def _group(self, found: _Object, declared_by: str) -> PodGroup:
+    def _group(self, subject: _Object, declared_by: str) -> PodGroup:
         """The group that the controller of a workload creates.
 
         Raises:
             ValueError: Its pods cannot be read.
         """
-        metadata = {**found.metadata, "name": found.name, "namespace": found.namespace}
-        whole = {**found.json, "metadata": metadata}
-        request = declared(whole, uid=found.title, context=self._context)
+        metadata = {**subject.metadata, "name": subject.name, "namespace": subject.namespace}
+        whole = {**subject.json, "metadata": metadata}
+        request = declared(whole, uid=subject.title, context=self._context)
         if request is None:
             raise ValueError("it has no pods")
-        found.joins(self.gangs.put_made_group(request.group, declared_by))
+        subject.joins(self.gangs.put_made_group(request.group, declared_by))
         return request.group
 
-    def _add(self, found: _Object, part: Part, scheduler: str, group: PodGroup) -> None:
+    def _add(self, subject: _Object, part: Part, scheduler: str, group: PodGroup) -> None:
         """Pods whose group and scheduler name their controller sets."""
         metadata = _member(part.template, "metadata")
         notes = {**_member(metadata, "annotations"), GROUP_NAME: group.name}
-        made = {**metadata, "name": f"{found.name}-{part.role}", "annotations": notes}
-        self._ignored_of_pod(found, part.template)
-        read = self._typed(found, {**part.template, "metadata": made}, scheduler)
-        dialect, objections = self._declarations(found, read)
+        made = {**metadata, "name": f"{subject.name}-{part.role}", "annotations": notes}
+        self._ignored_of_pod(subject, part.template)
+        read = self._typed(subject, {**part.template, "metadata": made}, scheduler)
+        dialect, objections = self._declarations(subject, read)
         pod = msgspec.structs.replace(read_pod(read, self._context), role=part.role)
-        scheduling = self._scheduling(found, scheduler, dialect)
-        self._join(found, Members(pod, part.replicas, scheduling, objections))
+        scheduling = self._scheduling(subject, scheduler, dialect)
+        self._join(subject, Members(pod, part.replicas, scheduling, objections))
 
-    def _pods(self, found: _Object, pod: JsonObject, count: int, role: str, size: int) -> None:
+    def _pods(self, subject: _Object, pod: JsonObject, count: int, role: str, size: int) -> None:
         """Pods as they are written, or as their template is.
 
         Args:
-            found: Their object.
+            subject: Their object.
             pod: One of them.
             count: Their number.
             role: Their role, if no dialect finds one; "": unknown.
             size: The size of the gang that a controller makes of them if they declare none.
         """
-        self._ignored_of_pod(found, pod)
-        read = self._typed(found, pod, "")
-        dialect, objections = self._declarations(found, read)
+        self._ignored_of_pod(subject, pod)
+        read = self._typed(subject, pod, "")
+        dialect, objections = self._declarations(subject, read)
         references = pod_vocabulary().references
         declared = references.declarations(read.metadata, read.spec, self._context.served)
         owned = not declared and may_be_owned(read.metadata)
-        scheduling = self._scheduling(found, read.spec.scheduler_name, dialect, owned=owned)
+        scheduling = self._scheduling(subject, read.spec.scheduler_name, dialect, owned=owned)
         if owned and scheduling.taken:
             ours = msgspec.structs.replace(
                 read.spec, scheduler_name=name_for_pods(self._scheduler_names)
@@ -412,51 +414,51 @@ class _Reader:
         if neutral.group_implied and size >= _GANG_MIN:
             above = (
                 ""
-                if found.kind in REPLICATED
-                else text_at(found.metadata, "annotations", QUEUE_NAME)
+                if subject.kind in REPLICATED
+                else text_at(subject.metadata, "annotations", QUEUE_NAME)
             )
             group = PodGroup(
                 uid=neutral.group_name,
                 dialect=VOLCANO,
-                namespace=found.namespace,
+                namespace=subject.namespace,
                 name=neutral.group_name,
                 resource_version=0,
                 min_member=size,
                 queue=neutral.queue or above,
                 priority_class=neutral.priority_class,
             )
-            self.gangs.put_made_group(group, f"{found.title}: Tutti creates a PodGroup for it")
+            self.gangs.put_made_group(group, f"{subject.title}: Tutti creates a PodGroup for it")
         elif neutral.group_implied:
             neutral = msgspec.structs.replace(neutral, group_name="", group_implied=False)
-        self._join(found, Members(neutral, count, scheduling, objections))
+        self._join(subject, Members(neutral, count, scheduling, objections))
 
-    def _ignored_of_pod(self, found: _Object, pod: JsonObject) -> None:
+    def _ignored_of_pod(self, subject: _Object, pod: JsonObject) -> None:
         """Report the marks of a pod, or of a template, that no dialect acts upon."""
         for dialect in dialects():
-            marks = (one for one in dialect.ignored if one.kind == PODS.kind)
+            marks = (mark for mark in dialect.ignored if mark.kind == PODS.kind)
             for mark in fields_set(pod, marks):
-                found.ignores(mark.sentence)
+                subject.ignores(mark.sentence)
 
-    def _join(self, found: _Object, members: Members) -> None:
+    def _join(self, subject: _Object, members: Members) -> None:
         """Add equal pods to their gang, if they have one."""
-        found.schedules(members.scheduling)
+        subject.schedules(members.scheduling)
         gang = self.gangs.put_members(members)
         if gang is not None:
-            found.joins(gang)
+            subject.joins(gang)
         elif not members.objections:
-            found.notes(_ALONE)
+            subject.notes(_ALONE)
 
-    def _typed(self, found: _Object, pod: JsonObject, scheduler: str) -> kube.Pod:
+    def _typed(self, subject: _Object, pod: JsonObject, scheduler: str) -> kube.Pod:
         """The pod of a manifest, with what the API server or its controller fills in."""
         read = msgspec.convert(without_nulls(pod), kube.Pod, strict=False)
-        uid = read.metadata.uid or f"{found.title}/{read.metadata.name}"
-        metadata = msgspec.structs.replace(read.metadata, namespace=found.namespace, uid=uid)
+        uid = read.metadata.uid or f"{subject.title}/{read.metadata.name}"
+        metadata = msgspec.structs.replace(read.metadata, namespace=subject.namespace, uid=uid)
         name = scheduler or read.spec.scheduler_name or DEFAULT_SCHEDULER
         spec = msgspec.structs.replace(read.spec, scheduler_name=name)
         return msgspec.structs.replace(read, metadata=metadata, spec=spec)
 
     def _declarations(
-        self, found: _Object, pod: kube.Pod
+        self, subject: _Object, pod: kube.Pod
     ) -> tuple[Dialect | None, tuple[str, ...]]:
         """Report where the pod declares a gang; returns the dialect that finds it, and why the pod
         is not bound as a member.
@@ -464,31 +466,31 @@ class _Reader:
         references, served = pod_vocabulary().references, self._context.served
         _, objections = references.read(pod.metadata, pod.spec, served)
         winner: Dialect | None = None
-        for one in references.declarations(pod.metadata, pod.spec, served):
-            counts = winner is None and one.membership is not None
+        for declaration in references.declarations(pod.metadata, pod.spec, served):
+            counts = winner is None and declaration.membership is not None
             if counts:
-                winner, sentence = one.dialect, "this is its gang"
-            elif one.dialect is None:
-                sentence = f"no dialect reads gangs of {one.reference.declared_by}"
+                winner, sentence = declaration.dialect, "this is its gang"
+            elif declaration.dialect is None:
+                sentence = f"no dialect reads gangs of {declaration.reference.declared_by}"
             elif winner is not None:
                 sentence = f"{winner.name} has precedence"
             else:
                 sentence = "names no gang by itself"
-            found.declares(
+            subject.declares(
                 ExplainedDeclaration(
-                    place=one.reference.title,
-                    value=one.value,
-                    dialect=one.dialect.name if one.dialect is not None else "",
+                    place=declaration.reference.title,
+                    value=declaration.value,
+                    dialect=declaration.dialect.name if declaration.dialect is not None else "",
                     counts=counts,
                     sentence=sentence,
                 )
             )
         for objection in objections:
-            found.lacks(f"not bound: {objection}")
+            subject.lacks(f"not bound: {objection}")
         return winner, objections
 
     def _scheduling(
-        self, found: _Object, name: str, dialect: Dialect | None, *, owned: bool = False
+        self, subject: _Object, name: str, dialect: Dialect | None, *, owned: bool = False
     ) -> ExplainedScheduling:
         """Whether Tutti schedules pods with this scheduler name and a gang of this dialect, or that
         declare nothing below an operator's object (`owned`).
@@ -499,12 +501,12 @@ class _Reader:
                 scheduler=name, taken=True, sentence="Tutti serves this name"
             )
         wanted: Mapping[str, str] = {}
-        if found.namespace not in EXCLUDED_NAMESPACES:
+        if subject.namespace not in EXCLUDED_NAMESPACES:
             if dialect is not None and gives_way(name, dialect):
                 wanted = NAMESPACE_LABELS
             elif owned and name == DEFAULT_SCHEDULER:
                 wanted = NAMESPACE_LABELS_FOR_OWNED
-        labels = self._labels_of_namespaces.get(found.namespace, {})
+        labels = self._labels_of_namespaces.get(subject.namespace, {})
         if wanted and labels.items() >= wanted.items():
             sentence = f"the namespace has opted in: the webhook sets {ours}"
             return ExplainedScheduling(scheduler=name, taken=True, sentence=sentence)
@@ -515,14 +517,14 @@ class _Reader:
         return ExplainedScheduling(scheduler=name, taken=False, sentence=sentence)
 
 
-def _sizes(found: _Object, part: Part) -> Workload | None:
+def _sizes(subject: _Object, part: Part) -> Workload | None:
     """The object whose annotations and sizes count for the pods of a part, as the podgroup
     controller reads it; None for a kind that it does not read.
     """
-    if found.kind in REPLICATED or found.is_of(JOBS_BATCH):
-        whole: JsonObject = {"metadata": found.metadata, "spec": found.spec}
-    elif found.kind == "JobSet":
-        jobs: list[JsonObject] = found.spec.get("replicatedJobs") or []
+    if subject.kind in REPLICATED or subject.is_of(JOBS_BATCH):
+        whole: JsonObject = {"metadata": subject.metadata, "spec": subject.spec}
+    elif subject.kind == "JobSet":
+        jobs: list[JsonObject] = subject.spec.get("replicatedJobs") or []
         whole = next((_member(job, "template") for job in jobs if job.get("name") == part.role), {})
     else:
         return None
@@ -531,13 +533,13 @@ def _sizes(found: _Object, part: Part) -> Workload | None:
 
 def _fields_of(decoded: type[msgspec.Struct], name: str) -> set[str]:
     """The names in JSON of the fields of a member, which is a struct itself."""
-    (member,) = (one for one in msgspec.structs.fields(decoded) if one.encode_name == name)
-    return {one.encode_name for one in msgspec.structs.fields(member.type)}
+    (member,) = (field for field in msgspec.structs.fields(decoded) if field.encode_name == name)
+    return {field.encode_name for field in msgspec.structs.fields(member.type)}
 
 
 def _member(parent: JsonObject, *keys: str) -> JsonObject:
     """The object at the end of a path of members; {} where there is none."""
-    found: object = parent
+    section: object = parent
     for key in keys:
-        found = cast("JsonObject", found).get(key) if isinstance(found, dict) else None
-    return cast("JsonObject", found) if isinstance(found, dict) else {}
+        section = cast("JsonObject", section).get(key) if isinstance(section, dict) else None
+    return cast("JsonObject", section) if isinstance(section, dict) else {}

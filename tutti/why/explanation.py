@@ -47,7 +47,7 @@ State = Literal[
 ]
 _URGENCY: tuple[State, ...] = get_args(State)
 #: Kinds whose objects are one gang if their annotation says so.
-_GANG_KINDS = frozenset(one.resource.kind for one in OWNER_KINDS) - {PODS.kind}
+_GANG_KINDS = frozenset(kind.resource.kind for kind in OWNER_KINDS) - {PODS.kind}
 _NOT_WAITING = Why(reason="", sentence="")
 
 
@@ -117,7 +117,7 @@ def explain(facts: Facts) -> Answer:
         member for member in facts.pods if not any(belongs(member, group) for group in facts.groups)
     ]
     gangs = [_group_answer(group, facts) for group in facts.groups]
-    gangs += [_loose_answer(*found, facts) for found in _without_object(loose, facts)]
+    gangs += [_loose_answer(*gang, facts) for gang in _without_object(loose, facts)]
     gangs.sort(key=lambda gang: (_URGENCY.index(gang.state), gang.gang))
     if not gangs:
         return _nothing(facts)
@@ -136,8 +136,8 @@ def _undeclared(facts: Facts) -> Iterator[str]:
     pods = [each.pod for each in facts.pods]
     if len(pods) < 2 or facts.kind not in _GANG_KINDS:
         return
-    declared = any(one.group_min_member or not one.group_implied for one in pods)
-    if declared or any(one.min_member > 1 for one in facts.groups):
+    declared = any(pod.group_min_member or not pod.group_implied for pod in pods)
+    if declared or any(group.min_member > 1 for group in facts.groups):
         return
     if all(any(belongs(each, group) for group in facts.groups) for each in facts.pods):
         yield (
@@ -331,8 +331,10 @@ def _placed(name: str, members: Sequence[MemberPod], quorum: str) -> tuple[State
 
 def _holding(verdict: Verdict | None) -> dict[str, str]:
     """Messages of the conditions that are True, by type."""
-    found = verdict.conditions if verdict is not None else ()
-    return {one.type: one.message for one in found if one.status == "True"}
+    conditions = verdict.conditions if verdict is not None else ()
+    return {
+        condition.type: condition.message for condition in conditions if condition.status == "True"
+    }
 
 
 def _all_ended(members: Sequence[MemberPod]) -> bool:
@@ -528,7 +530,7 @@ def _nodes(members: Sequence[MemberPod]) -> dict[str, list[str]]:
 
 def _not_running(members: Sequence[MemberPod]) -> tuple[NotRunning, ...]:
     """Members with a node that do not run, first those with a reason from the kubelet."""
-    found = [
+    stuck = [
         NotRunning(pod=pod.name, node=pod.node, why=pod.waiting or pod.reason)
         for member in members
         if (pod := member.pod).node
@@ -538,7 +540,7 @@ def _not_running(members: Sequence[MemberPod]) -> tuple[NotRunning, ...]:
             or (pod.phase == "Failed" and pod.reason)
         )
     ]
-    return tuple(sorted(found, key=lambda each: (not each.why, each.pod)))
+    return tuple(sorted(stuck, key=lambda each: (not each.why, each.pod)))
 
 
 def _ended(members: Sequence[MemberPod], verdict: Verdict) -> str:

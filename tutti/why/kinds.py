@@ -23,7 +23,7 @@ from tutti.api.objects import Object
 
 _NAME: Final = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9.:]*[A-Za-z0-9])?")
 #: API groups with kinds that are workloads or groups of pods. A bare name is searched among them.
-_WORKLOAD_GROUPS: Final = frozenset(one.group for one in group_resources()) | frozenset(
+_WORKLOAD_GROUPS: Final = frozenset(resource.group for resource in group_resources()) | frozenset(
     {
         "apps",
         "batch",
@@ -116,12 +116,12 @@ def _is_workload(resource: Resource) -> bool:
 
 def _one_version_each(kinds: Iterable[Kind]) -> list[Kind]:
     """One version of each kind: the preferred one, or else the first."""
-    found: dict[tuple[str, str], Kind] = {}
+    chosen: dict[tuple[str, str], Kind] = {}
     for kind in kinds:
         key = (kind.resource.group, kind.resource.plural)
-        if key not in found or (kind.preferred and not found[key].preferred):
-            found[key] = kind
-    return list(found.values())
+        if key not in chosen or (kind.preferred and not chosen[key].preferred):
+            chosen[key] = kind
+    return list(chosen.values())
 
 
 def _is_at(resource: Resource, place: str) -> bool:
@@ -137,13 +137,13 @@ async def resolve(client: KubeClient, word: str) -> tuple[list[Resource], list[K
     kinds = await discover(client)
     if not word:
         return workloads(kinds), kinds
-    found = matching(word, kinds)
-    if not found:
+    named = matching(word, kinds)
+    if not named:
         raise Refusal(f"the API server serves no kind {word!r}")
-    namespaced = [kind.resource for kind in found if kind.resource.namespaced]
+    namespaced = [kind.resource for kind in named if kind.resource.namespaced]
     if not namespaced:
         raise Refusal(
-            f"{found[0].resource.title} are cluster-scoped, and never wait for a scheduler"
+            f"{named[0].resource.title} are cluster-scoped, and never wait for a scheduler"
         )
     return namespaced, kinds
 
@@ -201,10 +201,10 @@ async def discover(client: KubeClient) -> list[Kind]:
         for each in msgspec.json.decode(listed.body, type=_GroupList).groups
         for version in each.versions
     }
-    found = await at_once(
+    served = await at_once(
         preferred, lambda version: _served(client, version, preferred=preferred[version])
     )
-    return [kind for kinds in found.values() for kind in kinds]
+    return [kind for kinds in served.values() for kind in kinds]
 
 
 async def kinds_of_version(client: KubeClient, api_version: str) -> list[Kind]:

@@ -78,14 +78,14 @@ async def read_liveness(
     """
     try:
         leases, now = await _read(client, scheduler_names)
-        found = _judge(leases, now)
-        if found.state == "silent":
+        liveness = _judge(leases, now)
+        if liveness.state == "silent":
             await asyncio.sleep(look_again_s)
             later, now = await _read(client, scheduler_names)
-            renewed = {one.spec.renew_time for one in later} - {
-                one.spec.renew_time for one in leases
+            renewed = {lease.spec.renew_time for lease in later} - {
+                lease.spec.renew_time for lease in leases
             }
-            found = (
+            liveness = (
                 PlannerLiveness(state="alive", silent_s=0, now=now)
                 if renewed
                 else _judge(later, now)
@@ -94,7 +94,7 @@ async def read_liveness(
         return PlannerLiveness(detail=f"no right to read the Lease {PLANNER_LEASE}")
     except KubeError as error:
         return PlannerLiveness(detail=str(error))
-    return found
+    return liveness
 
 
 async def _read(
@@ -104,7 +104,7 @@ async def _read(
     params = {"fieldSelector": f"metadata.name={PLANNER_LEASE}"}
     reply = await client.request("GET", LEASES.path(), params=params)
     leases = msgspec.json.decode(reply.body, type=_Leases).items
-    serving = [one for one in leases if _served(one) & set(scheduler_names)]
+    serving = [lease for lease in leases if _served(lease) & set(scheduler_names)]
     return serving or list(leases), server_time(reply.headers)
 
 
@@ -115,7 +115,7 @@ def _served(lease: Lease) -> set[str]:
 def _judge(leases: Sequence[Lease], now: datetime | None) -> PlannerLiveness:
     if now is None:
         return PlannerLiveness(detail="the API server does not report its time")
-    ages = [one.spec.age_s(now) for one in leases if one.spec.renew_time is not None]
+    ages = [lease.spec.age_s(now) for lease in leases if lease.spec.renew_time is not None]
     if not ages:
         return PlannerLiveness(state="missing", now=now)
     # A renewal far in the future is as unreliable as an old one.

@@ -140,12 +140,12 @@ class NamespaceReader:
                     return await self._read_declared(name)
             await self._check_namespace()
             raise Refusal(f"{error}{await self._pods_that_name(resources, name)}") from None
-        found = msgspec.convert(without_nulls(thing), _Asked)
+        asked = msgspec.convert(without_nulls(thing), _Asked)
         present, groups = await self._present()
-        own = await self._own(resource, found, present, groups, kinds)
-        gangs = gangs_of(found.metadata.uid, own, groups)
+        own = await self._own(resource, asked, present, groups, kinds)
+        gangs = gangs_of(asked.metadata.uid, own, groups)
         return await self._facts(
-            resource.kind, name, found, with_members(own, gangs, present), gangs, kinds
+            resource.kind, name, asked, with_members(own, gangs, present), gangs, kinds
         )
 
     async def _check_namespace(self) -> None:
@@ -181,7 +181,7 @@ class NamespaceReader:
         self,
         kind: str,
         name: str,
-        found: _Asked,
+        asked: _Asked,
         members: Sequence[MemberPod],
         gangs: Sequence[Group],
         kinds: Sequence[Kind],
@@ -199,46 +199,46 @@ class NamespaceReader:
             kind=kind,
             namespace=self._namespace,
             name=name,
-            uid=found.metadata.uid,
+            uid=asked.metadata.uid,
             pods=tuple(members),
             groups=tuple(gangs),
             events=await self._events(silent[:_EVENTS_MAX]),
-            troubles=await self._troubles(found.metadata.uid, members, gangs)
+            troubles=await self._troubles(asked.metadata.uid, members, gangs)
             if lacks_pods(members, gangs)
             else (),
             forbidden=tuple(dict.fromkeys(self._forbidden)),
             tops=await self._tops(gangs, members, kinds),
-            suspended=suspended(found.spec, found.status, found.metadata.labels),
-            faults=await self._faults(found.spec, gangs),
-            foreign_scheduler=self._foreign_scheduler(kind, found),
+            suspended=suspended(asked.spec, asked.status, asked.metadata.labels),
+            faults=await self._faults(asked.spec, gangs),
+            foreign_scheduler=self._foreign_scheduler(kind, asked),
         )
 
-    def _foreign_scheduler(self, kind: str, found: _Asked) -> str:
+    def _foreign_scheduler(self, kind: str, asked: _Asked) -> str:
         """The scheduler that a Volcano Job names, given or by default, if Tutti does not serve it;
         "" for any other object.
         """
-        is_volcanos = found.api_version.startswith(f"{JOBS_VOLCANO.group}/")
-        if kind != JOBS_VOLCANO.kind or not is_volcanos or not isinstance(found.spec, dict):
+        is_volcanos = asked.api_version.startswith(f"{JOBS_VOLCANO.group}/")
+        if kind != JOBS_VOLCANO.kind or not is_volcanos or not isinstance(asked.spec, dict):
             return ""
-        named = str(found.spec.get("schedulerName") or VOLCANO)
+        named = str(asked.spec.get("schedulerName") or VOLCANO)
         return "" if named in self._context.scheduler_names else named
 
     async def _pods_that_name(self, resources: Sequence[Resource], name: str) -> str:
         """After a refusal: how many pods name a group that does not exist; "" if none does."""
-        titles = {one.title for one in resources}
-        scopes = {scope_of(one) for one in group_resources() if one.title in titles}
+        titles = {resource.title for resource in resources}
+        scopes = {scope_of(resource) for resource in group_resources() if resource.title in titles}
         if not scopes:
             return ""
         members = self._members(await self._pods())
-        found = [
+        names = [
             member.pod.name
             for member in members
             if member.pod.group_name == name and member.pod.group_scope in scopes
         ]
-        if not found:
+        if not names:
             return ""
-        what = "1 pod names" if len(found) == 1 else f"{len(found)} pods name"
-        return f"; {what} it, see `tutti why pod/{min(found)}`"
+        what = "1 pod names" if len(names) == 1 else f"{len(names)} pods name"
+        return f"; {what} it, see `tutti why pod/{min(names)}`"
 
     async def _get(self, resource: Resource, name: str) -> _Asked | Forbidden | None:
         try:
@@ -251,7 +251,7 @@ class NamespaceReader:
     ) -> dict[str, str]:
         """The topmost owner of each direct owner of a group or a pod, as far as it may be read."""
         resources = [*_MAKERS, *(kind.resource for kind in kinds)]
-        served = {(one.api_version, one.kind): one for one in resources}
+        served = {(resource.api_version, resource.kind): resource for resource in resources}
         owners = [gang.owner for gang in groups] + [member.pod.owner for member in members]
         direct = {owner.uid: owner for owner in owners if owner is not None}
         tops: dict[str, str] = {}
@@ -285,13 +285,13 @@ class NamespaceReader:
     async def _own(
         self,
         resource: Resource,
-        found: _Asked,
+        asked: _Asked,
         pods: Sequence[MemberPod],
         groups: Sequence[Group],
         kinds: Sequence[Kind],
     ) -> list[MemberPod]:
         """The pods of the object."""
-        uid = found.metadata.uid
+        uid = asked.metadata.uid
         if resource == PODS:
             return [member for member in pods if member.pod.uid == uid]
         if resource.title in _GROUP_TITLES:
@@ -318,8 +318,8 @@ class NamespaceReader:
             lists = await at_once(todo, lambda each: self._list(each, KubeObject))
             owners = [
                 (thing.metadata.uid, above)
-                for found in lists.values()
-                for thing in found
+                for things in lists.values()
+                for thing in things
                 if (above := _owner_of(thing.metadata)) is not None
             ]
             parent.update((child, above.uid) for child, above in owners)
@@ -341,11 +341,11 @@ class NamespaceReader:
 
     async def _groups(self) -> list[Group]:
         lists = await at_once(_GROUPS, lambda resource: self._list(resource, _GroupObject))
-        found = [_group(resource, each) for resource, each_of in lists.items() for each in each_of]
+        groups = [_group(resource, each) for resource, each_of in lists.items() for each in each_of]
         # A budget without a controller, or of a percentage, declares no gang.
         return [
             group
-            for group in found
+            for group in groups
             if group.kind != DISRUPTION_BUDGETS.kind or (group.owner and group.min_member > 0)
         ]
 
@@ -376,12 +376,14 @@ class NamespaceReader:
                 owner = _owner_of(thing.metadata)
                 if owner is not None and owner.uid in makers:
                     makers[thing.metadata.uid] = None
-        found: list[_Event] = []
+        events: list[_Event] = []
         for maker in list(makers)[:_EVENTS_MAX]:
-            found += await self._list(CORE_EVENTS, _Event, fields=f"involvedObject.uid={maker}")
-        of_makers = [one for one in found if one.type == "Warning" and one.reason != _OF_THE_GROUP]
+            events += await self._list(CORE_EVENTS, _Event, fields=f"involvedObject.uid={maker}")
+        of_makers = [
+            event for event in events if event.type == "Warning" and event.reason != _OF_THE_GROUP
+        ]
         warnings = sorted(of_makers, key=_event_time)
-        texts = [f"{one.reason}: {one.message}" for one in reversed(warnings)]
+        texts = [f"{event.reason}: {event.message}" for event in reversed(warnings)]
         return tuple(dict.fromkeys(texts))[:_TROUBLES_MAX]
 
     async def _list(self, resource: Resource, kind: type[T], fields: str = "") -> list[T]:
@@ -390,7 +392,7 @@ class NamespaceReader:
         """
         for variant in resource.variants:
             try:
-                found = await list_typed(
+                objects = await list_typed(
                     self._client, variant, kind, namespace=self._namespace, field_selector=fields
                 )
             except NotFound:
@@ -400,7 +402,7 @@ class NamespaceReader:
                 self._forbidden.append(resource.title)
                 break
             self._served.add(resource)
-            return found
+            return objects
         return []
 
 
@@ -421,7 +423,7 @@ def _member(pod: kube.Pod, context: ReadingContext) -> MemberPod:
 def lacks_pods(members: Sequence[MemberPod], gangs: Sequence[Group]) -> bool:
     """Whether there are no pods, or a gang waits for pods that do not exist."""
     verdicts = (gang.verdict for gang in gangs)
-    waits = (one.why for one in verdicts if one is not None and one.why is not None)
+    waits = (verdict.why for verdict in verdicts if verdict is not None and verdict.why is not None)
     return not members or any(why.reason in PODS_MISSING for why in waits)
 
 
@@ -445,8 +447,8 @@ def _owner_of(metadata: ObjectMeta) -> OwnerReference | None:
     return metadata.controller or (owners[0] if owners else None)
 
 
-def _group(resource: Resource, found: _GroupObject) -> Group:
-    metadata = found.metadata
+def _group(resource: Resource, group_object: _GroupObject) -> Group:
+    metadata = group_object.metadata
     verdict: Verdict | None = None
     unreadable = ""
     text = metadata.annotations.get(VERDICT, "")
@@ -455,10 +457,10 @@ def _group(resource: Resource, found: _GroupObject) -> Group:
             verdict = _decode_verdict(text)
         except msgspec.MsgspecError as error:
             unreadable = str(error)
-    declared = found.spec.min_member
-    least = declared if declared is not None else found.spec.min_available
-    if found.spec.scheduling_policy.gang is not None:
-        least = found.spec.scheduling_policy.gang.min_count
+    declared = group_object.spec.min_member
+    least = declared if declared is not None else group_object.spec.min_available
+    if group_object.spec.scheduling_policy.gang is not None:
+        least = group_object.spec.scheduling_policy.gang.min_count
     return Group(
         title=resource.title,
         kind=resource.kind,
@@ -471,7 +473,7 @@ def _group(resource: Resource, found: _GroupObject) -> Group:
         min_member=least if isinstance(least, int) else 0,
         verdict=verdict,
         unreadable=unreadable,
-        priority_class=found.spec.priority_class_name,
+        priority_class=group_object.spec.priority_class_name,
     )
 
 

@@ -65,9 +65,11 @@ def displaced(
         session.begin()
         with _waiting(state, session, need):
             preemptor = Preemptor(gang, kind, now_ms)
-            found = VictimSearch(work, preemptor, need, rules, VictimCandidates(work, rules)).run()
-        if found is not None and found.victims:
-            return Displaced(kind, found.victims)
+            evictions = VictimSearch(
+                work, preemptor, need, rules, VictimCandidates(work, rules)
+            ).run()
+        if evictions is not None and evictions.victims:
+            return Displaced(kind, evictions.victims)
     return None
 
 
@@ -75,11 +77,11 @@ def displaced(
 def _waiting(state: State, session: Session, need: Need) -> Generator[None]:
     """Within the context, queues deserve what they would if the gang waited as well."""
     entries = list(state.queues.entries.values())
-    before = [(one.deserved, one.fair_share, one.demand) for one in entries]
+    before = [(entry.deserved, entry.fair_share, entry.demand) for entry in entries]
     # Else the next cycle, or this context, would take the other one's shares for its own.
     shared_at, state.queues.shared_at = state.queues.shared_at, ()
-    for one in entries:
-        one.deserved, one.fair_share, one.demand = {}, {}, {}
+    for entry in entries:
+        entry.deserved, entry.fair_share, entry.demand = {}, {}, {}
     demand = QueuedDemand()
     for queue, counts in state.backlog.demand.by_queue.items():
         demand.by_queue[queue] = dict(counts)
@@ -88,6 +90,6 @@ def _waiting(state: State, session: Session, need: Need) -> Generator[None]:
         fair_share.share_out(state, session, demand)
         yield
     finally:
-        for one, (deserved, fair, demanded) in zip(entries, before, strict=True):
-            one.deserved, one.fair_share, one.demand = deserved, fair, demanded
+        for entry, (deserved, fair, demanded) in zip(entries, before, strict=True):
+            entry.deserved, entry.fair_share, entry.demand = deserved, fair, demanded
         state.queues.shared_at = shared_at

@@ -35,15 +35,17 @@ def fragmentation(state: State, session: Session) -> FragmentationAnswer:
     pods, the counts are upper bounds.
     """
     session.begin()
-    found: dict[bytes, _Common] = {}
+    by_shape: dict[bytes, _Common] = {}
     for shape, (members, waiting) in _counted(state).items():
         bare = _encode(msgspec.structs.replace(shape.shape, images=(), preferred_node_affinity=()))
-        common = found.setdefault(bare, _Common(shape, hashlib.sha256(bare).hexdigest()[:12]))
+        common = by_shape.setdefault(bare, _Common(shape, hashlib.sha256(bare).hexdigest()[:12]))
         common.members += members
         common.waiting += waiting
-    first = sorted(found.values(), key=lambda one: (-one.members, one.shape.order))[:SHAPES_MAX]
+    first = sorted(by_shape.values(), key=lambda common: (-common.members, common.shape.order))[
+        :SHAPES_MAX
+    ]
     levels = state.node_capacity.topology.hypernode_levels()
-    return FragmentationAnswer(shapes=tuple(_capacity(session, levels, one) for one in first))
+    return FragmentationAnswer(shapes=tuple(_capacity(session, levels, common) for common in first))
 
 
 class _Common(msgspec.Struct, eq=False):

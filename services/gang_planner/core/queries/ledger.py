@@ -145,7 +145,7 @@ class _ImpossibleGangs:
         """A message why none of a queue's waiting gangs could be placed even if all nodes and
         queues were empty; "" if one could, or if that is not known.
         """
-        found: set[str] = set()
+        causes: set[str] = set()
         for gang in gangs:
             need = need_of(self._state, gang)
             if need not in self._exceeded:
@@ -154,8 +154,8 @@ class _ImpossibleGangs:
                 self._exceeded[need] = self._exceeds(gang, need)
             if not self._exceeded[need]:
                 return ""
-            found.add(self._exceeded[need])
-        words = " or ".join(sorted(found))
+            causes.add(self._exceeded[need])
+        words = " or ".join(sorted(causes))
         return f"each of its waiting gangs {words}" if words else ""
 
     def _exceeds(self, gang: Gang, need: Need) -> str:
@@ -206,8 +206,10 @@ class _Line:
         for hold in holds:
             for row, amount in hold.shape.pairs:
                 self._owed[row] = self._owed.get(row, 0) + amount
-        kept = [(one.reason, one.shape, one.until_ms) for one in holds if one.reservation]
-        kept += [(_PREEMPTING, one.shape, one.until_ms) for one in state.preemptions.held_of(gang)]
+        kept = [(hold.reason, hold.shape, hold.until_ms) for hold in holds if hold.reservation]
+        kept += [
+            (_PREEMPTING, held.shape, held.until_ms) for held in state.preemptions.held_of(gang)
+        ]
         if kept:
             self._reservations += _reservations(state, gang, kept)
 
@@ -238,7 +240,7 @@ class _Line:
             self._owed,
             waits,
         )
-        rows = {row for one in sums for row, amount in one.items() if amount}
+        rows = {row for by_row in sums for row, amount in by_row.items() if amount}
         amounts = tuple(
             self._amount(row, names[row], waits, promises)
             for row in sorted(rows, key=lambda row: names[row])[:_RESOURCES_MAX]
@@ -309,8 +311,8 @@ def _order(holder: tuple[int, str, Gang]) -> tuple[int, str]:
     return holder[:2]
 
 
-def _by_end(one: LedgerReservation) -> tuple[int, str, str]:
-    return -one.until_ms, one.gang, one.reason
+def _by_end(held: LedgerReservation) -> tuple[int, str, str]:
+    return -held.until_ms, held.gang, held.reason
 
 
 def _why(
@@ -321,24 +323,24 @@ def _why(
         return reasons.in_words(refusal)
     if impossible:
         return impossible
-    full = [one for one in amounts if one.ceiling is not None and one.used >= one.ceiling]
-    if full and any(one.wanted for one in full):
-        limits = [in_words(one.resource, one.ceiling or 0) for one in full]
+    full = [row for row in amounts if row.ceiling is not None and row.used >= row.ceiling]
+    if full and any(row.wanted for row in full):
+        limits = [in_words(row.resource, row.ceiling or 0) for row in full]
         return f"it is at its limit of {listed(limits)}"
-    shared = [one for one in amounts if one.deserved is not None]
-    over = [one for one in shared if one.deserved is not None and one.used > one.deserved]
+    shared = [row for row in amounts if row.deserved is not None]
+    over = [row for row in shared if row.deserved is not None and row.used > row.deserved]
     if over:
-        return f"it holds more than it deserves of {listed([one.resource for one in over])}"
+        return f"it holds more than it deserves of {listed([row.resource for row in over])}"
     claims = [
-        one for one in shared if one.deserved is not None and one.wanted and one.used < one.deserved
+        row for row in shared if row.deserved is not None and row.wanted and row.used < row.deserved
     ]
     if claims:
         return f"it claims {_missing(claims)} more, up to what it deserves"
-    if any(one.wanted for one in amounts):
+    if any(row.wanted for row in amounts):
         waits = "its gangs wait for capacity"
         return waits if shares else f"{waits}; nothing is shared"
     return ""
 
 
 def _missing(amounts: list[LedgerAmount]) -> str:
-    return listed([in_words(one.resource, (one.deserved or 0) - one.used) for one in amounts])
+    return listed([in_words(row.resource, (row.deserved or 0) - row.used) for row in amounts])

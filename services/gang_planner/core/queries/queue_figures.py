@@ -73,14 +73,14 @@ def amounts_of_subtrees(
     by queue name and shape id.
     """
     shapes = state.shapes.entries
-    found: dict[str, dict[int, int]] = {}
+    totals: dict[str, dict[int, int]] = {}
     for queue, by_shape in counts.items():
         for entry in state.queues.entry(queue).chain:
-            amounts = found.setdefault(entry.name, {})
+            amounts = totals.setdefault(entry.name, {})
             for shape_id, count in by_shape.items():
                 for row, amount in shapes[shape_id].pairs:
                     amounts[row] = amounts.get(row, 0) + amount * count
-    return found
+    return totals
 
 
 def _figures_of(state: State, entry: QueueEntry, waiting: Mapping[int, int]) -> QueueFigures:

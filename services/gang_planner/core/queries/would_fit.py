@@ -78,7 +78,7 @@ class Asker:
         if broken:
             return _bounded(_invalid(broken))
         self._state.extended_resources.count_for(
-            [*question.pods, *(one.pod for each in question.earlier for one in each.pods)]
+            [*question.pods, *(pods.pod for each in question.earlier for pods in each.pods)]
         )
         with self._state.resources.provisional():
             answer = self._answer(question)
@@ -147,14 +147,14 @@ class Asker:
         """
         asked = [*map(self._of_earlier, question.earlier)]
         if question.complete:
-            asked = [one for one in asked if not _missing_in_words(self._state, *one)]
+            asked = [gang for gang in asked if not _missing_in_words(self._state, *gang)]
         return [*asked, (question.group, question.pods)]
 
     def _of_earlier(self, earlier: EarlierGang) -> tuple[PodGroup, tuple[Pod, ...]]:
         pods = [
-            msgspec.structs.replace(one.pod, uid=f"{one.pod.uid}/{number}")
-            for one in earlier.pods
-            for number in range(one.count)
+            msgspec.structs.replace(pods.pod, uid=f"{pods.pod.uid}/{number}")
+            for pods in earlier.pods
+            for number in range(pods.count)
         ]
         return earlier.group, tuple(pods)
 
@@ -186,9 +186,9 @@ class Asker:
             return group, pods
         asked = {pod.uid for pod in pods}
         waiting = [
-            one.pod
+            member.pod
             for members in known.waiting.values()
-            for uid, one in members.items()
+            for uid, member in members.items()
             if uid not in asked
         ]
         return known.group, (*pods, *waiting)
@@ -197,15 +197,15 @@ class Asker:
         """Add the gangs that would be displaced to the answer, if any."""
         if gang.queue.name not in self._state.queues.entries or need.reserved:
             return answer
-        found = displaced(now.state, now.session, gang, need, self._actions, self._now_ms)
-        if found is None:
+        displacement = displaced(now.state, now.session, gang, need, self._actions, self._now_ms)
+        if displacement is None:
             return answer
         counts = Counter[str]()
-        gangs = Counter(one.gang for one in found.victims)
-        for one, count in gangs.items():
-            counts["" if one is None else title_of(self._state, one)] += count
+        gangs = Counter(victim.gang for victim in displacement.victims)
+        for displaced_gang, count in gangs.items():
+            counts["" if displaced_gang is None else title_of(self._state, displaced_gang)] += count
         victims = tuple(sorted(counts.items(), key=_most_first)[:_DISPLACED_MAX])
-        return msgspec.structs.replace(answer, displaces=victims, displaces_by=found.kind)
+        return msgspec.structs.replace(answer, displaces=victims, displaces_by=displacement.kind)
 
 
 def _missing_in_words(state: State, group: PodGroup, pods: Iterable[Pod]) -> str:
@@ -223,7 +223,7 @@ def _missing_in_words(state: State, group: PodGroup, pods: Iterable[Pod]) -> str
     if known is not None:
         if known.history.started:
             return ""
-        members |= {uid: one.pod.role for uid, one in known.members.items()}
+        members |= {uid: member.pod.role for uid, member in known.members.items()}
         if known.group is not None and not group.dialect:
             group = known.group
     roles = Counter(members.values())
@@ -241,27 +241,27 @@ def _missing_in_words(state: State, group: PodGroup, pods: Iterable[Pod]) -> str
 
 def _asked_queues(state: State, asked: Iterable[AskedQueue]) -> dict[str, QueueEntry]:
     """The queues that would be created with the gangs; one that exists stays as it is."""
-    found: dict[str, QueueEntry] = {}
-    for one in asked:
-        entry = QueueEntry(one.name, state.resources)
+    entries: dict[str, QueueEntry] = {}
+    for queue in asked:
+        entry = QueueEntry(queue.name, state.resources)
         entry.use(
             Queue(
-                uid=one.name,
+                uid=queue.name,
                 dialect="",
-                name=one.name,
+                name=queue.name,
                 resource_version=0,
-                parent=one.parent,
-                capability=one.capability,
+                parent=queue.parent,
+                capability=queue.capability,
             )
         )
-        found[one.name] = entry
-    found |= {name: known for name in found if (known := state.queues.entries.get(name))}
-    for one in asked:
-        entry, parent = found[one.name], found.get(one.parent)
-        above = parent or state.queues.entries.get(one.parent)
-        if entry.queue is not None and entry.queue.uid == one.name and above is not None:
+        entries[queue.name] = entry
+    entries |= {name: known for name in entries if (known := state.queues.entries.get(name))}
+    for queue in asked:
+        entry, parent = entries[queue.name], entries.get(queue.parent)
+        above = parent or state.queues.entries.get(queue.parent)
+        if entry.queue is not None and entry.queue.uid == queue.name and above is not None:
             entry.chain = (entry, *(each for each in above.chain if each is not entry))
-    return found
+    return entries
 
 
 def _gang(
@@ -296,8 +296,8 @@ def _gang(
 
 def _ranked(state: State, pod: Pod) -> Pod:
     """The pod with the priority of its class: a template has only the class's name."""
-    found = state.gangs.priority_classes.by_name.get(("", pod.priority_class))
-    return msgspec.structs.replace(pod, priority=found.value) if found is not None else pod
+    known = state.gangs.priority_classes.by_name.get(("", pod.priority_class))
+    return msgspec.structs.replace(pod, priority=known.value) if known is not None else pod
 
 
 class _Trial:
@@ -318,11 +318,11 @@ class _Trial:
         """Whether the gang fits; it is placed if it does."""
         queue = self._queue(gang)
         request = PlacementRequest(queue=queue, need=need, members_max=need.quorum)
-        found = gang_placement.place(self.session, request)
-        if isinstance(found, Refusal):
+        placement = gang_placement.place(self.session, request)
+        if isinstance(placement, Refusal):
             self._over = queue.shortages(need.amounts(self.session.shapes), promised=False)
             return False
-        self._placed = found.statement.commit()
+        self._placed = placement.statement.commit()
         for allocation in self._placed:
             queue.charge(allocation.shape, allocation.total)
         return True
@@ -344,11 +344,11 @@ class _Trial:
 
     def refusal(self, need: Need, gang: Gang) -> FitAnswer:
         """The answer for a gang that even empty nodes do not hold, or its empty queue."""
-        found = self.explained(need, gang)
-        words = found.sentence
+        explanation = self.explained(need, gang)
+        words = explanation.sentence
         if self._over:
             return FitAnswer(fits=False, ever=False, sentence=words)
-        if found.outlook.new_nodes is NewNodes.CLAIMS:
+        if explanation.outlook.new_nodes is NewNodes.CLAIMS:
             # Claims may be created, or bound, after the gang.
             shapes = (self.state.shapes.entries[shape_id] for _, shape_id, _ in need.wanted)
             unsupported = unsupported_device(self.state.node_capacity, shapes)
@@ -451,14 +451,14 @@ def _used_up(
         limits: The least limits of the gang's minimum, by the keys of quotas.
         placed: Gangs of the same question that are created before it.
     """
-    before = [one for one in placed if one.namespace == gang.namespace]
-    taken = [(one.group, _least_of_new(one, new, ())) for one in before]
+    before = [earlier for earlier in placed if earlier.namespace == gang.namespace]
+    taken = [(earlier.group, _least_of_new(earlier, new, ())) for earlier in before]
     words = _exceeded(state, gang.group, _least_of_new(gang, new, limits), taken)
     return f"{_placed_before(before)}{words}" if words else ""
 
 
 def _least_of_new(gang: Gang, new: Collection[str], limits: Resources) -> Callable[[str], int]:
-    members = [one for uid, one in gang.members.items() if uid in new]
+    members = [member for uid, member in gang.members.items() if uid in new]
     size = gang.min_member - (len(gang.members) - len(members))
     return _least(members, max(size, 0), limits)
 
@@ -477,7 +477,7 @@ def _least(members: Collection[Member], size: int, limits: Resources) -> Callabl
         if name.startswith(_LIMITS):
             return limited.get(name, 0)
         resource = name.removeprefix(REQUESTS)
-        return sum(sorted(one.get(resource, 0) for one in asked)[:size])
+        return sum(sorted(requests.get(resource, 0) for requests in asked)[:size])
 
     return least
 
@@ -493,17 +493,17 @@ def _exceeded(
     """
     if group is None:
         return ""
-    for quota in sorted(state.reference_objects.quotas.values(), key=lambda one: one.name):
+    for quota in sorted(state.reference_objects.quotas.values(), key=lambda each: each.name):
         if quota.namespace != group.namespace:
             continue
         if quota.too_large is not None:
             return f"ResourceQuota {quota.name}: {quota.too_large.text}"
         if matches(quota, group):
             used = {} if beside is None else dict(quota.used)
-            counted = [one for of, one in beside or () if matches(quota, of)]
+            counted = [least_of for of, least_of in beside or () if matches(quota, of)]
             for name, hard in quota.hard:
                 needs = least(name)
-                in_use = used.get(name, 0) + sum(one(name) for one in counted)
+                in_use = used.get(name, 0) + sum(least_of(name) for least_of in counted)
                 if needs and needs > hard - in_use:
                     return f"ResourceQuota {quota.name} {_over(name, hard, needs, in_use)}"
     return ""

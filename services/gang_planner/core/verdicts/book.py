@@ -33,7 +33,7 @@ from services.gang_planner.core.verdicts import (
     provisioning_messages,
 )
 from services.gang_planner.core.verdicts.conditions import conditions, meaning
-from services.gang_planner.core.verdicts.debounce import RUSH, HeldBack
+from services.gang_planner.core.verdicts.debounce import RUSH, Debouncer
 from services.gang_planner.core.verdicts.member_messages import disagreement_words
 from services.gang_planner.core.verdicts.part_verdicts import part_verdicts
 from services.gang_planner.core.verdicts.pending_reason import Explainer
@@ -69,11 +69,11 @@ class Book:
         #: (due, key) of gangs whose counts changed; each gang at most once.
         self._due: list[tuple[int, GangKey]] = []
         self._queued: set[GangKey] = set()
-        self._held_back = HeldBack()
+        self._debouncer = Debouncer()
         #: Gangs without a pending reason yet, because no attempt was made, by id; and whether the
         #: cluster state was stale when all of them were last examined.
-        self._unsaid: dict[str, Gang] = {}
-        self._unsaid_stale = False
+        self._unexplained: dict[str, Gang] = {}
+        self._unexplained_stale = False
         #: Waiting gangs, in the order in which their numbers are examined again.
         self._ring: deque[GangKey] = deque()
         self._in_ring: set[GangKey] = set()
@@ -91,7 +91,7 @@ class Book:
         """Make postponed verdicts due now, after the clock was set back."""
         self._due = [(now_ms, key) for _, key in self._due]
         heapq.heapify(self._due)
-        self._held_back.forget_pace(now_ms)
+        self._debouncer.forget_pace(now_ms)
         self._ring_ms = now_ms
 
     def reconcile(self, state: State) -> None:
@@ -118,14 +118,14 @@ class Book:
         id; `stale`: the cluster state was too old for placement.
         """
         turn = _Turn(state, explainer, now_ms, stale, self._gone(state, now_ms))
-        unsaid, rush = self._unsaid, _rush(state)
-        for gang_id, gang in self._to_tell(changed, stale=stale):
+        unexplained, rush = self._unexplained, _rush(state)
+        for gang_id, gang in self._to_examine(changed, stale=stale):
             known = not gang.silent and state.gangs.gangs.get(gang.key) is gang
             reason = reason_of(state, gang, stale=stale) if known else None
             if reason is UNTRIED:
-                unsaid[gang_id] = gang
+                unexplained[gang_id] = gang
                 continue
-            unsaid.pop(gang_id, None)
+            unexplained.pop(gang_id, None)
             if not known:
                 continue
             # Most starting gangs are published later, so their meaning is not computed now.
@@ -133,7 +133,7 @@ class Book:
             if gang.shown and (gang.shown == meant or _passing(gang, meant, now_ms)):
                 self._queue(gang)
                 continue
-            if self._holds_back(state, gang, reason, now_ms, rush=rush):
+            if self._is_debounced(state, gang, reason, now_ms, rush=rush):
                 continue
             if reason in _MOVING and gang.key not in self._in_ring:
                 self._in_ring.add(gang.key)
@@ -143,22 +143,22 @@ class Book:
         self._refresh(turn)
         return turn.verdicts
 
-    def _to_tell(self, changed: Mapping[str, Gang], *, stale: bool) -> list[tuple[str, Gang]]:
+    def _to_examine(self, changed: Mapping[str, Gang], *, stale: bool) -> list[tuple[str, Gang]]:
         """The gangs to examine, with their ids: changed gangs, those without a pending reason
         first. When the cluster state became stale or fresh, all gangs without a pending reason are
         included.
         """
-        unsaid = self._unsaid
-        if stale != self._unsaid_stale:
-            self._unsaid_stale = stale
-            return list({**unsaid, **changed}.items())
-        first = {gang_id: gang for gang_id, gang in unsaid.items() if gang_id in changed}
+        unexplained = self._unexplained
+        if stale != self._unexplained_stale:
+            self._unexplained_stale = stale
+            return list({**unexplained, **changed}.items())
+        first = {gang_id: gang for gang_id, gang in unexplained.items() if gang_id in changed}
         return list({**first, **changed}.items())
 
     def next_ms(self, state: State, now_ms: int) -> int | None:
         """When the next paced verdict is due; None: there is none."""
         due = [self._due[0][0]] if self._due else []
-        held_ms = self._held_back.next_ms()
+        held_ms = self._debouncer.next_ms()
         due += [] if held_ms is None else [held_ms]
         if self._ring and self._ringed_at != state.node_capacity.freed:
             due.append(max(self._ring_ms, now_ms + 1))
@@ -170,10 +170,10 @@ class Book:
             if state.gangs.trees.is_part(gang_id):
                 # It was a gang by itself, or another object; its gang's verdict replaces its own.
                 continue
-            self._unsaid.pop(gang_id, None)
+            self._unexplained.pop(gang_id, None)
             twin = state.gangs.twins.get(gang_id)
             last = self.published.get(gang_id)
-            unheard = self._held_back.take_gone(gang_id, now_ms)
+            unheard = self._debouncer.take_gone(gang_id, now_ms)
             if twin is not None:
                 verdict = _twin_verdict(state, twin, now_ms)
                 if last is None or not last.waits_for(PendingReason.DUPLICATE_GROUP):
@@ -189,7 +189,7 @@ class Book:
         state.gangs.retired.clear()
         return verdicts
 
-    def _holds_back(
+    def _is_debounced(
         self, state: State, gang: Gang, reason: PendingReason | None, now_ms: int, *, rush: bool
     ) -> bool:
         throttled = reason is PendingReason.BINDING_THROTTLED
@@ -198,7 +198,7 @@ class Book:
         if not passing or eventful or _group_wanted(gang):
             return False
         last = self.published.get(gang.gang_id)
-        return self._held_back.holds(
+        return self._debouncer.holds(
             gang, last, state.epoch, now_ms, throttled=throttled, rush=rush
         )
 
@@ -209,7 +209,7 @@ class Book:
 
     def _refresh(self, turn: "_Turn") -> None:
         state, now_ms, left = turn.state, turn.now_ms, _REFRESHES_MAX
-        for key in self._held_back.take_due(now_ms, left, rush=_rush(state)):
+        for key in self._debouncer.take_due(now_ms, left, rush=_rush(state)):
             left -= self._again(turn, key)
         while left and self._due and self._due[0][0] <= now_ms:
             _, key = heapq.heappop(self._due)
@@ -260,12 +260,12 @@ class Book:
         last = self.published.get(gang.gang_id)
         verdict = _build(turn, gang, reason, last)
         gang.shown_ms, gang.shown_at = turn.now_ms, turn.state.node_capacity.freed
-        self._held_back.said(gang.gang_id)
-        for one in (verdict, *part_verdicts(turn.state, gang, verdict, self.published)):
-            last = self.published.get(one.gang_id)
-            if last is None or not _same(last, one):
-                self.published[one.gang_id] = one
-                turn.verdicts.append(one)
+        self._debouncer.take_published(gang.gang_id)
+        for new in (verdict, *part_verdicts(turn.state, gang, verdict, self.published)):
+            last = self.published.get(new.gang_id)
+            if last is None or not _same(last, new):
+                self.published[new.gang_id] = new
+                turn.verdicts.append(new)
 
 
 class _Turn(NamedTuple):
@@ -289,17 +289,17 @@ UNTRIED: Final = Untried.UNTRIED
 
 def reason_of(state: State, gang: Gang, *, stale: bool) -> PendingReason | Untried | None:
     """The gang's pending reason; None: it does not wait for the planner."""
-    found = gang.pending_reason
-    if found is not None:
-        unheard = stale and found is PendingReason.NOT_ADMITTED
-        return PendingReason.CLUSTER_VIEW_STALE if unheard else found
+    reason = gang.pending_reason
+    if reason is not None:
+        unheard = stale and reason is PendingReason.NOT_ADMITTED
+        return PendingReason.CLUSTER_VIEW_STALE if unheard else reason
     if gang.bucket is None:
         # The start hangs, as the kubelet reports: the gang does not wait for the planner.
         hangs = gang.stuck and gang.history.started and not gang.quorum_runs
         return PendingReason.NOT_STARTING if hangs and gang.counts[PLACED] else None
-    found = gang.bucket.reason
-    if found is not None:
-        return PendingReason.REPAIR_ROOM if "repair" in gang.history.notes else found
+    reason = gang.bucket.reason
+    if reason is not None:
+        return PendingReason.REPAIR_ROOM if "repair" in gang.history.notes else reason
     if stale:
         return PendingReason.CLUSTER_VIEW_STALE
     return PendingReason.BINDING_THROTTLED if state.backlog.throttled else UNTRIED
@@ -366,7 +366,9 @@ def _build(turn: _Turn, gang: Gang, reason: PendingReason | None, last: Verdict 
         trace_id=gang_trace_id(gang.trace_root, max(history.attempt, 1)),
         first_seen_ms=history.first_seen_ms,
         domain=_domain(gang),
-        node_pool=next((value for one in group.nodes for value in one.values), "") if group else "",
+        node_pool=next((value for requirement in group.nodes for value in requirement.values), "")
+        if group
+        else "",
     )
 
 

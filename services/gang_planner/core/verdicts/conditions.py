@@ -61,7 +61,7 @@ def conditions(
     does not wait.
     """
     holds, names = state.holds.of(gang), state.resources.names
-    known = {one.type: one for one in before}
+    known = {condition.type: condition for condition in before}
     if gang.group is not None and gang.group.scheduled_once and "Scheduled" not in known:
         # The last verdict is lost.
         known["Scheduled"] = Condition(type="Scheduled", status="False", reason="Scheduled")
@@ -83,8 +83,10 @@ def conditions(
             _provisioned(state, gang, known.get("Provisioned")),
             _provisioning_failed(state, gang),
         ]
-    found = (_condition(one, known.get(one.type), gang.shown_phase, now_ms) for one in claims)
-    return tuple(one for one in found if one is not None)
+    present = (
+        _condition(claim, known.get(claim.type), gang.shown_phase, now_ms) for claim in claims
+    )
+    return tuple(condition for condition in present if condition is not None)
 
 
 def meaning(gang: Gang) -> tuple[bool, ...]:
@@ -192,16 +194,16 @@ def _provisioning_failed(state: State, gang: Gang) -> _Claim:
 
 
 def _duration_shortened(gang: Gang, defaults: Defaults) -> _Claim:
-    found = shortened_durations(gang, defaults)
-    if not found:
+    durations = shortened_durations(gang, defaults)
+    if not durations:
         return _Claim("DurationShortened", holds=False)
-    return _Claim("DurationShortened", True, "AboveCeiling", "; ".join(found))
+    return _Claim("DurationShortened", True, "AboveCeiling", "; ".join(durations))
 
 
 def _other_scheduler(gang: Gang) -> _Claim:
     if not gang.declarations.misdirected:
         return _Claim("OtherScheduler", holds=False)
-    names = [one.pod.name for one in gang.members.values() if one.pod.misdirected]
+    names = [member.pod.name for member in gang.members.values() if member.pod.misdirected]
     return _Claim(
         "OtherScheduler",
         True,

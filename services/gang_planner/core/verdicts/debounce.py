@@ -79,7 +79,7 @@ class _Entry(msgspec.Struct, frozen=True, gc=False):
         )
 
 
-class HeldBack:
+class Debouncer:
     """Gangs with debounced verdicts, by id and kind.
 
     Each kind is in the order of publication, because all its gangs wait equally long.
@@ -114,10 +114,10 @@ class HeldBack:
 
         `last` is its last published verdict; in a `rush`, many pods are being bound.
         """
-        found = self._kind(gang, last, throttled=throttled, rush=rush)
-        if found is None:
+        debounced = self._kind(gang, last, throttled=throttled, rush=rush)
+        if debounced is None:
             return False
-        held, wait_ms = found
+        held, wait_ms = debounced
         entry = held.get(gang.gang_id)
         if entry is None:
             group = gang.group
@@ -155,7 +155,7 @@ class HeldBack:
         fresh = last is None or last.phase in {"Pending", "Inqueue"}
         return (self._running, _RUNNING_MS) if rush and fresh and not waited else None
 
-    def said(self, gang_id: str) -> None:
+    def take_published(self, gang_id: str) -> None:
         """Remove the gang, whose verdict was published."""
         for held in self._each:
             held.pop(gang_id, None)
@@ -179,8 +179,8 @@ class HeldBack:
         ends.
         """
         self._throttled.pop(gang_id, None)
-        found = [held.pop(gang_id, None) for held in self._each]
-        return next((entry.gone(now_ms) for entry in found if entry is not None), None)
+        entries = [held.pop(gang_id, None) for held in self._each]
+        return next((entry.gone(now_ms) for entry in entries if entry is not None), None)
 
     def next_ms(self) -> int | None:
         """When the next debounced verdict is due; None: there is none."""

@@ -91,8 +91,8 @@ def owners_in_words(owners: Sequence[ReservationOwner], namespace: str) -> str:
     """`team/a until 12:00:05 UTC, and 2 gangs of other namespaces`; only gangs of `namespace` are
     named.
     """
-    own = [one for one in owners if one.namespace == namespace]
-    said = [f"{one.title} until {_clock(one.until_ms)} UTC" for one in own[:_NAMED_MAX]]
+    own = [owner for owner in owners if owner.namespace == namespace]
+    said = [f"{owner.title} until {_clock(owner.until_ms)} UTC" for owner in own[:_NAMED_MAX]]
     if len(own) > _NAMED_MAX:
         said.append(f"{len(own) - _NAMED_MAX} more gangs of this namespace")
     if hidden := len(owners) - len(own):
@@ -120,7 +120,7 @@ def _units_in_words(units: Sequence[Hold], names: Sequence[str]) -> str:
     nodes = sorted({hold.node for hold in units if hold.node})
     more = f" and {len(nodes) - _NODES_MAX} more nodes" if len(nodes) > _NODES_MAX else ""
     where = f" on {', '.join(nodes[:_NODES_MAX])}{more}" if nodes else ""
-    until = f"until {_clock(max(one.until_ms for one in units))} UTC"
+    until = f"until {_clock(max(hold.until_ms for hold in units))} UTC"
     return f"{what} of its minResources reserved for its later pods{where} {until}"
 
 

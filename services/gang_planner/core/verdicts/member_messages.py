@@ -53,36 +53,36 @@ def disagreement_words(gang: Gang) -> str:
     """
     if gang.group is not None or not gang.declarations.disagree:
         return ""
-    found: list[str] = []
+    parts: list[str] = []
     minima, queues = gang.declarations.minima(), gang.declarations.queues()
     if len(minima) > 1:
-        found.append(
+        parts.append(
             f"its members disagree in {annotations.GROUP_MIN_MEMBER} "
             f"({_listed(minima)}): the largest value is in effect"
         )
     if len(queues) > 1:
-        found.append(
+        parts.append(
             f"its members disagree in {annotations.QUEUE_NAME} ({_listed(queues)}): "
             f"{gang.declarations.declared.queue} is in effect, which most of them name"
         )
-    return "; ".join(found)
+    return "; ".join(parts)
 
 
 def waiting_words(state: State, gang: Gang) -> str:
     """A message with the number of victims for which a preemptor waits."""
-    one = state.preemptions.of(gang)
-    if one is None:
+    preemption = state.preemptions.of(gang)
+    if preemption is None:
         return "pods were evicted for it"
-    members = (state.members.get(victim.uid) for victim in one.act.victims)
+    members = (state.members.get(victim.uid) for victim in preemption.act.victims)
     left = sum(1 for member in members if member is not None and member.slot is not None)
     pods = "1 pod" if left == 1 else f"{left} pods"
-    return f"waits for {pods} that Tutti evicts for it to leave: {one.act.why}"
+    return f"waits for {pods} that Tutti evicts for it to leave: {preemption.act.why}"
 
 
 def ended_words(gang: Gang) -> str:
     """A message with the end of the last failed eviction for a gang; "" if there is none."""
-    found = gang.history.preemption_ended
-    return f"the last eviction for it failed ({found})" if found is not None else ""
+    ended = gang.history.preemption_ended
+    return f"the last eviction for it failed ({ended})" if ended is not None else ""
 
 
 def evicted_words(state: State, gang: Gang, evicted: Evicted) -> str:
@@ -100,6 +100,6 @@ def evicted_words(state: State, gang: Gang, evicted: Evicted) -> str:
 
 
 def _listed(values: Iterable[int | str]) -> str:
-    words = [str(one) for one in values]
+    words = [str(value) for value in values]
     more = len(words) - _VALUES_MAX
     return listed([*words[:_VALUES_MAX], f"{more} more"] if more > 0 else words)

@@ -37,8 +37,8 @@ _PLACED_STATES: Final = frozenset({PLACED, RUNNING, SUCCEEDED})
 
 
 def unnamed(gang: Gang) -> tuple[PodRef, ...]:
-    found = (member.pod for member in gang.members.values() if member.pod.group_implied)
-    return tuple(PodRef(uid=pod.uid, name=pod.name) for pod in islice(found, _UNNAMED_MAX))
+    pods = (member.pod for member in gang.members.values() if member.pod.group_implied)
+    return tuple(PodRef(uid=pod.uid, name=pod.name) for pod in islice(pods, _UNNAMED_MAX))
 
 
 def waiting(
@@ -66,9 +66,9 @@ def placed(gang: Gang, last: Verdict | None) -> tuple[PodRef, ...]:
     """
     if not gang.history.started:
         return ()
-    uids = [one.uid for one in gang.latest]
+    uids = [pod.uid for pod in gang.latest]
     if not uids and last is not None and last.attempt == gang.history.attempt:
-        uids = [one.uid for one in last.placed]
+        uids = [pod.uid for pod in last.placed]
     members = gang.members
     return _bounded(
         [
@@ -91,8 +91,8 @@ def _bounded(pods: list[PodRef]) -> tuple[PodRef, ...]:
     if len(pods) <= _REFS_ALWAYS_FIT:
         return tuple(pods)
     left = _REFS_BYTES_MAX
-    for index, one in enumerate(pods):
-        left -= len(one.uid) + len(one.name) + len(one.node) + _REF_OVERHEAD_BYTES
+    for index, pod in enumerate(pods):
+        left -= len(pod.uid) + len(pod.name) + len(pod.node) + _REF_OVERHEAD_BYTES
         if left < 0:
             return tuple(pods[:index])
     return tuple(pods)
@@ -103,18 +103,18 @@ def succeeded_by_role(gang: Gang) -> tuple[tuple[str, int], ...]:
     if not gang.succeeded:
         return ()
     gone = gang.run.by_role
-    found = (
+    counts = (
         (role, gone.get(role, 0) + (gang.roles[role][SUCCEEDED] if role in gang.roles else 0))
         for role, _ in gang.role_minima
     )
-    return _counted(found)
+    return _counted(counts)
 
 
 def succeeded_by_part(gang: Gang) -> tuple[tuple[str, int], ...]:
     """(sub-gang, succeeded members)."""
     if not gang.succeeded:
         return ()
-    return _counted((one.name, one.succeeded) for one in sub_gangs(gang))
+    return _counted((sub_gang.name, sub_gang.succeeded) for sub_gang in sub_gangs(gang))
 
 
 def jobs(gang: Gang) -> tuple[str, ...]:
@@ -124,6 +124,10 @@ def jobs(gang: Gang) -> tuple[str, ...]:
     return tuple(islice(gang.run.jobs, _COUNTED_MAX))
 
 
-def _counted(found: Iterable[tuple[str, int]]) -> tuple[tuple[str, int], ...]:
-    named = (one for one in found if one[1] and len(one[0].encode()) <= NAME_BYTES_MAX)
+def _counted(counts: Iterable[tuple[str, int]]) -> tuple[tuple[str, int], ...]:
+    named = (
+        named_count
+        for named_count in counts
+        if named_count[1] and len(named_count[0].encode()) <= NAME_BYTES_MAX
+    )
     return tuple(sorted(islice(named, _COUNTED_MAX)))

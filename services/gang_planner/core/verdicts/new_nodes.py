@@ -133,13 +133,15 @@ class Forecast:
         wanted = need.quorum or need.members
         if attempt.placed >= wanted and need.structure is None:
             return Outlook(NewNodes.FITS)
-        short = [one for one in attempt.groups if one.fit < one.wanted]
+        short = [group for group in attempt.groups if group.fit < group.wanted]
         for word, refuses in (
             (NewNodes.CLAIMS, self._has_unusable_claim),
             (NewNodes.NAMED_NODES, self._is_of_named_nodes),
         ):
-            found = {(one.role, each.id) for one in short for each in one.shapes if refuses(each)}
-            if found and not _spares(need, found):
+            refused = {
+                (group.role, each.id) for group in short for each in group.shapes if refuses(each)
+            }
+            if refused and not _spares(need, refused):
                 return Outlook(word)
         too_large = self._too_large(attempt.groups, base)
         if too_large and not _spares(need, too_large):
@@ -179,22 +181,25 @@ class Forecast:
         if not kinds.any():
             return True
         nodes.allocatable.ensure(*self._session.node_capacity.free.cells.shape)
-        for one in min_resources.requirements(self._session, need):
-            row = self._state.resources.row(one.resource)
-            kinds &= one.free + added * nodes.allocatable.cells[row, : nodes.size] >= one.needed
+        for requirement in min_resources.requirements(self._session, need):
+            row = self._state.resources.row(requirement.resource)
+            kinds &= (
+                requirement.free + added * nodes.allocatable.cells[row, : nodes.size]
+                >= requirement.needed
+            )
         return bool(kinds.any())
 
-    def _has_unusable_claim(self, one: ShapeEntry) -> bool:
+    def _has_unusable_claim(self, entry: ShapeEntry) -> bool:
         """Whether no node serves the shape's claims, whatever it has."""
         nodes = self._session.node_capacity
-        volumes = nodes.storage.demand(one) if one.shape.claims else None
+        volumes = nodes.storage.demand(entry) if entry.shape.claims else None
         if volumes is not None and (volumes.refusal or volumes.astray):
             return True
-        return bool(one.shape.device_claims and nodes.devices.demand(one).refusal)
+        return bool(entry.shape.device_claims and nodes.devices.demand(entry).refusal)
 
-    def _is_of_named_nodes(self, one: ShapeEntry) -> bool:
+    def _is_of_named_nodes(self, entry: ShapeEntry) -> bool:
         """Whether only named nodes may hold the shape."""
-        return _names_nodes(one.shape) or any(map(_are_named, self._volume_terms(one.shape)))
+        return _names_nodes(entry.shape) or any(map(_are_named, self._volume_terms(entry.shape)))
 
     def _volume_terms(self, shape: Shape) -> Iterator[tuple[SelectorTerm, ...]]:
         """The node affinities of the volumes to which the claims of a shape are bound."""
@@ -209,14 +214,14 @@ class Forecast:
         self, groups: Sequence[Group], base: Bools | None
     ) -> dict[tuple[str, int], ShapeEntry]:
         """The roles and shapes of which no node would hold a member, even when empty."""
-        found: dict[tuple[str, int], ShapeEntry] = {}
+        too_large: dict[tuple[str, int], ShapeEntry] = {}
         for group in groups:
             if group.fit:
                 continue
             counts = self._on_empty_nodes().fits.counts(group.shape)
             if not bool((counts if base is None else counts * base).any()):
-                found |= {(group.role, shape.id): shape for shape in group.shapes}
-        return found
+                too_large |= {(group.role, shape.id): shape for shape in group.shapes}
+        return too_large
 
     def exceeds_nodes(self, need: Need, queue: QueueEntry) -> bool:
         """Whether all nodes would not hold a need, even if they were empty and in service: then it
@@ -225,10 +230,10 @@ class Forecast:
         queue = queue.scratch({}, keep_used=False)
         session = self._on_empty_nodes()
         request = PlacementRequest(queue=queue, need=need, members_max=need.quorum or 1)
-        found = gang_placement.place(session, request)
-        if isinstance(found, Refusal):
-            return not found.budget_exceeded
-        found.statement.discard()
+        placement = gang_placement.place(session, request)
+        if isinstance(placement, Refusal):
+            return not placement.budget_exceeded
+        placement.statement.discard()
         return False
 
     def _on_empty_nodes(self) -> Session:
@@ -270,11 +275,13 @@ class Forecast:
         that fit somewhere fit in the domain that the new nodes join.
         """
         table = self._session.node_capacity.topology
-        confining = [one for one in _topologies(structure) if not table.levels(one).open]
+        confining = [
+            topology for topology in _topologies(structure) if not table.levels(topology).open
+        ]
         fits = attempt.placed >= (need.quorum or need.members)
         if not confining:
             return Outlook(NewNodes.FITS) if fits else Outlook()
-        if not all(table.grows(one) for one in confining):
+        if not all(table.grows(topology) for topology in confining):
             return Outlook(NewNodes.NO_DOMAIN)
         if fits or fragments or self._fits_outside(structure, attempt.groups, base):
             return Outlook(NewNodes.DOMAIN_FULL)
@@ -286,11 +293,11 @@ class Forecast:
         """Whether more members fit on all nodes than in one domain of the gang's topology."""
         if structure.topology is None:
             return False
-        found = self._session.node_capacity.topology.levels(structure.topology)
-        if found.open or not found.levels:
-            return not found.open
-        around = domain_around(found, self._session.node_capacity.nodes.slots_of(structure.near))
-        widest = found.levels[-1]
+        levels = self._session.node_capacity.topology.levels(structure.topology)
+        if levels.open or not levels.levels:
+            return not levels.open
+        around = domain_around(levels, self._session.node_capacity.nodes.slots_of(structure.near))
+        widest = levels.levels[-1]
         anywhere = 0
         inside = np.zeros(len(widest.names), dtype=np.int64)
         for group in groups:
@@ -310,7 +317,10 @@ def _names_nodes(shape: Shape) -> bool:
 def _are_named(terms: Sequence[SelectorTerm]) -> bool:
     """Whether each of the terms matches only nodes that it names."""
     return bool(terms) and all(
-        any(one.key in _NAMES and one.operator == "In" for one in (*term.expressions, *term.fields))
+        any(
+            rule.key in _NAMES and rule.operator == "In"
+            for rule in (*term.expressions, *term.fields)
+        )
         for term in terms
     )
 
@@ -349,7 +359,7 @@ def _spares(need: Need, too_large: Collection[tuple[str, int]]) -> bool:
 
 
 def _topologies(structure: Structure) -> list[NetworkTopology]:
-    found = [structure.topology]
-    found += [one.topology for one in structure.sub_gangs]
-    found += [one.topology for one in structure.sets]
-    return [one for one in found if one is not None]
+    topologies = [structure.topology]
+    topologies += [part.topology for part in structure.sub_gangs]
+    topologies += [part.topology for part in structure.sets]
+    return [topology for topology in topologies if topology is not None]

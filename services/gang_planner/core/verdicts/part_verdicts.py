@@ -96,7 +96,9 @@ def _conditions(
     """Scheduled for the group's own pods, and Evicted as its gang has it. A group that never had
     nodes has neither.
     """
-    before = {one.type: one for one in last.conditions} if last is not None else {}
+    before = (
+        {condition.type: condition for condition in last.conditions} if last is not None else {}
+    )
     known = before.get("Scheduled")
     if known is None and part.scheduled_once:
         # The last verdict is lost.
@@ -111,4 +113,4 @@ def _conditions(
         )
     if known is None:
         return ()
-    return known, *(one for one in of_gang.conditions if one.type == "Evicted")
+    return known, *(condition for condition in of_gang.conditions if condition.type == "Evicted")

@@ -109,9 +109,9 @@ class Explainer:
         return said
 
     def _why(self, gang: Gang, reason: PendingReason, since_ms: int) -> Why:
-        reason, found = self._explanation(gang, reason)
-        sentence = found.sentence
-        outlook = found.outlook
+        reason, explanation = self._explanation(gang, reason)
+        sentence = explanation.sentence
+        outlook = explanation.outlook
         if gang.bucket is not None:
             reason = self._device_reason(gang.bucket, reason)
             outlook = of_gang(gang, gang.bucket, outlook)
@@ -122,17 +122,17 @@ class Explainer:
             sentence = f"{sentence}; {words}" if words else sentence
         of_pods = pod_reason(reason, outlook.new_nodes)
         of_pods = "" if of_pods in {reason.value, UNSCHEDULABLE} else of_pods
-        holders, holders_count = found.holders.others(gang.key)
+        holders, holders_count = explanation.holders.others(gang.key)
         return Why(
             reason=reason.value,
             sentence=shortened(self._with_holds(gang, sentence), SENTENCE_BYTES_MAX),
             since_ms=since_ms,
-            shapes=(shapes := _first_reports(found.shapes)),
-            shapes_count=_count_if_more(found.shapes, shapes),
-            quota=(quota := found.quota[:_QUOTA_MAX]),
-            quota_count=_count_if_more(found.quota, quota),
-            ahead=found.ahead,
-            ahead_count=len(found.ahead),
+            shapes=(shapes := _first_reports(explanation.shapes)),
+            shapes_count=_count_if_more(explanation.shapes, shapes),
+            quota=(quota := explanation.quota[:_QUOTA_MAX]),
+            quota_count=_count_if_more(explanation.quota, quota),
+            ahead=explanation.ahead,
+            ahead_count=len(explanation.ahead),
             holders=holders,
             holders_count=holders_count,
             pod_reason=of_pods,
@@ -142,7 +142,7 @@ class Explainer:
         """The owners of reservations: gangs of its own namespace by name, further ones counted."""
         if self._reservations is None:
             self._reservations = owners_of_reservations(self._state)
-        others = [one for one in self._reservations if one.key != gang.key]
+        others = [owner for owner in self._reservations if owner.key != gang.key]
         return owners_in_words(others, gang.namespace)
 
     def helped(self, gang: Gang, why: Why) -> Collection[str]:
@@ -165,25 +165,27 @@ class Explainer:
                 return self._not_admitted(gang)
             case PendingReason.BEHIND_IN_QUEUE:
                 first = required(_bucket(gang).blocked_by, gang.full_name, "has no gang ahead")
-                found = behind(first, gang)
+                explanation = behind(first, gang)
             case (
                 PendingReason.NOT_ENOUGH_RESOURCES
                 | PendingReason.NOT_ENOUGH_QUOTA
                 | PendingReason.SEARCH_BUDGET_EXCEEDED
             ):
                 bucket = _bucket(gang)
-                found = self.bucket(bucket)
+                explanation = self.bucket(bucket)
                 if bucket.budget_exceeded:
-                    found = found._replace(sentence=f"{_UNKNOWN}; {found.sentence}")
+                    explanation = explanation._replace(
+                        sentence=f"{_UNKNOWN}; {explanation.sentence}"
+                    )
             case PendingReason.REPAIR_ROOM:
-                found = self.bucket(_bucket(gang))
-                found = found._replace(
+                explanation = self.bucket(_bucket(gang))
+                explanation = explanation._replace(
                     sentence=f"{gang.placed()} of {max(gang.min_member, 1)} members are placed; "
-                    f"of the other members: {found.sentence}"
+                    f"of the other members: {explanation.sentence}"
                 )
             case _:
-                found = Explanation(SENTENCES[reason](self._state, gang))
-        return reason, found
+                explanation = Explanation(SENTENCES[reason](self._state, gang))
+        return reason, explanation
 
     def _device_reason(self, bucket: Bucket, reason: PendingReason) -> PendingReason:
         """The reason, replaced if the gang requests a device that no node supports."""
@@ -200,23 +202,23 @@ class Explainer:
         names = self._state.resources.names
         holds = holds_in_words(open_holds, names) if open_holds else ""
         parts = [sentence, disagreement, ended_words(gang), holds]
-        return "; ".join(one for one in parts if one)
+        return "; ".join(part for part in parts if part)
 
     def bucket(self, bucket: Bucket) -> Explanation:
         """The explanation for all gangs of a refused bucket; computed again after each refusal with
         a new state of the node capacity.
         """
-        found = bucket.explanation
-        if found is None or bucket.explained_at != bucket.refused_at:
+        explanation = bucket.explanation
+        if explanation is None or bucket.explained_at != bucket.refused_at:
             queue = self._state.queues.entry(bucket.need.queue)
-            found = (
+            explanation = (
                 self._quota(bucket)
                 if bucket.short_of_quota
                 else self.resources(bucket.need, queue, bucket)
             )
-            bucket.explanation = found
+            bucket.explanation = explanation
             bucket.explained_at = bucket.refused_at
-        return found
+        return explanation
 
     def resources(self, need: Need, queue: QueueEntry, bucket: Bucket | None = None) -> Explanation:
         """Explain which resources the nodes lack for a need, that of a bucket or of a question."""
@@ -238,7 +240,7 @@ class Explainer:
         fragments = (
             structure is not None
             and bool(structure.sub_gangs)
-            and any(self._session.fits.total(one.shape) for one in attempt.groups if one.left)
+            and any(self._session.fits.total(group.shape) for group in attempt.groups if group.left)
         )
         attempt.statement.discard()
         domains = topology_messages.in_words(self._session, need, attempt) or self._usable(
@@ -312,13 +314,17 @@ class Explainer:
 
     def _min_resources(self, need: Need, plain: Need, queue: QueueEntry) -> Explanation:
         """Explain a gang whose pods fit, but not the rest of its `minResources`."""
-        found = min_resources.requirements(self._session, need)
-        short = {one.resource: one.short for one in found if one.short}
+        requirements = min_resources.requirements(self._session, need)
+        short = {
+            requirement.resource: requirement.short
+            for requirement in requirements
+            if requirement.short
+        }
         unattainable = min_resources.unattainable(self._session, queue, need)
         entries = self._session.shapes.entries
         holders = self._holding(None, short) if unattainable is None else Holders()
         return Explanation(
-            sentence=requirements_in_words(found)
+            sentence=requirements_in_words(requirements)
             if unattainable is None
             else unattainable_in_words(unattainable),
             shapes=tuple(
@@ -379,28 +385,30 @@ class Explainer:
         counted: QueueEntry | str | None = None
         if gang.queue.shortages(amounts, promised=True):
             reason = PendingReason.NOT_ENOUGH_QUOTA
-            found = self._over_quota(gang.queue, amounts, promised=True)
+            explanation = self._over_quota(gang.queue, amounts, promised=True)
             counted = gang.queue
         else:
-            reason, found = not_admitted(self._session, self._admission, gang, first)
+            reason, explanation = not_admitted(self._session, self._admission, gang, first)
             if reason is PendingReason.NOT_ENOUGH_QUOTA:
                 # A ResourceQuota is short, which counts the groups of its namespace.
                 counted = gang.namespace
-        return reason, with_unready(self._state, gang, found, self._unready_of(counted))
+        return reason, with_unready(self._state, gang, explanation, self._unready_of(counted))
 
     def _unready_of(self, counted: QueueEntry | str | None) -> list[Gang]:
-        found = self._unready.get(counted)
-        if found is not None:
-            return found
+        gangs = self._unready.get(counted)
+        if gangs is not None:
+            return gangs
         if counted is None:
-            found = promised_unready(self._state)
+            gangs = promised_unready(self._state)
         elif isinstance(counted, str):
-            found = [one for one in self._unready_of(None) if one.namespace == counted]
+            gangs = [gang for gang in self._unready_of(None) if gang.namespace == counted]
         else:
             chain = set(counted.chain)
-            found = [one for one in self._unready_of(None) if not chain.isdisjoint(one.queue.chain)]
-        self._unready[counted] = found
-        return found
+            gangs = [
+                gang for gang in self._unready_of(None) if not chain.isdisjoint(gang.queue.chain)
+            ]
+        self._unready[counted] = gangs
+        return gangs
 
     def _over_quota(
         self, entry: QueueEntry, amounts: dict[int, int], *, promised: bool
@@ -425,8 +433,8 @@ class Explainer:
         if self._subtrees is None:
             self._subtrees = {}
             for entry in self._state.queues.entries.values():
-                for one in entry.chain:
-                    self._subtrees.setdefault(one.name, []).append(entry)
+                for ancestor in entry.chain:
+                    self._subtrees.setdefault(ancestor.name, []).append(entry)
         gangs = self._state.gangs.gangs
         return [
             gang
@@ -447,8 +455,8 @@ class Explainer:
         if not rows:
             return Holders()
         of_row = (queue, rows[0])
-        found = self._holders.get(of_row)
-        if found is None:
+        holders = self._holders.get(of_row)
+        if holders is None:
             shapes = self._state.shapes.entries
             holding = [
                 gang
@@ -463,9 +471,9 @@ class Explainer:
                 if gang.created_ms <= times[-1]
             )
             named = tuple((key, title) for _, title, key in oldest[:_HOLDERS_MAX])
-            found = Holders(named, frozenset(gang.key for gang in holding))
-            self._holders[of_row] = found
-        return found
+            holders = Holders(named, frozenset(gang.key for gang in holding))
+            self._holders[of_row] = holders
+        return holders
 
 
 def _bucket(gang: Gang) -> Bucket:
@@ -475,8 +483,8 @@ def _bucket(gang: Gang) -> Bucket:
 def _first_reports(reports: tuple[ShapeReport, ...]) -> tuple[ShapeReport, ...]:
     """The first reports, as many as fit into their part of a verdict."""
     left = _REPORTS_BYTES_MAX
-    for index, one in enumerate(reports):
-        left -= len(codec.encode(one))
+    for index, report in enumerate(reports):
+        left -= len(codec.encode(report))
         if left < 0:
             return reports[:index]
     return reports
@@ -547,9 +555,9 @@ def _sentence(
     return f"{domains}; {words}" if domains else words
 
 
-def _required(one: Requirement) -> str:
+def _required(label: Requirement) -> str:
     """A requirement of a group on its nodes: a value of a label, or that there is none."""
-    return f"the label {one.key}={one.values[0]}" if one.values else f"no label {one.key}"
+    return f"the label {label.key}={label.values[0]}" if label.values else f"no label {label.key}"
 
 
 def _more(resource: str, amount: int) -> str:

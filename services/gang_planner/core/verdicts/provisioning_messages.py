@@ -40,21 +40,21 @@ _ENDINGS: Final[dict[ProvisioningState, str]] = {
 
 
 def awaits_words(state: State, gang: Gang) -> str:
-    found = request_of(state, gang)
-    if found is None:
+    request = request_of(state, gang)
+    if request is None:
         return f"its ProvisioningRequest {_name(gang)} is not created yet"
     if _is_overdue(gang):
-        return f"its {_unaccepted_words(gang, found)}"
-    progress = "is accepted and" if found.state == "Accepted" else "is"
-    words = f"its ProvisioningRequest {found.name} {progress} not provisioned yet"
-    return f"{words}: {found.message}" if found.message else words
+        return f"its {_unaccepted_words(gang, request)}"
+    progress = "is accepted and" if request.state == "Accepted" else "is"
+    words = f"its ProvisioningRequest {request.name} {progress} not provisioned yet"
+    return f"{words}: {request.message}" if request.message else words
 
 
 def failed_words(state: State, gang: Gang) -> str:
-    found = request_of(state, gang)
-    if found is None:
+    request = request_of(state, gang)
+    if request is None:
         return f"its {_refusal_words(gang)}" if _refusal(gang) else "its ProvisioningRequest failed"
-    return f"{_failure(found)}; Tutti makes another one later"
+    return f"{_failure(request)}; Tutti makes another one later"
 
 
 def unavailable_words(state: State, gang: Gang) -> str:
@@ -71,24 +71,24 @@ def provisioned_message(state: State, gang: Gang) -> str | None:
     """The message of the condition Provisioned; None: it is not True. The booking of a gang that
     has been placed ends, because its pods use the capacity.
     """
-    found = request_of(state, gang)
-    if found is None:
+    request = request_of(state, gang)
+    if request is None:
         return None
-    kept = found.state == "Provisioned" or (found.state == "BookingExpired" and gang.have() > 0)
-    return _described(found) if kept else None
+    kept = request.state == "Provisioned" or (request.state == "BookingExpired" and gang.have() > 0)
+    return _described(request) if kept else None
 
 
 def failure(state: State, gang: Gang) -> tuple[str, str] | None:
     """Reason and message of the condition ProvisioningFailed; None: it is not True."""
-    found = request_of(state, gang)
-    if found is None:
+    request = request_of(state, gang)
+    if request is None:
         return ("Refused", _refusal_words(gang)) if _refusal(gang) else None
     if _is_overdue(gang):
-        return "NotAccepted", _unaccepted_words(gang, found)
-    if found.state == "BookingExpired" and not _waits_for_next_attempt(gang):
+        return "NotAccepted", _unaccepted_words(gang, request)
+    if request.state == "BookingExpired" and not _waits_for_next_attempt(gang):
         # The booking ends when the gang is placed, because its pods use the capacity.
         return None
-    return (found.state, _failure(found)) if found.state in LOST else None
+    return (request.state, _failure(request)) if request.state in LOST else None
 
 
 def requests(state: State, gang: Gang) -> Provisioning | None:
@@ -99,20 +99,20 @@ def requests(state: State, gang: Gang) -> Provisioning | None:
         return _deletion(existing)
     if gang.have() or gang.history.started:
         # Its capacity is in use: what is not provided yet is not needed any more.
-        return _deletion([one for one in existing if one.state in UNANSWERED])
+        return _deletion([other for other in existing if other.state in UNANSWERED])
     request = gang.request
     if request is None:
         # A planner that took over may not have assessed the gang's request yet.
         return None if class_of(gang.queue) else _deletion(existing)
     if request.lapsed:
         return _deletion(existing)
-    others = [one for one in existing if one.name != str(request.name)]
-    found = request_of(state, gang)
-    if not request.open or (found is None and not _waits_for_request(gang)):
+    others = [other for other in existing if other.name != str(request.name)]
+    observed = request_of(state, gang)
+    if not request.open or (observed is None and not _waits_for_request(gang)):
         # Those of earlier attempts stay until the next one is created. A gang that has lost a
         # member in the meantime buys nothing.
-        return _deletion([one for one in others if one.digest != request.name.digest])
-    if found is not None and found.state not in UNANSWERED:
+        return _deletion([other for other in others if other.digest != request.name.digest])
+    if observed is not None and observed.state not in UNANSWERED:
         return _deletion(others)
     pod_sets = _pod_sets(state, gang)
     if pod_sets is None:
@@ -122,8 +122,8 @@ def requests(state: State, gang: Gang) -> Provisioning | None:
         class_name=class_of(gang.queue),
         parameters=parameters_of(gang.queue),
         pod_sets=pod_sets,
-        obsolete=tuple(one.name for one in others[:_OBSOLETE_MAX]),
-        obsolete_uids=tuple(one.uid for one in others[:_OBSOLETE_MAX]),
+        obsolete=tuple(other.name for other in others[:_OBSOLETE_MAX]),
+        obsolete_uids=tuple(other.uid for other in others[:_OBSOLETE_MAX]),
         repeats=request.repeats,
         refusal=request.refusal,
     )
@@ -144,7 +144,7 @@ def with_requests_of_gone(
     """
     known = state.reference_objects.provisioning_requests
     namespace = last.namespace if last is not None else known.namespace_of(gang_id)
-    uids = {one.name: one.uid for one in known.of_gang(gang_id, namespace)}
+    uids = {request.name: request.uid for request in known.of_gang(gang_id, namespace)}
     if last is not None and last.provisioning is not None:
         for name in filter(None, (last.provisioning.request, *last.provisioning.obsolete)):
             # A controller may be creating it.
@@ -166,10 +166,10 @@ def with_requests_of_gone(
 
 def meaning(state: State, gang: Gang) -> tuple[object, ...]:
     """The parts whose changes are published at once; () for gangs without requests."""
-    found = request_of(state, gang)
-    if gang.request is None and found is None:
+    observed = request_of(state, gang)
+    if gang.request is None and observed is None:
         return ()
-    shown = (found.state, found.reason) if found is not None else ()
+    shown = (observed.state, observed.reason) if observed is not None else ()
     return requests(state, gang), _is_overdue(gang), *shown
 
 
@@ -181,7 +181,7 @@ def _pod_sets(state: State, gang: Gang) -> tuple[PodSet, ...] | None:
     by_shape: dict[int, list[tuple[str, str]]] = {}
     for (_, shape_id), members in gang.waiting.items():
         pods = by_shape.setdefault(shape_id, [])
-        pods.append(min((one.pod.name, one.pod.uid) for one in members.values()))
+        pods.append(min((member.pod.name, member.pod.uid) for member in members.values()))
     request = _request(gang)
     for shape_id, count in request.sets:
         if shape_id not in by_shape:
@@ -208,7 +208,7 @@ def _is_placed(state: State, gang: Gang) -> bool:
 
 
 def _deletion(obsolete: Sequence[ProvisioningRequest]) -> Provisioning | None:
-    return _deletion_of([(one.name, one.uid) for one in obsolete]) if obsolete else None
+    return _deletion_of([(request.name, request.uid) for request in obsolete]) if obsolete else None
 
 
 def _deletion_of(obsolete: Sequence[tuple[str, str]]) -> Provisioning:
@@ -254,19 +254,19 @@ def _refusal_words(gang: Gang) -> str:
     )
 
 
-def _unaccepted_words(gang: Gang, found: ProvisioningRequest) -> str:
+def _unaccepted_words(gang: Gang, request: ProvisioningRequest) -> str:
     return (
-        f"ProvisioningRequest {found.name} was accepted by no autoscaler for two minutes: does one "
-        f"serve the class {class_of(gang.queue)}, and does cluster-autoscaler have "
+        f"ProvisioningRequest {request.name} was accepted by no autoscaler for two minutes: does "
+        f"one serve the class {class_of(gang.queue)}, and does cluster-autoscaler have "
         "--enable-provisioning-requests?"
     )
 
 
-def _failure(found: ProvisioningRequest) -> str:
-    words = f"ProvisioningRequest {found.name} {_ENDINGS.get(found.state, 'failed')}"
-    return f"{words}: {found.message}" if found.message else words
+def _failure(request: ProvisioningRequest) -> str:
+    words = f"ProvisioningRequest {request.name} {_ENDINGS.get(request.state, 'failed')}"
+    return f"{words}: {request.message}" if request.message else words
 
 
-def _described(found: ProvisioningRequest) -> str:
-    words = f"ProvisioningRequest {found.name}"
-    return f"{words}: {found.message}" if found.message else words
+def _described(request: ProvisioningRequest) -> str:
+    words = f"ProvisioningRequest {request.name}"
+    return f"{words}: {request.message}" if request.message else words

@@ -40,7 +40,7 @@ def not_admitted(
     """
     if first is not gang:
         return PendingReason.BEHIND_IN_QUEUE, behind(title_of(view.state, first), gang)
-    if any(one.name == "resourcequota" for one in session.policies.policies):
+    if any(policy.name == "resourcequota" for policy in session.policies.policies):
         for quota, over in resourcequota.shortages(gang, view):
             if quota.too_large is not None:
                 sentence = f"ResourceQuota {quota.namespace}/{quota.name}: {quota.too_large.text}"
@@ -68,23 +68,23 @@ def not_admitted(
 
 
 def with_unready(
-    state: State, gang: Gang, found: Explanation, unready: Sequence[Gang]
+    state: State, gang: Gang, explanation: Explanation, unready: Sequence[Gang]
 ) -> Explanation:
     """The explanation of a group that is not admitted, with the admitted groups that count before
     it although they cannot start. Those of other namespaces are counted in the sentence.
     """
     if not unready:
-        return found
-    own = (one for one in unready if one.namespace == gang.namespace)
-    named = [title_of(state, one) for one in islice(own, _NAMED_MAX)]
+        return explanation
+    own = (other for other in unready if other.namespace == gang.namespace)
+    named = [title_of(state, other) for other in islice(own, _NAMED_MAX)]
     if hidden := len(unready) - len(named):
         named.append(f"{hidden} more")
     words = (
         f"admitted before it, and without the pods that they need: {listed(named)}, for at most "
         f"{PROMISED_MS // 1000} s each"
     )
-    ahead = tuple(title_of(state, one) for one in unready[:_NAMED_MAX])
-    return found._replace(sentence=f"{found.sentence}; {words}", ahead=ahead)
+    ahead = tuple(title_of(state, other) for other in unready[:_NAMED_MAX])
+    return explanation._replace(sentence=f"{explanation.sentence}; {words}", ahead=ahead)
 
 
 def behind(first: str, gang: Gang) -> Explanation:
@@ -132,7 +132,7 @@ def claims_in_words(state: State, bucket: Bucket) -> tuple[str, tuple[Reason, ..
     queue = state.queues.entry(bucket.need.queue)
     # Queues claim against their siblings: the nearest queue that has claimants beside it.
     parents = {state.queues.entry(name).parent for name, _, _ in bucket.claimants}
-    holder = next((one for one in queue.chain if one.parent in parents), queue)
+    holder = next((entry for entry in queue.chain if entry.parent in parents), queue)
     beside = [
         (name, row)
         for name, row, _ in bucket.claimants
@@ -165,27 +165,31 @@ def claims_in_words(state: State, bucket: Bucket) -> tuple[str, tuple[Reason, ..
     )
 
 
-def unattainable_in_words(found: Unattainable) -> str:
+def unattainable_in_words(unattainable: Unattainable) -> str:
     """A message why a gang's `minResources` cannot be met. Nodes may be added or come back."""
-    needed, most = in_words(found.resource, found.needed), in_words(found.resource, found.most)
-    if found.queue is not None:
-        limit = f"queue {found.queue} may hold at most {most}"
+    needed, most = (
+        in_words(unattainable.resource, unattainable.needed),
+        in_words(unattainable.resource, unattainable.most),
+    )
+    if unattainable.queue is not None:
+        limit = f"queue {unattainable.queue} may hold at most {most}"
         return f"its minResources can never be met: {needed} needed, and {limit}"
     limit = f"the nodes that its pods may use have {most} in all"
     return f"its minResources need more or other nodes: {needed} needed, and {limit}"
 
 
-def requirements_in_words(found: Sequence[Requirement]) -> str:
+def requirements_in_words(requirements: Sequence[Requirement]) -> str:
     """A message with the amounts that nodes lack for a gang's `minResources`."""
     short = [
-        f"{in_words(one.resource, one.needed)} needed, "
-        f"{in_words(one.resource, one.free).removesuffix(f' {one.resource}')} free"
-        for one in found
-        if one.short
+        f"{in_words(name, needed)} needed, {in_words(name, free).removesuffix(f' {name}')} free"
+        for name, needed, free in requirements
+        if needed > free
     ]
     if short:
         return f"not enough free capacity for its minResources: {joined(short, '; ')}"
-    needed = listed([in_words(one.resource, one.needed) for one in found])
+    needed = listed(
+        [in_words(requirement.resource, requirement.needed) for requirement in requirements]
+    )
     return (
         f"not enough free capacity for its minResources: {needed} needed; as much "
         "is free, but not in parts that are large enough"

@@ -33,11 +33,11 @@ def in_words(session: Session, need: Need, attempt: Attempt) -> str:
     topology = structure.topology
     if topology is not None:
         table = session.node_capacity.topology
-        found = table.levels(topology)
-        if found.problem is not None:
-            said.append(_missing_in_words(found.problem))
-        elif not found.open:
-            said.append(_Whole.of_gang(need).in_words(session, found.levels[-1]))
+        levels = table.levels(topology)
+        if levels.problem is not None:
+            said.append(_missing_in_words(levels.problem))
+        elif not levels.open:
+            said.append(_Whole.of_gang(need).in_words(session, levels.levels[-1]))
         if not topology.label_key and (said or structure.sub_gangs):
             said.extend(table.problems[:1])
     domains = list(_domains_in_words(session, structure)) if structure.sets else []
@@ -121,22 +121,22 @@ def _domains_in_words(session: Session, structure: Structure) -> Iterator[tuple[
         if part.topology is not None and part.quorum:
             whole = _Whole(part.wanted, part.quorum, part.near, part.policy)
             yield from _domain_in_words(session, whole, part.topology)
-    for one in reversed(structure.sets):
-        wanted = inside.get(one.name, [])
-        inside.setdefault(one.set_name, []).extend(wanted)
-        if one.topology is not None and one.missing:
-            whole = _Whole(wanted, one.quorum, one.near, one.name)
-            yield from _domain_in_words(session, whole, one.topology)
+    for group_set in reversed(structure.sets):
+        wanted = inside.get(group_set.name, [])
+        inside.setdefault(group_set.set_name, []).extend(wanted)
+        if group_set.topology is not None and group_set.missing:
+            whole = _Whole(wanted, group_set.quorum, group_set.near, group_set.name)
+            yield from _domain_in_words(session, whole, group_set.topology)
 
 
 def _domain_in_words(
     session: Session, whole: _Whole, topology: NetworkTopology
 ) -> Iterator[tuple[str, bool]]:
-    found = session.node_capacity.topology.levels(topology)
-    if found.problem is not None:
-        yield _missing_in_words(found.problem), True
-    elif not found.open:
-        level = found.levels[-1]
+    levels = session.node_capacity.topology.levels(topology)
+    if levels.problem is not None:
+        yield _missing_in_words(levels.problem), True
+    elif not levels.open:
+        level = levels.levels[-1]
         yield whole.in_words(session, level), whole.best(session, level)[1] < whole.quorum
 
 

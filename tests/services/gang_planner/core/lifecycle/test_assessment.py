@@ -69,15 +69,15 @@ def test_gangs_without_a_verdict_get_one_as_soon_as_possible() -> None:
         name = f"g{index}"
         scene.put(make_group(name, size, created_ms=index), *make_pods(name, size, SMALL))
     looks: list[int] = []
-    to_tell = Book._to_tell
+    to_examine = Book._to_examine
 
     def counted(book: Book, *args: Any, **named: Any) -> Any:
-        found = to_tell(book, *args, **named)
+        found = to_examine(book, *args, **named)
         looks.append(len(found))
         return found
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Book, "_to_tell", counted)
+        patch.setattr(Book, "_to_examine", counted)
         assert len(scene.step().decisions) == 2
         assert not scene.published
         assert len(scene.step().decisions) == 1

@@ -1,6 +1,6 @@
 """Starting is reported when it lasts, Running after a rush, and corrections soon."""
 
-from services.gang_planner.core.verdicts.debounce import RUSH, HeldBack
+from services.gang_planner.core.verdicts.debounce import RUSH, Debouncer
 from shared.contracts.decisions import GangDecision
 from tests.services.gang_planner.core.scene import (
     Scene,
@@ -117,8 +117,8 @@ def test_a_clock_that_is_set_back_makes_no_gang_wait_longer() -> None:
 
 
 def test_nothing_is_due_where_nothing_is_held_back() -> None:
-    assert HeldBack().next_ms() is None
-    assert HeldBack().take_due(0, 10, rush=False) == []
+    assert Debouncer().next_ms() is None
+    assert Debouncer().take_due(0, 10, rush=False) == []
 
 
 def in_a_rush() -> tuple[Scene, GangDecision]:
