@@ -146,7 +146,8 @@ async def test_a_request_above_a_quota_is_warned_of_for_a_job_and_for_a_bare_gro
         container["resources"]["limits"] = {"cpu": limit}
         return await stage.tried(job)
 
-    never = "tutti: this gang can never run here: ResourceQuota small allows"
+    quota_name = f"{stage.namespace}/small"
+    never = f"tutti: this gang can never run here: ResourceQuota {quota_name} allows"
 
     async def refused() -> bool:
         return f"{never} limits of 3 cpu, the gang needs 4 cpu at least" in await warning_of("2")

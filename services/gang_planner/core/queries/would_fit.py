@@ -496,8 +496,9 @@ def _exceeded(
     for quota in sorted(state.reference_objects.quotas.values(), key=lambda each: each.name):
         if quota.namespace != group.namespace:
             continue
+        title = f"ResourceQuota {quota.namespace}/{quota.name}"
         if quota.too_large is not None:
-            return f"ResourceQuota {quota.name}: {quota.too_large.text}"
+            return f"{title}: {quota.too_large.text}"
         if matches(quota, group):
             used = {} if beside is None else dict(quota.used)
             counted = [least_of for of, least_of in beside or () if matches(quota, of)]
@@ -505,7 +506,7 @@ def _exceeded(
                 needs = least(name)
                 in_use = used.get(name, 0) + sum(least_of(name) for least_of in counted)
                 if needs and needs > hard - in_use:
-                    return f"ResourceQuota {quota.name} {_over(name, hard, needs, in_use)}"
+                    return f"{title} {_over(name, hard, needs, in_use)}"
     return ""
 
 

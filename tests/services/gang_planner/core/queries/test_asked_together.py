@@ -93,7 +93,7 @@ def test_gangs_of_one_namespace_share_its_quota() -> None:
     assert (answer.fits, answer.ever) == (False, True)
     assert answer.sentence == (
         "with team/first placed before it: "
-        "ResourceQuota a has 7 cpu of 12 cpu used, the gang needs 8 cpu at least"
+        "ResourceQuota team/a has 7 cpu of 12 cpu used, the gang needs 8 cpu at least"
     )
     assert ask(scene, 2, earlier("large", 3)).fits
     assert ask(scene, 2, earlier("first", 1, namespace="other")).fits

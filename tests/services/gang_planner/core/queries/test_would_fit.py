@@ -84,18 +84,18 @@ def test_a_gang_above_its_queues_capability_never_fits() -> None:
 @pytest.mark.parametrize(
     ("name", "hard", "published"),
     [
-        ("pods", 1, "ResourceQuota small allows 1 pods, the gang needs 2"),
+        ("pods", 1, "ResourceQuota team/small allows 1 pods, the gang needs 2"),
         (
             "requests.cpu",
             7000,
-            "ResourceQuota small allows 7 cpu, the gang needs 8 cpu at least",
+            "ResourceQuota team/small allows 7 cpu, the gang needs 8 cpu at least",
         ),
-        ("cpu", 7000, "ResourceQuota small allows 7 cpu, the gang needs 8 cpu at least"),
+        ("cpu", 7000, "ResourceQuota team/small allows 7 cpu, the gang needs 8 cpu at least"),
         ("requests.cpu", 8000, ""),
         (
             "limits.cpu",
             9000,
-            "ResourceQuota small allows limits of 9 cpu, the gang needs 12 cpu at least",
+            "ResourceQuota team/small allows limits of 9 cpu, the gang needs 12 cpu at least",
         ),
         ("limits.cpu", 12_000, ""),
         ("limits.memory", 1, ""),
@@ -114,12 +114,12 @@ def test_a_gang_above_its_namespaces_quota_never_fits(name: str, hard: int, publ
 @pytest.mark.parametrize(
     ("name", "hard", "published"),
     [
-        ("pods", 8, "ResourceQuota small allows 8 pods, the gang needs 9"),
-        ("cpu", 3000, "ResourceQuota small allows 3 cpu, the gang needs 4 cpu at least"),
+        ("pods", 8, "ResourceQuota team/small allows 8 pods, the gang needs 9"),
+        ("cpu", 3000, "ResourceQuota team/small allows 3 cpu, the gang needs 4 cpu at least"),
         (
             "limits.cpu",
             5000,
-            "ResourceQuota small allows limits of 5 cpu, the gang needs 6 cpu at least",
+            "ResourceQuota team/small allows limits of 5 cpu, the gang needs 6 cpu at least",
         ),
         ("requests.cpu", 4000, ""),
         ("limits.cpu", 6000, ""),
@@ -332,20 +332,21 @@ def test_only_what_no_node_could_cure_never_runs() -> None:
 @pytest.mark.parametrize(
     ("name", "hard", "used", "published"),
     [
-        ("pods", 3, 2, "ResourceQuota team has 2 of 3 pods used, the gang needs 2"),
+        ("pods", 3, 2, "ResourceQuota team/team has 2 of 3 pods used, the gang needs 2"),
         ("pods", 3, 1, ""),
         (
             "requests.cpu",
             10_000,
             3_000,
-            "ResourceQuota team has 3 cpu of 10 cpu used, the gang needs 8 cpu at least",
+            "ResourceQuota team/team has 3 cpu of 10 cpu used, the gang needs 8 cpu at least",
         ),
         ("requests.cpu", 10_000, 2_000, ""),
         (
             "limits.cpu",
             14_000,
             3_000,
-            "ResourceQuota team has limits of 3 cpu of 14 cpu used, the gang needs 12 cpu at least",
+            "ResourceQuota team/team has limits of 3 cpu of 14 cpu used, the gang needs 12 cpu "
+            "at least",
         ),
         ("limits.memory", 1, 2, ""),
     ],
