@@ -90,8 +90,7 @@ def understand(
     if not stored:
         named = [(place, in_namespace(manifest, namespace)) for place, manifest in objects]
         for (_, subject), twice in zip(read, repeated(named), strict=True):
-            for error in twice:
-                subject.lacks(error)
+            subject.missing.extend(twice)
     reports = tuple(subject.report(place, reader.gangs) for place, subject in read)
     gangs = reader.gangs.reports()
     complete = all(gang.scheduled for gang in gangs) and not any(
@@ -130,47 +129,28 @@ class _Object:
         of_cluster = any(not kind.resource.namespaced for _, kind in self.kinds)
         place = self.name if of_cluster else f"{self.namespace}/{self.name}"
         self.title = f"{self.kind} {place}"
-        # Dictionaries: in order, and each sentence once.
-        self._gangs: dict[GangKey, None] = {}
-        self._facts: dict[str, None] = {}
-        self._declared: dict[ExplainedDeclaration, None] = {}
-        self._scheduling: dict[ExplainedScheduling, None] = {}
-        self._missing: dict[str, None] = {}
-        self._ignored: dict[str, None] = {}
+        self.gangs = list[GangKey]()
+        self.facts: list[str] = []
+        self.declared: list[ExplainedDeclaration] = []
+        self.scheduling: list[ExplainedScheduling] = []
+        self.missing: list[str] = []
+        self.ignored: list[str] = []
 
     def is_of(self, resource: Resource) -> bool:
         """Whether it is an object of this kind, in any version."""
         return (self.api_group, self.kind) == (resource.group, resource.kind)
 
-    def joins(self, gang: GangKey) -> None:
-        self._gangs[gang] = None
-
-    def notes(self, fact: str) -> None:
-        self._facts[fact] = None
-
-    def lacks(self, what: str) -> None:
-        self._missing[what] = None
-
-    def ignores(self, what: str) -> None:
-        self._ignored[what] = None
-
-    def declares(self, declaration: ExplainedDeclaration) -> None:
-        self._declared[declaration] = None
-
-    def schedules(self, scheduling: ExplainedScheduling) -> None:
-        self._scheduling[scheduling] = None
-
     def report(self, place: str, gangs: Gangs) -> ExplainedObject:
-        """The report on it, once all objects are read."""
+        """The report on it, each sentence once, after all objects are read."""
         return ExplainedObject(
             place=place,
             title=self.title,
-            gangs=tuple(dict.fromkeys(map(gangs.title, self._gangs))),
-            facts=tuple(self._facts),
-            declared=tuple(self._declared),
-            scheduling=tuple(self._scheduling),
-            missing=tuple(self._missing),
-            ignored=tuple(self._ignored),
+            gangs=tuple(dict.fromkeys(map(gangs.title, self.gangs))),
+            facts=tuple(dict.fromkeys(self.facts)),
+            declared=tuple(dict.fromkeys(self.declared)),
+            scheduling=tuple(dict.fromkeys(self.scheduling)),
+            missing=tuple(dict.fromkeys(self.missing)),
+            ignored=tuple(dict.fromkeys(self.ignored)),
         )
 
 
@@ -202,14 +182,12 @@ class _Reader:
         subject = _Object(manifest, self._namespace)
         whole = in_namespace(manifest, self._namespace)
         admitted = admit(whole, self._known, with_fields=not self._stored)
-        for error in admitted.errors:
-            subject.lacks(f"admission refuses it: {error}")
-        for warning in admitted.warnings:
-            subject.ignores(warning.removeprefix("tutti: "))
+        subject.missing += [f"admission refuses it: {error}" for error in admitted.errors]
+        subject.ignored += [warning.removeprefix("tutti: ") for warning in admitted.warnings]
         try:
             self._read(subject)
         except ValueError as error:  # msgspec.ValidationError is one
-            subject.lacks(f"cannot be read: {error}")
+            subject.missing.append(f"cannot be read: {error}")
         return subject
 
     def _read(self, subject: _Object) -> None:
@@ -228,7 +206,7 @@ class _Reader:
             else:
                 self._workload(subject, parts)
         elif not subject.kinds:
-            subject.notes("declares no gang, and no pods that this command reads")
+            subject.facts.append("declares no gang, and no pods that this command reads")
 
     def _owner_gang(self, subject: _Object) -> OwnerGang | None:
         return owner_gang(
@@ -247,17 +225,17 @@ class _Reader:
         """An object of a dialect's kind."""
         neutral = self._neutral(subject, kind, subject.json)
         if isinstance(neutral, PodGroup):
-            subject.notes(f"a group object of the dialect {dialect.name}")
-            subject.joins(self.gangs.put_group(neutral))
+            subject.facts.append(f"a group object of the dialect {dialect.name}")
+            subject.gangs.append(self.gangs.put_group(neutral))
         elif kind.neutral != "workload":
-            subject.notes(f"read as {kind.neutral} (dialect {dialect.name})")
+            subject.facts.append(f"read as {kind.neutral} (dialect {dialect.name})")
         fields = [field for field in dialect.ignored if field.kind == subject.kind]
         for field in fields_set(subject.json, fields):
-            subject.ignores(field.sentence)
+            subject.ignored.append(field.sentence)
         if kind.neutral in _WHOLLY_READ and not kind.claims_by_owner:
             known = {*_fields_of(kind.decoded, "spec"), *(field.steps[1] for field in fields)}
             for key in subject.spec.keys() - known:
-                subject.ignores(f"spec.{key}: the dialect {dialect.name} does not know it")
+                subject.ignored.append(f"spec.{key}: the dialect {dialect.name} does not know it")
 
     def _neutral(self, subject: _Object, kind: Kind, manifest: JsonObject) -> object:
         """The neutral object that the watcher would read."""
@@ -266,7 +244,7 @@ class _Reader:
             metadata["namespace"] = subject.namespace
         decoded: Any = KindDecoder(kind.decoded).object(_encode({**manifest, "metadata": metadata}))
         if isinstance(decoded, Undecodable):
-            subject.lacks(f"cannot be read: {decoded.error}")
+            subject.missing.append(f"cannot be read: {decoded.error}")
             return kind.read_undecodable(decoded, self._context)
         return kind.read(decoded, self._context)
 
@@ -277,7 +255,9 @@ class _Reader:
     def _workload(self, subject: _Object, parts: Sequence[Part]) -> None:
         """A workload whose controller creates pods and no group."""
         if is_known_owner(str(subject.json.get("apiVersion")), subject.kind):
-            subject.notes(f"the annotation {GANG}: {ALL} on it would make one gang of all its pods")
+            subject.facts.append(
+                f"the annotation {GANG}: {ALL} on it would make one gang of all its pods"
+            )
         given = (str(subject.json.get("apiVersion")), subject.kind)
         api_version, owner_kind = _OWNERS.get(subject.kind, given)
         for part in parts:
@@ -299,22 +279,24 @@ class _Reader:
             if subject.kind == "JobSet" and sizes is not None:
                 count = 1 if sizes.spec.parallelism is None else sizes.spec.parallelism
                 jobs = part.replicas // count if count else 0
-                subject.notes(f"each of {jobs} Jobs{role} is read by itself, with {count} pods")
+                subject.facts.append(
+                    f"each of {jobs} Jobs{role} is read by itself, with {count} pods"
+                )
             else:
-                subject.notes(f"its controller creates {count} pods{role}")
+                subject.facts.append(f"its controller creates {count} pods{role}")
             self._pods(subject, {**part.template, "metadata": made}, count, part.role, size)
 
     def _whole_owner(self, subject: _Object, gang: OwnerGang) -> None:
         """An operator's object that asks for one gang of all its pods."""
         if not gang.wanted:
-            subject.notes("wants no pods at present")
+            subject.facts.append("wants no pods at present")
         each = "it" if gang.gangs == 1 else f"each of its {gang.gangs} replicas; this is the first"
         declared_by = f"{subject.title}: Tutti creates a PodGroup for {each}"
-        subject.joins(self.gangs.put_made_group(gang.group, declared_by))
+        subject.gangs.append(self.gangs.put_made_group(gang.group, declared_by))
         for part, pod in gang.pods:
             later = part.expected - part.least
             if later > 0:
-                subject.notes(
+                subject.facts.append(
                     f"{later} pods ({part.role}) are created later: capacity is reserved for them"
                 )
             scheduler = pod.spec.scheduler_name or DEFAULT_SCHEDULER
@@ -333,9 +315,11 @@ class _Reader:
     def _operated(self, subject: _Object, parts: Sequence[Part]) -> None:
         """A job of a training operator, which creates the group and sets the scheduler name."""
         condition = "if the operator runs with --gang-scheduler-name=volcano"
-        subject.notes(f"its operator creates the PodGroup and sets the scheduler name, {condition}")
+        subject.facts.append(
+            f"its operator creates the PodGroup and sets the scheduler name, {condition}"
+        )
         if not _member(subject.spec, "runPolicy", "schedulingPolicy"):
-            subject.notes("without runPolicy.schedulingPolicy all its pods are the minimum")
+            subject.facts.append("without runPolicy.schedulingPolicy all its pods are the minimum")
         group = self._group(subject, f"{subject.title}, {condition}")
         for part in parts:
             self._add(subject, part, _OPERATORS_SCHEDULER, group)
@@ -347,16 +331,16 @@ class _Reader:
         known = registered_plugins()
         for name in sorted(job.spec.plugins):
             if name in known and name not in given.spec.plugins:
-                subject.notes(f"gets the plugin {name}, which another of its plugins needs")
+                subject.facts.append(f"gets the plugin {name}, which another of its plugins needs")
         scheduler = job.spec.scheduler_name
         if scheduler not in self._scheduler_names:
-            subject.lacks("Tutti's Job controller leaves Jobs of other schedulers alone")
+            subject.missing.append("Tutti's Job controller leaves Jobs of other schedulers alone")
         group = self._group(subject, f"{subject.title}, whose controller creates its PodGroup")
         parts = parts_of(subject.kind, subject.api_group, subject.spec)
         for task, part in zip(job.spec.tasks, parts, strict=True):
             if task.depends_on is not None:
                 names = ", ".join(task.depends_on.name)
-                subject.notes(f"{part.role} waits for {names}; until then it is left out")
+                subject.facts.append(f"{part.role} waits for {names}; until then it is left out")
             own = text_at(part.template, "spec", "schedulerName")
             self._add(subject, part, own or scheduler, group)
 
@@ -371,7 +355,7 @@ class _Reader:
         request = declared(whole, uid=subject.title, context=self._context)
         if request is None:
             raise ValueError("it has no pods")
-        subject.joins(self.gangs.put_made_group(request.group, declared_by))
+        subject.gangs.append(self.gangs.put_made_group(request.group, declared_by))
         return request.group
 
     def _add(self, subject: _Object, part: Part, scheduler: str, group: PodGroup) -> None:
@@ -437,16 +421,16 @@ class _Reader:
         for dialect in dialects():
             marks = (mark for mark in dialect.ignored if mark.kind == PODS.kind)
             for mark in fields_set(pod, marks):
-                subject.ignores(mark.sentence)
+                subject.ignored.append(mark.sentence)
 
     def _join(self, subject: _Object, members: Members) -> None:
         """Add equal pods to their gang, if they have one."""
-        subject.schedules(members.scheduling)
+        subject.scheduling.append(members.scheduling)
         gang = self.gangs.put_members(members)
         if gang is not None:
-            subject.joins(gang)
+            subject.gangs.append(gang)
         elif not members.objections:
-            subject.notes(_ALONE)
+            subject.facts.append(_ALONE)
 
     def _typed(self, subject: _Object, pod: JsonObject, scheduler: str) -> kube.Pod:
         """The pod of a manifest, with what the API server or its controller fills in."""
@@ -476,7 +460,7 @@ class _Reader:
                 sentence = f"{winner.name} has precedence"
             else:
                 sentence = "names no gang by itself"
-            subject.declares(
+            subject.declared.append(
                 ExplainedDeclaration(
                     place=declaration.reference.title,
                     value=declaration.value,
@@ -486,7 +470,7 @@ class _Reader:
                 )
             )
         for objection in objections:
-            subject.lacks(f"not bound: {objection}")
+            subject.missing.append(f"not bound: {objection}")
         return winner, objections
 
     def _scheduling(

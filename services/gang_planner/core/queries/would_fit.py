@@ -95,7 +95,8 @@ class Asker:
         if not question.pods:
             return _by_minimum(state, question.group)
         asked = self._asked(question)
-        gangs = [self._joined(group, self._shaped(pods)) for group, pods in asked if pods]
+        shaped = state.extended_resources.shaped
+        gangs = [self._joined(group, tuple(map(shaped, pods))) for group, pods in asked if pods]
         # The query's shapes are interned in a copy, so that the planner's table does not grow.
         shown = copy.copy(state)
         shown.shapes, shown.node_capacity = state.shapes.copy(), state.node_capacity.copy()
@@ -157,9 +158,6 @@ class Asker:
             for number in range(pods.count)
         ]
         return earlier.group, tuple(pods)
-
-    def _shaped(self, pods: tuple[Pod, ...]) -> tuple[Pod, ...]:
-        return tuple(map(self._state.extended_resources.shaped, pods))
 
     def _refused(self, gang: Gang, limits: Resources) -> FitAnswer | None:
         """The answer for a gang that no placement could start; None: one may."""

@@ -71,36 +71,34 @@ def _missing_roles_words(_: State, gang: Gang) -> str:
 
 def _backoff_words(_: State, gang: Gang) -> str:
     release, backoff = _notes(gang)
-    if release is not None:
-        return _releasing_words(release)
+    if release:
+        return release
     words = f": {backoff.message}" if backoff is not None and backoff.message else ""
     return f"its last decision could not be carried out{words}; Tutti retries it shortly"
 
 
 def _binding_refused_words(_: State, gang: Gang) -> str:
     release, backoff = _notes(gang)
-    if release is not None:
-        return _releasing_words(release)
+    if release:
+        return release
     words = backoff.message if backoff is not None else gang.refusal
     return f"the API server refused to bind {words or 'members'}; Tutti retries it later"
 
 
 def _released_words(_: State, gang: Gang) -> str:
     release, backoff = _notes(gang)
-    if release is not None:
-        return _releasing_words(release)
+    if release:
+        return release
     note = required(backoff, gang.full_name, "was released and has no backoff")
     return f"its bound pods were released: {note.message}; Tutti retries it later"
 
 
-def _notes(gang: Gang) -> tuple[NoteOpened | None, NoteOpened | None]:
-    """The notes of the gang's release and of its backoff."""
+def _notes(gang: Gang) -> tuple[str, NoteOpened | None]:
+    """A message about the gang's release, "" if there is none, and the note of its backoff."""
     notes = gang.history.notes
-    return notes.get("release"), notes.get("backoff")
-
-
-def _releasing_words(note: NoteOpened) -> str:
-    return f"its bound pods are being released: {note.message}"
+    release = notes.get("release")
+    words = f"its bound pods are being released: {release.message}" if release is not None else ""
+    return words, notes.get("backoff")
 
 
 def _missing_words(_: State, gang: Gang) -> str:
