@@ -133,6 +133,14 @@ REFUSED: list[tuple[Rule, str, list[File]]] = [
         ],
     ),
     (
+        tidy_rules.tests_look_inside_others_less_and_less,
+        "tests/test_b.py: 300",
+        [
+            file("shared/a.py", "x._y\n" * 300),
+            file("tests/test_b.py", "x._y\nx._replace(y=1)\nself._y = cls._y\n" * 300),
+        ],
+    ),
+    (
         tidy_rules.pure_code_never_asks_for_now,
         "core/plan.py:1: asks the clock",
         [file("services/a/core/plan.py", "t = datetime.now(UTC)\n")],

@@ -186,8 +186,12 @@ class Stage:
 
         return await eventually(reported, timeout_s=SEEN_S, because=f"{gang} waits: {reason}")
 
-    async def pods_say(self, gang: str, count: int) -> list[Object]:
-        """Wait until so many of a gang's pods say PodScheduled=False: the conditions."""
+    async def pods_say(
+        self, gang: str, count: int, *, reason: str = "", words: str = ""
+    ) -> list[Object]:
+        """Wait until so many of a gang's pods say PodScheduled=False, all of them for this reason
+        and in these words: the conditions.
+        """
 
         async def reported() -> list[Object]:
             found = [
@@ -197,6 +201,9 @@ class Stage:
                 if condition["type"] == "PodScheduled" and condition["status"] == "False"
             ]
             assert len(found) == count, f"{len(found)} of {count} say it"
+            for condition in found:
+                assert reason in {"", condition["reason"]}, found
+                assert words in condition["message"], found
             return found
 
         return await eventually(reported, timeout_s=SEEN_S, because=f"all of {gang} say it")

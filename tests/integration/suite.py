@@ -98,11 +98,18 @@ class RunningSuite:
         return await eventually(all_ready, timeout_s=START_S, because="all services are ready")
 
     async def active(self, service: str) -> str:
-        """The instance of a service that writes now."""
-        found = await self.answers()
-        active = [name for name, one in found.items() if one.service == service and one.active]
-        assert len(active) == 1, f"active: {active}"
-        return active[0]
+        """Wait until one instance of a service says that it writes: which one."""
+
+        async def only_writer() -> str:
+            answers = await self.answers()
+            (active,) = (
+                name
+                for name, status in answers.items()
+                if status.service == service and status.active
+            )
+            return active
+
+        return await eventually(only_writer, timeout_s=START_S, because=f"one {service} is active")
 
     async def kill(self, instance: str) -> None:
         """SIGKILL one process of ours."""

@@ -90,8 +90,7 @@ async def test_a_service_killed_while_gangs_come_in_costs_no_gang(
 async def test_the_planner_that_decides_is_killed_twice_in_a_row(stage: Stage) -> None:
     async def kill_both() -> None:
         for _ in range(2):
-            active = await eventually(lambda: stage.suite.active("gang-planner"))
-            await stage.suite.kill(active)
+            await stage.suite.kill(await stage.suite.active("gang-planner"))
 
     await with_accident(stage, kill_both)
     partly(stage)
@@ -213,12 +212,7 @@ async def test_a_group_deleted_for_good_keeps_its_unbound_pods_waiting_and_says_
     for condition in await stage.pods_say("train", 2):
         assert condition["reason"] in {"Unschedulable", "GroupMissing"}
 
-    async def reported() -> bool:
-        said = await stage.pods_say("train", 2)
-        assert all(one["reason"] == "GroupMissing" for one in said), said
-        return all("does not exist" in one["message"] for one in said)
-
-    await eventually(reported, because="the pods say that their group is missing")
+    await stage.pods_say("train", 2, reason="GroupMissing", words="does not exist")
     await stage.nodes(1)
     await stage.stays_unbound("train", for_s=1)
     await stage.group("train", 2)

@@ -113,10 +113,12 @@ async def all_placed(stage: Stage, count: int) -> None:
 async def test_gangs_are_read_as_soon_as_the_crd_is_there_and_get_its_phases(stage: Stage) -> None:
     await stage.nodes(3)
     await make_pods(stage, "train", 0, 1)
-    (first, _) = await stage.pods_say("", 2)
-    made = (await stage.api.get(stage.group_path("")))["items"]
-    assert len(made) == 2, "Tutti makes groups for pods without a group"
-    assert "install the CRD of scheduling.x-k8s.io" in first["message"]
+    await stage.pods_say("", 2, words="install the CRD of scheduling.x-k8s.io")
+
+    async def each_has_a_group() -> bool:
+        return len((await stage.api.get(stage.group_path("")))["items"]) == 2
+
+    await eventually(each_has_a_group, because="Tutti makes groups for pods without a group")
     await make_crd(stage.api)
     await make_group(stage, "train", 3, scheduleTimeoutSeconds=20, minResources={"cpu": "12"})
     await reports(stage, "train", "Pending")

@@ -129,15 +129,17 @@ async def test_the_group_of_a_job_that_ended_without_enough_ended_pods_is_comple
     job = indexed_job("")
     job["metadata"]["annotations"] = {annotations.GANG: "all"}
     job["spec"]["template"]["metadata"] = {}
-    job["spec"] |= (
-        {"activeDeadlineSeconds": GRACE_S} if by == "a deadline" else {"backoffLimitPerIndex": 0}
-    )
+    if by == "a failed index":
+        job["spec"]["backoffLimitPerIndex"] = 0
     await stage.api.create(stage.path("jobs", version="batch/v1"), job)
     await stage.bound("", 3)
     (group,) = (await stage.api.get(stage.group_path("")))["items"]
     name = group["metadata"]["name"]
     await is_in_phase(stage, name, "Running")
-    if by == "a failed index":
+    if by == "a deadline":
+        path = stage.path("jobs", "train", "batch/v1")
+        await stage.api.patch(path, {"spec": {"activeDeadlineSeconds": 1}})
+    else:
         failed, *others = await stage.pods()
         stage.kubelet.finish(failed["metadata"]["uid"], exit_code=1)
 

@@ -193,10 +193,13 @@ async def test_a_gang_is_bound_only_where_it_may_be(stage: Stage, case: Case) ->
 
 async def test_a_cordoned_node_takes_no_gang_until_it_is_opened_again(stage: Stage) -> None:
     await stage.nodes(1)
+    # Too large for one node: whatever the planner sees first, nothing is bound.
+    await stage.gang("train", 2, requests={"cpu": "3"})
     cordon = {"spec": {"unschedulable": True}}
     await stage.api.patch("/api/v1/nodes/node-0", cordon)
-    await stage.gang("train", 2)
     await stage.waits("train", "NotEnoughResources", "1 node(s) were unschedulable")
+    await stage.nodes(1, prefix="more-")
+    await stage.waits("train", "NotEnoughResources", "0/2 nodes are available")
     await stage.api.patch("/api/v1/nodes/node-0", {"spec": {"unschedulable": False}})
     await stage.bound("train", 2)
 

@@ -97,9 +97,14 @@ async def test_a_job_in_a_closed_queue_does_not_fit(stage: Stage, tmp_path: Path
 
 async def test_what_admission_takes_fits_or_has_to_wait(stage: Stage, tmp_path: Path) -> None:
     await stage.nodes(2)
-    status, said = await fits(stage, tmp_path, job())
-    assert status == 0, said
-    assert "train: would fit now" in said
+
+    async def fits_now() -> bool:
+        status, said = await fits(stage, tmp_path, job())
+        assert status == 0, said
+        assert "train: would fit now" in said
+        return True
+
+    await eventually(fits_now, timeout_s=SEEN_S, because="the planner knows the nodes")
     status, said = await fits(stage, tmp_path, job(cpu="4000"))
     assert status == 1, said
     stored = await stage.api.get(stage.path("jobs", version="batch.volcano.sh/v1alpha1"))

@@ -50,10 +50,10 @@ async def test_a_pod_with_any_known_mark_stays_unbound_and_says_which(stage: Sta
         return True
 
     await eventually(all_say_it, timeout_s=SEEN_S, because="every mark is named")
-    assert set(await stage.placed()) == {"plain"}
+    assert set(await stage.bound("", 1)) == {"plain"}
     for index, mark in enumerate(STORED[:4]):
-        text = await stage.why(f"pod/marked-{index}", mark.title, "UnsupportedGang")
-        assert annotations.GROUP_NAME in text
+        words = (mark.title, "UnsupportedGang", annotations.GROUP_NAME)
+        await stage.why(f"pod/marked-{index}", *words)
 
     async def events_name_them() -> bool:
         events = await stage.api.get(stage.path("events"))

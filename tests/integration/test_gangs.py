@@ -82,9 +82,7 @@ async def test_the_second_of_two_gangs_waits_whole_says_why_and_runs_when_the_fi
         "4/4 tasks in gang unschedulable: 0 of 4 pods fit; 4 more cpu needed; "
         "0/1 nodes are available: 1 Insufficient cpu"
     )
-    for condition in await stage.pods_say("second", 4):
-        assert condition["reason"] == "Unschedulable"
-        assert "4 more cpu needed" in condition["message"]
+    await stage.pods_say("second", 4, reason="Unschedulable", words="4 more cpu needed")
     assert not await stage.placed("second")
     assert not stage.audit.marked_unscheduled & {pod["metadata"]["uid"] for pod in first}
     await stage.delete_pods([pod["metadata"]["name"] for pod in first])
@@ -97,23 +95,14 @@ async def test_pods_are_unschedulable_only_while_new_nodes_would_help(stage: Sta
     queues, queue = f"/apis/{VOLCANO}/queues", f"q-{stage.namespace}"
     kind = {"apiVersion": VOLCANO, "kind": "Queue", "metadata": {"name": queue}}
     await stage.api.create(queues, {**kind, "spec": {"weight": 1}})
-
-    async def say(gang: str, count: int, reason: str) -> None:
-        async def reported() -> bool:
-            said = await stage.pods_say(gang, count)
-            assert [one["reason"] for one in said] == [reason] * count, said
-            return True
-
-        await eventually(reported, because=f"the pods of {gang} wait: {reason}")
-
     await stage.group("large", 5, spec={"queue": queue})
     await stage.members("large", 5)
     await stage.group("few", 3)
     await stage.members("few", 2)
-    await say("large", 5, "Unschedulable")
-    await say("few", 2, "NotEnoughPods")
+    await stage.pods_say("large", 5, reason="Unschedulable")
+    await stage.pods_say("few", 2, reason="NotEnoughPods")
     await stage.api.patch(f"{queues}/{queue}/status", {"status": {"state": "Closed"}})
-    await say("large", 5, "QueueNotOpen")
+    await stage.pods_say("large", 5, reason="QueueNotOpen")
     await stage.delete(f"{queues}/{queue}")
 
 
@@ -190,7 +179,7 @@ async def test_a_budget_with_a_controller_makes_a_gang_of_that_controllers_pods(
     await stage.api.patch(f"{sets}/train", {"spec": {"replicas": 6}})
     await eventually(lambda: len(stage.audit.marked_unscheduled) == 6, because="all six wait")
     assert not await stage.placed()
-    assert "0/1 nodes are available" in await stage.why("poddisruptionbudget/train", "waits")
+    await stage.why("poddisruptionbudget/train", "waits", "0/1 nodes are available")
     await stage.nodes(1, prefix="more-", cpu_milli=2000)
 
     async def all_placed() -> bool:

@@ -23,9 +23,9 @@ async def test_of_two_applications_that_need_all_gpus_one_runs_whole_and_then_th
     await start(stage, "one")
     await stage.bound("one", 1)
     await start(stage, "two")
-    message = await stage.waits("two", "NotEnoughResources")
+    words = "4 nvidia.com/gpu needed, 0 free"
+    message = await stage.waits("two", "NotEnoughResources", words)
     assert "not enough free capacity for its minResources: " in message
-    assert "4 nvidia.com/gpu needed, 0 free" in message
 
     # Its executors come late; the other application's would fit as well, and are not there.
     await stage.stays_unbound("two")
@@ -44,7 +44,7 @@ async def test_minresources_beyond_the_cluster_block_no_gang_and_the_group_says_
 ) -> None:
     await stage.nodes(1, cpu_milli=16_000, extended={GPU: 2})
     await start(stage, "huge")
-    message = await stage.waits("huge", "NotEnoughResources")
-    assert "need more or other nodes: 4 nvidia.com/gpu needed" in message
+    words = "need more or other nodes: 4 nvidia.com/gpu needed"
+    await stage.waits("huge", "NotEnoughResources", words)
     await stage.gang("small", 2, requests={"cpu": "1", GPU: "1"})
     await stage.bound("small", 2)

@@ -100,14 +100,13 @@ async def test_a_dry_run_names_the_pods_that_it_would_preempt_and_preempts_none(
     }
 
     async def reported() -> bool:
-        words = await stage.tried(job)
-        return "would preempt: 2 pods of 1 gang (elastic) would be evicted for it" in words
+        said = await stage.tried(job)
+        assert "would preempt: 2 pods of 1 gang (elastic) would be evicted for it" in said
+        assert "this gang would have to wait: 0 of 2 pods fit; 8 more cpu needed" in said
+        return True
 
     # The standby that answers may see the jobs run a moment later.
     await eventually(reported, timeout_s=SEEN_S, because="the standby knows the cluster")
-    assert "this gang would have to wait: 0 of 2 pods fit; 8 more cpu needed" in await stage.tried(
-        job
-    )
     assert len(await stage.placed("elastic")) == 4
 
 

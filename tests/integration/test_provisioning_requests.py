@@ -102,8 +102,7 @@ async def test_a_gang_waits_for_its_request_is_bound_whole_and_takes_it_along(
     await gang(stage, "train", 2)
     request = await request_of(stage)
     await stage.waits("train", "AwaitsProvisioning")
-    for marked in await stage.pods_say("train", 2):
-        assert marked["reason"] == "AwaitsProvisioning"
+    await stage.pods_say("train", 2, reason="AwaitsProvisioning")
     # The nodes are there before the answer: nothing is placed on them.
     await stage.nodes(2)
     await stage.stays_unbound("train")
@@ -130,6 +129,7 @@ async def test_the_request_of_a_gang_that_is_gone_is_deleted(stage: Stage) -> No
     await all_removed(stage)
 
 
+@pytest.mark.certify
 @pytest.mark.usefixtures("queue")
 async def test_a_failed_request_is_replaced_after_a_backoff_also_by_another_planner(
     stage: Stage,
@@ -179,7 +179,3 @@ async def test_users_see_why_the_api_server_refuses_a_request(stage: Stage) -> N
         return all("exceeded quota: none" in one["message"] for one in found)
 
     await eventually(reported, timeout_s=20.0, because="an Event has the reason")
-    await stage.delete(f"{quotas}/none")
-    request = await request_of(stage)
-    await answer(stage.api, stage.namespace, request, "Provisioned")
-    await stage.bound("train", 2)

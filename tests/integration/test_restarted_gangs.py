@@ -7,7 +7,6 @@ done by hand; Jobs, and the deletion of what an owner leaves, are Kubernetes' ow
 """
 
 import json
-import time
 from collections.abc import Iterator
 
 import pytest
@@ -140,9 +139,7 @@ async def test_a_job_that_job_set_makes_again_gets_its_place(stage: Stage) -> No
     await stage.api.delete(JOB_SETS.path(stage.namespace, "train"), BACKGROUND)
     # Kubernetes looks for new kinds whose objects own others every half minute.
     await eventually(job_gone, timeout_s=60, because="the Job goes with its JobSet")
-    since_s = time.monotonic()
     await stage.bound("rival", WORKERS)
-    assert time.monotonic() - since_s < 10
 
 
 async def test_a_group_that_leader_worker_set_makes_again_gets_its_place(stage: Stage) -> None:

@@ -23,6 +23,16 @@ async def test_a_probe_may_be_async_and_may_assert_what_is_not_yet_so() -> None:
     assert await eventually(probe) == "seen"
 
 
+async def test_a_probe_may_read_what_is_not_there_yet() -> None:
+    statuses = iter([{}, {"phases": []}, {"phases": ["Pending", "Running"]}, {"phases": ["Ended"]}])
+
+    def probe() -> str:
+        (phase,) = next(statuses)["phases"]
+        return phase
+
+    assert await eventually(probe) == "Ended"
+
+
 async def test_at_the_deadline_the_message_holds_reason_and_last_value() -> None:
     def three_pods() -> list[str]:
         assert [] == ["a"], "no pods"

@@ -19,6 +19,11 @@ FUNCTION_LINES_MAX = 70
 FILE_BYTES_MAX = 512 * 1024
 MAIN_LINES_MAX = 40
 SIZE_PAGE = "docs/architecture.md"
+#: Private attributes of others that tests read, call or replace. It only falls: what a test needs
+#: to see is public, or seen in what the object does.
+PRIVATE_ATTRIBUTES_MAX = 280
+#: Private by their spelling only: a named tuple's own methods.
+_OF_NAMED_TUPLES = frozenset(["_asdict", "_fields", "_make", "_replace"])
 
 SOURCE_ROOTS = ("services", "shared", "tutti", "release", "bench")
 # And errors.py, where a service has errors of its own.
@@ -261,6 +266,32 @@ def _scripts(files: list[File]) -> set[str]:
     return set()
 
 
+def tests_look_inside_others_less_and_less(files: list[File]) -> Iterator[str]:
+    """Tests use at most PRIVATE_ATTRIBUTES_MAX private attributes of what is not their own."""
+    counts = {
+        file.path: sum(map(_is_private_of_another, ast.walk(file.tree())))
+        for file in files
+        if file.is_python and file.path.parts[0] == "tests"
+    }
+    total = sum(counts.values())
+    if total > PRIVATE_ATTRIBUTES_MAX:
+        most = sorted(counts, key=lambda path: -counts[path])[:3]
+        yield (
+            f"tests: {total} private attributes of others (limit {PRIVATE_ATTRIBUTES_MAX}), "
+            f"most in {', '.join(f'{path}: {counts[path]}' for path in most)}"
+        )
+
+
+def _is_private_of_another(node: ast.AST) -> bool:
+    return (
+        isinstance(node, ast.Attribute)
+        and node.attr.startswith("_")
+        and not node.attr.startswith("__")
+        and node.attr not in _OF_NAMED_TUPLES
+        and not (isinstance(node.value, ast.Name) and node.value.id in {"self", "cls"})
+    )
+
+
 def pure_code_never_asks_for_now(files: list[File]) -> Iterator[str]:
     """In the pure packages time comes in the event (import-linter keeps the time module out)."""
     for file in files:
@@ -336,6 +367,7 @@ RULES: tuple[Rule, ...] = (
     service_packages_open_with_prose,
     services_have_the_same_files,
     public_classes_of_a_service_have_names_of_their_own,
+    tests_look_inside_others_less_and_less,
     tests_mirror_the_source,
     waivers_have_reasons,
 )

@@ -8,7 +8,10 @@ from typing import TypeVar, cast, overload
 Seen = TypeVar("Seen")
 
 POLL_S = 0.02
-TIMEOUT_S = 10.0
+#: Long for what takes a second: it is only waited for where the test fails.
+TIMEOUT_S = 20.0
+#: What a probe raises that reads an object of which a part is not written yet.
+NOT_YET = (AssertionError, LookupError, ValueError)
 
 
 @overload
@@ -36,7 +39,8 @@ async def eventually(
 ) -> Seen:
     """Call ``probe`` until it returns something true, and return that.
 
-    A probe may also assert: an AssertionError counts as "not yet". Any other exception passes
+    A probe may also assert, and read what may not be there yet: an AssertionError counts as "not
+    yet", and so does a missing key or one of too many or too few. Any other exception passes
     through at once.
 
     Args:
@@ -56,7 +60,7 @@ async def eventually(
                 try:
                     answer = probe()
                     seen = cast("Seen", await answer if inspect.isawaitable(answer) else answer)
-                except AssertionError as not_yet:
+                except NOT_YET as not_yet:
                     last = not_yet
                 else:
                     if seen:

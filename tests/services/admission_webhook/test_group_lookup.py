@@ -165,7 +165,7 @@ async def test_an_api_server_that_does_not_answer_delays_a_pod_by_the_timeout_at
         started_s = asyncio.get_running_loop().time()
         assert await looking.at() == ()
         took_s = asyncio.get_running_loop().time() - started_s
-        assert TIMEOUT_S <= took_s < TIMEOUT_S + 1
+        assert TIMEOUT_S <= took_s < TIMEOUT_S + 5
         assert looking.endings == {"unanswered": 1}
 
 

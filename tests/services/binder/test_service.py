@@ -104,7 +104,7 @@ async def test_a_binder_with_a_long_line_stops_within_its_grace(nats_server: Nat
     ):
         await desk.decide(make_decision(4))
         await eventually(lambda: pods.posts)
-        async with asyncio.timeout(3):
+        async with asyncio.timeout(15):
             await stand.shut_down()
 
 

@@ -64,7 +64,7 @@ async def test_a_replica_whose_set_was_taken_says_so(bus: LossyBus, connect: Con
     async def keep_taking() -> None:
         key = f"$KV.{subjects.LEASES}.{lease_key(SERVICE, 0)}"
         while not stop.is_set():
-            await thief.request(key, b"pod-b some-writer", timeout_s=2.0)
+            await thief.request(key, b"pod-b some-writer", timeout_s=10.0)
             await asyncio.sleep(0.1)
 
     taking = asyncio.create_task(keep_taking())

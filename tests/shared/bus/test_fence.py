@@ -60,10 +60,10 @@ async def test_strays_are_stepped_over_and_another_writer_behind_them_is_not(
     for one in (log, other):
         one.overlook(lambda payload: payload == b"stray")
     for _ in range(3):
-        await bus.request(SUBJECT, b"stray", timeout_s=1.0)
+        await bus.request(SUBJECT, b"stray", timeout_s=10.0)
     ours = [(SUBJECT, b"%d" % number) for number in range(count)]
     assert await log.append_batch(ours) == list(range(5, 5 + count))
-    await bus.request(SUBJECT, b"stray", timeout_s=1.0)
+    await bus.request(SUBJECT, b"stray", timeout_s=10.0)
     assert await log.append(SUBJECT, b"z") == 6 + count
     with pytest.raises(Superseded):
         await other.append(SUBJECT, b"theirs")
@@ -240,7 +240,7 @@ async def test_an_append_survives_a_crash_of_the_server(
 
 async def _made_again(bus: LossyBus, records: int) -> None:
     """Lose CLUSTER; in the new one another life has written as many records."""
-    await bus.request(f"$JS.API.STREAM.DELETE.{CLUSTER}", b"", timeout_s=2.0)
+    await bus.request(f"$JS.API.STREAM.DELETE.{CLUSTER}", b"", timeout_s=10.0)
     await ensure_streams(bus)
     log = FencedLog(bus, CLUSTER, last_applied=1)
     for n in range(records):

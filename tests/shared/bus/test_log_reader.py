@@ -118,7 +118,7 @@ async def test_nothing_is_missed_when_the_server_crashes_again_and_again(
 
 async def test_records_that_are_gone_are_a_gap_not_a_silence(bus: LossyBus) -> None:
     await append(bus, 20)
-    await bus.request("$JS.API.STREAM.PURGE.CLUSTER", b'{"seq":10}', timeout_s=2.0)
+    await bus.request("$JS.API.STREAM.PURGE.CLUSTER", b'{"seq":10}', timeout_s=10.0)
     with pytest.raises(LogGap) as gap:
         await Follower(bus, start=5).task
     assert (gap.value.wanted, gap.value.available) == (5, 10)
@@ -128,7 +128,7 @@ async def test_a_recreated_stream_is_noticed(bus: LossyBus, nats_server: NatsSer
     await append(bus, 5)
     follower = Follower(bus, start=2)
     await follower.caught_up(6)
-    await bus.request("$JS.API.STREAM.DELETE.CLUSTER", b"", timeout_s=2.0)
+    await bus.request("$JS.API.STREAM.DELETE.CLUSTER", b"", timeout_s=10.0)
     await ensure_streams(bus)
     await append(bus, 10)
     await nats_server.kill()

@@ -18,7 +18,7 @@ from tutti.nats_server import NatsServer
 
 async def publish(bus: LossyBus, count: int, *, first: int = 0) -> None:
     for n in range(first, first + count):
-        await bus.request(act("g"), b"%d" % n, timeout_s=2.0)
+        await bus.request(act("g"), b"%d" % n, timeout_s=10.0)
 
 
 class Taker:
@@ -101,7 +101,7 @@ async def test_what_is_given_up_never_comes_again(bus: LossyBus) -> None:
     await eventually(lambda: len(seen) == 2)
     running.cancel()
     answer = await bus.request(
-        f"$JS.API.CONSUMER.INFO.DECISIONS.{BINDER_CONSUMER}", b"", timeout_s=1
+        f"$JS.API.CONSUMER.INFO.DECISIONS.{BINDER_CONSUMER}", b"", timeout_s=10.0
     )
     assert b'"num_ack_pending":0' in answer.payload
 
@@ -169,7 +169,7 @@ async def test_work_goes_on_after_a_crash_of_the_server(
 async def test_a_missing_consumer_is_reported_and_waited_for(
     bus: LossyBus, connect: ConnectBus
 ) -> None:
-    await bus.request(f"$JS.API.CONSUMER.DELETE.{DECISIONS}.{BINDER_CONSUMER}", b"", timeout_s=2.0)
+    await bus.request(f"$JS.API.CONSUMER.DELETE.{DECISIONS}.{BINDER_CONSUMER}", b"", timeout_s=10.0)
     reported: list[tuple[str, str]] = []
     other = await connect("other", on_health=lambda topic, why: reported.append((topic, why)))
     taker = Taker()
@@ -200,7 +200,7 @@ async def test_loops_that_share_a_consumer_do_not_ask_more_and_more(
     await eventually(lambda: sum(len(taker.taken) for taker in takers) == 12)
     await asyncio.sleep(2.5)
     answer = await bus.request(
-        f"$JS.API.CONSUMER.INFO.DECISIONS.{BINDER_CONSUMER}", b"", timeout_s=1
+        f"$JS.API.CONSUMER.INFO.DECISIONS.{BINDER_CONSUMER}", b"", timeout_s=10.0
     )
     assert json.loads(answer.payload)["num_waiting"] <= 4
     for loop in loops:

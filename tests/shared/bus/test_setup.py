@@ -42,7 +42,7 @@ from tutti.nats_server import NatsServer
 
 async def info(bus: LossyBus, call: str) -> dict[str, Any]:
     answer: dict[str, Any] = json.loads(
-        (await bus.request(f"$JS.API.{call}", b"", timeout_s=2)).payload
+        (await bus.request(f"$JS.API.{call}", b"", timeout_s=10.0)).payload
     )
     assert "error" not in answer, answer
     return answer
@@ -141,7 +141,7 @@ async def test_a_stream_made_in_place_of_a_lost_one_says_so(
     await serve(await connect("survivor"), ASK_STATUS, codec.decode_status_request, answer)
     await ensure_streams(bus)
     assert await _opened(bus) == first, "nothing was lost"
-    await bus.request(f"$JS.API.STREAM.DELETE.{DECISIONS}", b"", timeout_s=2.0)
+    await bus.request(f"$JS.API.STREAM.DELETE.{DECISIONS}", b"", timeout_s=10.0)
     await ensure_streams(bus)
     second = await _opened(bus)
     assert second.replaces == first.generation
@@ -155,7 +155,7 @@ async def test_a_second_setup_knows_the_lost_stream_though_every_service_has_die
     assert first == (await _opened(bus)).generation
     await ensure_streams(bus, remembered=first)
     assert (await _opened(bus)).replaces == "", "nothing was lost"
-    await bus.request(f"$JS.API.STREAM.DELETE.{DECISIONS}", b"", timeout_s=2.0)
+    await bus.request(f"$JS.API.STREAM.DELETE.{DECISIONS}", b"", timeout_s=10.0)
     assert await ensure_streams(bus, remembered=first) != first
     assert (await _opened(bus)).replaces == first
 
@@ -163,8 +163,8 @@ async def test_a_second_setup_knows_the_lost_stream_though_every_service_has_die
 async def test_decisions_without_their_outcomes_are_deleted(bus: LossyBus) -> None:
     """Their outcomes are gone, so a planner could never continue them."""
     first = await _opened(bus)
-    await bus.request(act("g"), b"a decision", timeout_s=2.0)
-    await bus.request(f"$JS.API.STREAM.DELETE.{OUTCOMES}", b"", timeout_s=2.0)
+    await bus.request(act("g"), b"a decision", timeout_s=10.0)
+    await bus.request(f"$JS.API.STREAM.DELETE.{OUTCOMES}", b"", timeout_s=10.0)
     made = await ensure_streams(bus)
     second = await _opened(bus)
     assert (second.generation, second.replaces) == (made, first.generation)
@@ -190,7 +190,7 @@ async def test_more_planners_and_other_sizes_are_added_to_what_is_there(
 async def test_a_stream_of_an_older_version_gets_todays_configuration(connect: ConnectBus) -> None:
     bus = await connect()
     old = {"name": CLUSTER, "subjects": ["cluster.>"], "storage": "file", "max_bytes": 1000}
-    await bus.request(f"$JS.API.STREAM.CREATE.{CLUSTER}", json.dumps(old).encode(), timeout_s=2)
+    await bus.request(f"$JS.API.STREAM.CREATE.{CLUSTER}", json.dumps(old).encode(), timeout_s=10.0)
     await ensure_streams(bus)
     config = (await info(bus, f"STREAM.INFO.{CLUSTER}"))["config"]
     assert (config["max_bytes"], config["allow_atomic"]) == (1 << 30, True)
@@ -219,10 +219,14 @@ async def test_a_podgroup_controller_that_read_every_verdict_reads_wishes_from_n
         "filter_subject": "verdicts.>",
         "ack_wait": 100_000_000,
     }
-    await bus.request(f"$JS.API.STREAM.CREATE.{VERDICTS}", json.dumps(stream).encode(), timeout_s=2)
+    await bus.request(
+        f"$JS.API.STREAM.CREATE.{VERDICTS}", json.dumps(stream).encode(), timeout_s=10.0
+    )
     body = json.dumps({"stream_name": VERDICTS, "config": consumer}).encode()
-    await bus.request(f"$JS.API.CONSUMER.CREATE.{VERDICTS}.{PODGROUP_CONSUMER}", body, timeout_s=2)
-    await bus.request(verdict("old"), b"old", timeout_s=2)
+    await bus.request(
+        f"$JS.API.CONSUMER.CREATE.{VERDICTS}.{PODGROUP_CONSUMER}", body, timeout_s=10.0
+    )
+    await bus.request(verdict("old"), b"old", timeout_s=10.0)
     taken: list[bytes] = []
     pulling = PullLoop(bus, VERDICTS, PODGROUP_CONSUMER)
 
@@ -233,8 +237,8 @@ async def test_a_podgroup_controller_that_read_every_verdict_reads_wishes_from_n
     await eventually(lambda: taken == [b"old"])
     task.cancel()
     await ensure_streams(bus)
-    await bus.request(verdict("new"), b"new", timeout_s=2)
-    await bus.request(wanted("new"), b"wish", timeout_s=2)
+    await bus.request(verdict("new"), b"new", timeout_s=10.0)
+    await bus.request(wanted("new"), b"wish", timeout_s=10.0)
     task = asyncio.create_task(PullLoop(bus, VERDICTS, PODGROUP_CONSUMER).run(take_without_ack))
     await eventually(lambda: b"wish" in taken)
     assert b"new" not in taken

@@ -129,6 +129,17 @@ async def suite(
         await eventually(lambda: not running.left(), because="no process is left")
 
 
+async def healthy(*flags: str) -> str:
+    """Wait until `tutti status` has the answers of all services, and is content: what it prints."""
+
+    async def answered() -> str:
+        status, text, errors = await tutti("status", "--interval=0.1", *flags)
+        assert status == 0, text + errors
+        return text
+
+    return await eventually(answered, timeout_s=READY_S, because="all services answer")
+
+
 async def tutti(*arguments: str) -> tuple[int, str, str]:
     """Run a command that ends by itself: status, output, errors."""
     process = await asyncio.create_subprocess_exec(

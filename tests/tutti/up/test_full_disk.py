@@ -69,8 +69,8 @@ async def test_gangs_are_bound_again_once_a_full_disk_has_space(
             return status == 0
 
         await eventually(well, timeout_s=60)
-        assert "stores nothing (JetStream stream" in running.errors
-        assert "can be written, starts again" in running.errors
+        said = ("stores nothing (JetStream stream", "can be written, starts again")
+        await eventually(lambda: all(words in running.errors for words in said))
 
 
 async def test_a_data_folder_that_is_removed_is_made_again_with_its_keys(

@@ -15,7 +15,7 @@ from tests.controlplane.client import ApiError, RawClient
 from tests.controlplane.cluster import ControlPlane
 from tests.support.waiting import eventually
 from tests.tutti.up.gangs import bound, make_gang, make_nodes, placed
-from tests.tutti.up.running import Suite, suite, tutti
+from tests.tutti.up.running import Suite, healthy, suite, tutti
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(120)]
 
@@ -71,8 +71,7 @@ async def test_tutti_up_announces_readiness_binds_a_gang_and_leaves_nothing_behi
         pids = {row.pid for row in ready.services} | {ready.nats_pid}
         assert pids <= {process.pid for process in running.look()}
         assert await exists(api, f"{LEASES}/kube-system/leases/tutti")
-        status, text, _ = await tutti("status", f"--data-dir={tmp_path / 'data'}", "--interval=0.1")
-        assert status == 0, text
+        await healthy(f"--data-dir={tmp_path / 'data'}")
         await make_gang(api, namespace, "train")
         await bound(api, namespace, "train")
         assert await running.stop() == 0
@@ -99,7 +98,7 @@ async def test_a_service_that_was_killed_is_started_again_and_gangs_are_bound(
         await make_gang(api, namespace, "train")
         await bound(api, namespace, "train")
         said = f"{service}-0 (pid {running.pid(service)}) was killed by SIGKILL, starts again"
-        assert said in running.errors
+        await eventually(lambda: said in running.errors, because="whoever binds, it is reported")
 
 
 async def test_nats_that_was_killed_is_started_again_where_it_was_and_gangs_are_bound(
@@ -293,12 +292,14 @@ async def test_a_gang_that_does_not_fit_waits_whole_and_why_says_so_to_its_user(
 
         async def reported() -> str:
             arguments = ("why", "podgroup/big", f"--namespace={namespace}")
-            status, text, _ = await tutti(*arguments, f"--kubeconfig={kubeconfig}")
-            return text if status == 0 and "NotEnough" in text else ""
+            status, text, errors = await tutti(*arguments, f"--kubeconfig={kubeconfig}")
+            assert status == 0, errors
+            assert text.startswith("podgroup/big waits: ")
+            assert " 9, needs 9: 9 Pending" in text
+            assert "NotEnough" in text
+            return text
 
-        text = await eventually(reported, timeout_s=15)
-        assert text.startswith("podgroup/big waits: ")
-        assert " 9, needs 9: 9 Pending" in text
+        await eventually(reported, because="all of its pods are counted")
         assert not await placed(api, namespace, "big")
 
 

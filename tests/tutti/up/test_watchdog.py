@@ -4,7 +4,6 @@ import asyncio
 import os
 import signal
 import sys
-import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -87,10 +86,8 @@ async def test_a_service_that_is_stopped_is_killed_and_started_again(
         keeping = asyncio.create_task(keeper.run())
         first = await eventually(lambda: keeper.pid or 0)
         await eventually(lambda: heartbeats.last_s(first))
-        stopped_s = time.monotonic()
         os.kill(first, signal.SIGSTOP)
-        await eventually(lambda: keeper.pid not in {None, first}, timeout_s=20)
-        assert time.monotonic() - stopped_s < 10
+        await eventually(lambda: keeper.pid not in {None, first})
         assert not lives(first)
         assert f"(pid {first}) hangs, no sign of life" in lines[0]
         await keeper.stop()
