@@ -60,20 +60,21 @@ def workloads(helm: Path, namespace: str) -> list[Object]:
 
 
 @pytest.mark.parametrize(
-    "zones",
+    ("zones", "attempts"),
     [
-        pytest.param(False, id="without zones", marks=pytest.mark.certify),
-        pytest.param(True, id="with zones"),
+        pytest.param(False, 2, id="without zones", marks=pytest.mark.certify),
+        pytest.param(True, 2, id="with zones, twice", marks=pytest.mark.certify),
+        pytest.param(True, 1, id="with zones"),
     ],
 )
 async def test_no_node_has_all_replicas_of_a_component_whatever_is_installed_or_updated(
-    cluster: RawClient, helm: Path, zones: bool
+    cluster: RawClient, helm: Path, zones: bool, attempts: int
 ) -> None:
     for number in range(_NODES):
         labels = {"topology.kubernetes.io/zone": f"zone-{number}"} if zones else {}
         shape = NodeShape(cpu_milli=16_000, labels=labels)
         await cluster.create("/api/v1/nodes", node_manifest(f"node-{number}", shape))
-    for attempt in range(2):
+    for attempt in range(attempts):
         namespace = f"attempt-{attempt}"
         await cluster.create("/api/v1/namespaces", {"metadata": {"name": namespace}})
         made = workloads(helm, namespace)

@@ -13,12 +13,10 @@ from shared.contracts import annotations
 from tests.controlplane.client import Object, RawClient
 from tests.controlplane.kubelet import FakeKubelet
 from tests.controlplane.nodes import create_namespace, create_pods, pod_manifest, remove_namespace
-from tests.integration.conftest import audit, control_plane, namespace, stage, suite
 from tests.integration.stage import Stage
 from tests.support.background import in_background
 from tests.support.waiting import eventually
 
-__all__ = ["audit", "control_plane", "namespace", "stage", "suite"]
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(180)]
 
 #: The attack deletes prod's pods after 5 s; a pod that fits is bound within one.

@@ -43,39 +43,39 @@ async def test_a_negative_gang_size_is_named_in_the_condition(stage: Stage) -> N
     await stage.why("podgroup/bad", "waits", words)
 
 
-@pytest.mark.parametrize(
-    "spec",
-    [
-        {"minTaskMember": {"ps": "two"}},
-        {"minResources": {"cpu": "much"}},
-        {"minResources": {"cpu": [1]}},
-        {"minMember": 2**40},
-        {"minMember": 1.5},
-    ],
-    ids=str,
-)
-async def test_what_volcanos_schema_refuses_never_reaches_us(stage: Stage, spec: Object) -> None:
-    with pytest.raises(ApiError, match="422"):
-        await stage.group("bad", 2, spec=spec)
+REFUSED_BY_THE_SCHEMA: Final[list[Object]] = [
+    {"minTaskMember": {"ps": "two"}},
+    {"minResources": {"cpu": "much"}},
+    {"minResources": {"cpu": [1]}},
+    {"minMember": 2**40},
+    {"minMember": 1.5},
+]
+SENSELESS: Final[dict[str, tuple[Object, str]]] = {
+    "negative-role": ({"minTaskMember": {"ps": -2}}, "spec.minTaskMember.ps: -2 is negative"),
+    "negative": ({"minResources": {"cpu": "-1"}}, "spec.minResources.cpu: '-1' is negative"),
+    "forty-nines": (
+        {"minResources": {"memory": "9" * 40}},
+        "is too large: an amount must fit in 63 bits",
+    ),
+    "an-endless-exponent": (
+        {"minResources": {"memory": "1e999999999"}},
+        "an amount must fit in 63 bits",
+    ),
+}
 
 
-@pytest.mark.parametrize(
-    ("spec", "words"),
-    [
-        ({"minTaskMember": {"ps": -2}}, "spec.minTaskMember.ps: -2 is negative"),
-        ({"minResources": {"cpu": "-1"}}, "spec.minResources.cpu: '-1' is negative"),
-        ({"minResources": {"memory": "9" * 40}}, "is too large: an amount must fit in 63 bits"),
-        ({"minResources": {"memory": "1e999999999"}}, "an amount must fit in 63 bits"),
-    ],
-    ids=["negative role", "negative", "forty nines", "an endless exponent"],
-)
-async def test_a_number_that_makes_no_sense_is_named_in_the_condition(
-    stage: Stage, spec: Object, words: str
+async def test_numbers_that_make_no_sense_are_refused_by_the_schema_or_named_in_the_condition(
+    stage: Stage,
 ) -> None:
-    await stage.group("bad", 2, spec=spec)
-    await stage.members("bad", 2)
-    await stage.waits("bad", "InvalidGroup", words)
-    assert not await stage.placed("bad")
+    for spec in REFUSED_BY_THE_SCHEMA:
+        with pytest.raises(ApiError, match="422"):
+            await stage.group("bad", 2, spec=spec)
+    for name, (spec, _) in SENSELESS.items():
+        await stage.group(name, 2, spec=spec)
+        await stage.members(name, 2)
+    for name, (_, words) in SENSELESS.items():
+        await stage.waits(name, "InvalidGroup", words)
+        assert not await stage.placed(name)
 
 
 async def test_amounts_that_only_overflow_when_they_are_added_wait_for_room(stage: Stage) -> None:

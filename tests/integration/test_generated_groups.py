@@ -30,6 +30,11 @@ PLURALS: Final = {
 }
 #: Evictions and replaced pods, on a machine with other work.
 SOON_S: Final = 60.0
+#: What the controller does for each kind, test_workload_controller.py and test_upkeep.py
+#: show: on a whole cluster one kind for each way in which Kubernetes makes pods again is enough.
+LIKE_OTHERS: Final = {
+    kind: pytest.param(kind, marks=pytest.mark.certify) for kind in ("DaemonSet", "ReplicaSet")
+}
 
 
 @pytest.fixture(autouse=True)
@@ -114,7 +119,7 @@ async def group_of(stage: Stage, name: str) -> Object:
     return found[0]
 
 
-@pytest.mark.parametrize("kind", ["StatefulSet", "DaemonSet", "ReplicaSet"])
+@pytest.mark.parametrize("kind", ["StatefulSet", "DaemonSet", LIKE_OTHERS["ReplicaSet"]])
 async def test_a_workload_whose_template_was_too_large_runs_once_it_is_small(
     stage: Stage, kind: str
 ) -> None:
@@ -186,7 +191,7 @@ async def test_a_raised_priority_class_protects_the_pods_that_have_it(
     await bound(stage, "middle", 0)
 
 
-@pytest.mark.parametrize("kind", ["StatefulSet", "DaemonSet"])
+@pytest.mark.parametrize("kind", ["StatefulSet", LIKE_OTHERS["DaemonSet"]])
 async def test_a_workload_moves_to_the_queue_that_its_template_names(
     stage: Stage, kind: str
 ) -> None:
@@ -257,7 +262,7 @@ async def test_each_pod_of_a_daemon_set_preempts_for_itself(stage: Stage) -> Non
     await bound(stage, "low", 6)
 
 
-@pytest.mark.parametrize("kind", ["Deployment", "ReplicaSet"])
+@pytest.mark.parametrize("kind", ["Deployment", LIKE_OTHERS["ReplicaSet"]])
 async def test_each_pod_of_a_deployment_preempts_for_itself(stage: Stage, kind: str) -> None:
     """volcano#3207."""
     await stage.nodes(1)

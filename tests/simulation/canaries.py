@@ -240,18 +240,18 @@ CANARIES: Final[dict[str, Canary]] = {
         _fencing_off,
         20,
         ("is in force", "stale epoch", "no outcome", "stored as", "opened at sequence"),
-        first=181,
+        first=184,
     ),
-    "cluster_fencing_off": Canary(_cluster_fencing_off, 12, ("is of epoch",)),
+    "cluster_fencing_off": Canary(_cluster_fencing_off, 12, ("is of epoch",), first=101),
     "second_outcome": Canary(_second_outcome, 12, ("second outcome",)),
     "ack_before_the_effect": Canary(_ack_before_the_effect, 12, ("no outcome", "not ended")),
     "outcome_lost": Canary(_outcome_lost, 6, ("no outcome",)),
-    "bound_by_name": Canary(_bound_by_name, 60, ("does not say",), first=133),
+    "bound_by_name": Canary(_bound_by_name, 60, ("does not say",), first=136),
     "deleted_by_name": Canary(_deleted_by_name, 80, ("no decision names",), first=107),
     "preflight_skipped": Canary(_preflight_skipped, 8, ("binds again",)),
-    "late_room_ended_early": Canary(_late_room_ended_early, 40, ("is given away",), first=104),
+    "late_room_ended_early": Canary(_late_room_ended_early, 40, ("is given away",), first=105),
     "repair_never_opened": Canary(
-        _repair_never_opened, 160, ("without a repair", "undisturbed"), first=185
+        _repair_never_opened, 160, ("without a repair", "undisturbed"), first=198
     ),
     "start_assumed": Canary(_start_assumed, 200, ("never complete",), first=297),
     "stale_epoch_obeyed": Canary(
@@ -260,7 +260,9 @@ CANARIES: Final[dict[str, Canary]] = {
     "release_forgotten": Canary(
         _release_forgotten, 24, ("undisturbed", "without a repair"), first=108
     ),
-    "release_without_end": Canary(_release_without_end, 8, ("undisturbed", "still open")),
+    "release_without_end": Canary(
+        _release_without_end, 8, ("undisturbed", "still open"), first=101
+    ),
     "hold_never_closed": Canary(_hold_never_closed, 6, ("still open",)),
     "hold_without_deadline": Canary(_hold_without_deadline, 6, ("has no deadline",)),
     "assumed_room_dropped_on_restart": Canary(
@@ -270,15 +272,19 @@ CANARIES: Final[dict[str, Canary]] = {
         _replay_off_by_one, 8, ("not ended", "no outcome", "still open", "over-committed")
     ),
     "eviction_without_placement": Canary(
-        _eviction_without_placement, 24, ("has no proven placement",)
+        _eviction_without_placement, 24, ("has no proven placement",), first=101
     ),
     "preemption_without_end": Canary(
         _preemption_without_end, 24, ("is still open", "not ended"), first=101
     ),
-    "bound_ignored": Canary(_bound_ignored, 12, ("in flight beside",)),
+    "bound_ignored": Canary(_bound_ignored, 12, ("in flight beside",), first=101),
     "answers_not_taken_off": Canary(_answers_not_taken_off, 12, ("not ended",)),
     "owners_without_namespace": Canary(
-        _owners_without_namespace, 8, ("as one gang", "not ended", "never complete"), tenant=True
+        _owners_without_namespace,
+        8,
+        ("as one gang", "not ended", "never complete"),
+        tenant=True,
+        first=103,
     ),
     "half_a_gang": Canary(_half_a_gang, 8, ("never complete", "binds again", "without a repair")),
     **CLAIM_CANARIES,

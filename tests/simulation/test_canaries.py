@@ -14,11 +14,14 @@ from tests.simulation.regressions import SEEDS as MENDED
 
 pytestmark = pytest.mark.slow
 
-#: Bugs whose worlds take half a minute of CPU and more: `make certify` plants them. `test_claims`
-#: shows their checkers their cases.
+#: Bugs whose worlds take ten seconds of CPU and more: `make certify` plants them. `test_claims` and
+#: `test_allocation_checkers` show their checkers their cases.
 LONG = {
     "capacity_ignored",
     "choices_forgotten",
+    "constraints_ignored",
+    "counters_ignored",
+    "device_taints_ignored",
     "former_pods_claim_used",
     "selected_node_taken_off",
     "volume_limits_ignored",

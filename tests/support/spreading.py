@@ -15,6 +15,7 @@ from xdist.scheduler import LoadScopeScheduling
 TOGETHER: Final = (
     "tests/api_suite",
     "tests/conformance",
+    "tests/hostile",
     "tests/integration",
     "tests/seeds",
     "tests/volcano_e2e",
@@ -24,6 +25,7 @@ LONGEST: Final = (
     "tests/integration",
     "tests/volcano_e2e",
     "tests/dialects/test_on_the_real_cluster.py",
+    "tests/hostile",
     "tests/simulation/test_canaries.py",
     "tests/tutti/up/test_up.py",
     "tests/simulation/test_simulation.py",

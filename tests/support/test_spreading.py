@@ -1,4 +1,5 @@
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -22,7 +23,7 @@ def test_every_folder_with_a_control_plane_of_its_own_stays_together() -> None:
     owners = [
         str(file.parent.relative_to(ROOT))
         for file in (ROOT / "tests").rglob("conftest.py")
-        if 'scope="package"' in file.read_text()
+        if re.search(r'scope="package"|^    control_plane,$', file.read_text(), re.MULTILINE)
     ]
     assert sorted(owners) == sorted(TOGETHER)
 
