@@ -68,7 +68,7 @@ async def test_the_webhook_accepts_converted_queues_and_a_gang_runs_in_one(stage
     ]
     try:
         for queue in queues:
-            made = await stage.api.create(QUEUES, queue)
+            made = await _create(stage, queue)
             assert made["spec"] | queue["spec"] == made["spec"], "stored as it was converted"
         await stage.nodes(2)
         await stage.group("fits", 2, spec={"queue": "team-a"})
@@ -80,6 +80,18 @@ async def test_the_webhook_accepts_converted_queues_and_a_gang_runs_in_one(stage
     finally:
         for queue in reversed(queues):
             await _delete(stage, queue["metadata"]["name"])
+
+
+async def _create(stage: Stage, queue: dict[str, Any]) -> dict[str, Any]:
+    """Create a queue once the webhook has seen its parent, which was created before."""
+
+    async def is_created() -> dict[str, Any]:
+        try:
+            return await stage.api.create(QUEUES, queue)
+        except ApiError as error:
+            raise AssertionError(str(error)) from None
+
+    return await eventually(is_created, because="the webhook accepts it")
 
 
 async def _delete(stage: Stage, name: str) -> None:

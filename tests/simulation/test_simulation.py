@@ -1,6 +1,6 @@
 """The proof: thousands of simulated gang life cycles, under every fault, and no promise broken.
 
-`make test` plays the first 30 seeds, `make certify` all of them. Each part runs in processes of its
+`make test` plays the first 20 seeds, `make certify` all of them. Each part runs in processes of its
 own (`python -m tests.simulation`): a simulation replaces the clock and the chance of its process,
 and strings must hash alike in all of them.
 """

@@ -41,7 +41,17 @@ async def test_jobs_gangs_are_traces_from_admission_to_the_last_pod_bound_refusa
             return traces[train].is_whole and ends and bool(refusals(sink))
 
         await eventually(is_reported, timeout_s=20.0)
-        shown = await tutti("trace", "hapless", f"--kubeconfig={kubeconfig}")
+        asked = ("trace", "hapless", f"--kubeconfig={kubeconfig}")
+        order = ["queued", "decided", "bound", "releasing", "removed", "decided", "proved", "bound"]
+
+        async def told() -> str:
+            status, out, errors = await tutti(*asked)
+            assert status == 0, errors
+            words = iter(out.split())
+            assert all(word in words for word in order), out
+            return out
+
+        out = await eventually(told, because="the API has read what is in the traces")
         unknown = await tutti("trace", "team/unknown", f"--kubeconfig={kubeconfig}")
     traces = traces_of(sink)
     traces[train].check_jobs_gang("default/train", 3)
@@ -51,11 +61,6 @@ async def test_jobs_gangs_are_traces_from_admission_to_the_last_pod_bound_refusa
     (admission,) = traces[refused[0]].spans
     assert "queue" in admission.error
     assert admission.parent == "", "it becomes no gang"
-    status, out, _ = shown
-    assert status == 0
-    order = ["queued", "decided", "bound", "releasing", "removed", "decided", "proved", "bound"]
-    words = iter(out.split())
-    assert all(word in words for word in order), out
     assert "2 of 3 pods by binder-" in out
     assert hapless in out
     assert again in out

@@ -97,7 +97,7 @@ async def test_records_that_another_watcher_sends_after_the_take_over_are_refuse
     state.cluster_state.observe("pods", pod("seen-by-the-old-one"))
     async with running(old) as task:
         old.poke()
-        await asyncio.wait([task], timeout=5)
+        await asyncio.wait([task], timeout=30)
         assert superseded(task)
     assert await Reader(bus).records() == before
 
@@ -235,7 +235,7 @@ async def test_a_process_that_was_overtaken_ends_and_has_written_nothing(
     state.cluster_state.observe("pods", pod("a"))
     async with running(publishing) as task:
         publishing.poke()
-        await asyncio.wait([task], timeout=5)
+        await asyncio.wait([task], timeout=30)
         assert superseded(task)
     assert await count(bus, 4)
 
@@ -256,7 +256,7 @@ async def test_a_recreated_log_is_not_written_even_when_its_length_is_right(
     state.cluster_state.observe("pods", pod("a"))
     async with running(publishing) as task:
         publishing.poke()
-        await asyncio.wait([task], timeout=5)
+        await asyncio.wait([task], timeout=30)
         assert superseded(task)
     assert await count(bus, 2)
 
@@ -325,5 +325,5 @@ async def test_behind_junk_another_watcher_is_still_met(
     state.cluster_state.observe("pods", pod("seen-by-the-old-one"))
     async with running(old) as task:
         old.poke()
-        await asyncio.wait([task], timeout=5)
+        await asyncio.wait([task], timeout=30)
         assert superseded(task)

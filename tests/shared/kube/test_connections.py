@@ -101,7 +101,7 @@ async def test_closing_the_client_ends_tasks_that_wait_for_the_rest_of_an_answer
             ]
             await eventually(lambda: len(server.requests) == 2)
             await client.close()
-            done, waiting = await asyncio.wait(reading, timeout=5)
+            done, waiting = await asyncio.wait(reading, timeout=30)
             for task in waiting:
                 task.cancel()
             assert not waiting

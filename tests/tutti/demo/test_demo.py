@@ -173,15 +173,19 @@ async def test_what_is_kept_goes_on_until_ctrl_c(start: Start) -> None:
     async with aiohttp.ClientSession(headers=headers) as session:
         async with session.get(console) as page:
             assert "<title>Tutti</title>" in await page.text()
-        async with session.get(console.replace("/console/", f"{API_PATH}/gangs")) as answer:
-            gangs = {
-                one["metadata"]["name"]: one["status"] for one in (await answer.json())["items"]
+
+        async def shows_both() -> bool:
+            async with session.get(console.replace("/console/", f"{API_PATH}/gangs")) as answer:
+                found = (await answer.json())["items"]
+            gangs = {gang["metadata"]["name"]: gang["status"] for gang in found}
+            assert {name: status["phase"] for name, status in gangs.items()} == {
+                "gang-scheduling-podgroup": "Running",
+                "gang-scheduling-podgroup2": "Inqueue",
             }
-    assert {name: status["phase"] for name, status in gangs.items()} == {
-        "gang-scheduling-podgroup": "Running",
-        "gang-scheduling-podgroup2": "Inqueue",
-    }
-    assert gangs["gang-scheduling-podgroup2"]["pending"]["reason"] == "NotEnoughResources"
+            waiting = gangs["gang-scheduling-podgroup2"]["pending"]
+            return bool(waiting["reason"] == "NotEnoughResources")
+
+        await eventually(shows_both, because="the API has what the planner decided")
     process.send_signal(signal.SIGINT)
     await reported(process)
     assert await process.wait() == 0
