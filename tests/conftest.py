@@ -25,10 +25,10 @@ keep_ignored_interrupt_from_children()
 hypothesis.settings.register_profile(
     "fresh", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
 )
-# Luck must not decide over main: a change is judged by the same examples each time. Fresh ones are
-# drawn by `make certify`, and by HYPOTHESIS=fresh.
+# Luck must not decide over main: a change is judged by the same examples each time, of which twice
+# as many would show little more. Fresh ones are drawn by `make certify`, and by HYPOTHESIS=fresh.
 hypothesis.settings.register_profile(
-    "fixed", hypothesis.settings.get_profile("fresh"), derandomize=True
+    "fixed", hypothesis.settings.get_profile("fresh"), derandomize=True, max_examples=50
 )
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS", "fixed"))
 

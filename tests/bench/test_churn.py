@@ -11,6 +11,6 @@ def test_a_round_leaves_no_gang_and_no_queue() -> None:
     used, cycle_s = measured(scene, 3, shapes=False)
     assert used == 0, "nothing traces memory here"
     assert cycle_s > 0
-    state = scene.planner._state
+    state = scene.state
     assert not state.gangs.gangs
     assert set(state.queues.entries) == {"default"}

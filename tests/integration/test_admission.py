@@ -10,7 +10,7 @@ from tests.controlplane.client import ApiError, Object
 from tests.integration.stage import INCUBATOR, VOLCANO, Stage
 from tests.support.waiting import eventually
 
-pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(120)]
 
 SUITE_FLAGS: Final = ()
 CONFIGURATIONS: Final = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"

@@ -15,7 +15,7 @@ from shared.contracts import annotations
 from tests.controlplane.client import ApiError, Object
 from tests.integration.stage import INCUBATOR, SIGS, VOLCANO, Stage
 
-pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(120)]
 
 INT32_MAX: Final = 2**31 - 1
 #: The API server's limit for all annotations of one object, keys included.

@@ -10,7 +10,7 @@ from tests.integration.stage import VOLCANO, Stage
 from tests.support.waiting import eventually
 from tutti.convert.command import converted
 
-pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(120)]
 
 SUITE_FLAGS: Final = ()
 QUEUES: Final = f"/apis/{VOLCANO}/queues"

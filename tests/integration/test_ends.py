@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(180
 
 GROUPS: Final = 6
 MINIMUM: Final = {"minResources": {"cpu": "2"}}
-GRACE_S: Final = 5
+GRACE_S: Final = 2
 
 
 async def is_in_phase(stage: Stage, name: str, phase: str) -> None:
@@ -81,7 +81,7 @@ async def test_a_job_whose_first_index_is_cleaned_up_runs_to_its_end(stage: Stag
     await stage.suite.pids()
     before = await stage.placed("g")
     # Longer than the grace: only time shows that nothing happens.
-    await asyncio.sleep(2 * GRACE_S)
+    await asyncio.sleep(3 * GRACE_S)
     assert await stage.placed("g") == before
     await is_in_phase(stage, "g", "Running")
     await finish(stage, list(pods.values()))

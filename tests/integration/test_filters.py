@@ -13,7 +13,7 @@ from tests.controlplane.client import Object
 from tests.controlplane.nodes import pod_manifest
 from tests.integration.stage import Stage
 
-pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(120)]
 
 ZONE: Final = "topology.kubernetes.io/zone"
 POOL: Final = "example.com/pool"

@@ -12,7 +12,7 @@ from tests.controlplane.nodes import pod_manifest
 from tests.integration.stage import Stage
 from tests.support.waiting import eventually
 
-pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(120)]
 
 SUITE_FLAGS: Final = ()
 GROUP: Final = "scheduling.k8s.io/group-name"

@@ -13,7 +13,7 @@ from shared.dialects.protocol import Kind, ReadingContext
 from shared.kube.decoding import KindDecoder, Undecodable
 from shared.model.objects import Pod
 from tests.oracle.scheduler import Cluster
-from tests.services.gang_planner.core.scene import Scene, make_group
+from tests.services.gang_planner.core.scene import Scene, make_group, state_of
 
 #: Our name among schedulers here; pods on nodes have another one's.
 SCHEDULER: Final = "tutti"
@@ -59,10 +59,10 @@ def judge(cluster: Cluster, pod: dict[str, Any]) -> Judged:
     assert isinstance(pending, Pod)
     scene.put(make_group("asked", 1, namespace=pending.namespace), pending)
     planner: Planner = scene.planner
-    planner._state.extended_resources.count_devices()
+    state_of(planner).extended_resources.count_devices()
     gang = _gang(planner)
     entry = gang.members[pending.uid].shape
-    fits, names = planner._session.fits, planner._state.nodes.names
+    fits, names = planner._session.fits, state_of(planner).nodes.names
     # Counts alone are of what might be placed together with the rest of a gang.
     holds = {
         names[slot]: int(count)
@@ -86,7 +86,7 @@ def judge(cluster: Cluster, pod: dict[str, Any]) -> Judged:
 
 
 def _gang(planner: Planner) -> Gang:
-    return next(one for one in planner._state.gangs.gangs.values() if one.name == "asked")
+    return next(one for one in state_of(planner).gangs.gangs.values() if one.name == "asked")
 
 
 def _read(plural: str, one: dict[str, Any]) -> Any:

@@ -24,7 +24,8 @@ async def test_a_probe_may_be_async_and_may_assert_what_is_not_yet_so() -> None:
 
 
 async def test_a_probe_may_read_what_is_not_there_yet() -> None:
-    statuses = iter([{}, {"phases": []}, {"phases": ["Pending", "Running"]}, {"phases": ["Ended"]}])
+    read: list[dict[str, list[str]]] = [{}, {"phases": []}, {"phases": ["a", "b"]}]
+    statuses = iter([*read, {"phases": ["Ended"]}])
 
     def probe() -> str:
         (phase,) = next(statuses)["phases"]

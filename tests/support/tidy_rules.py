@@ -22,7 +22,7 @@ MAIN_LINES_MAX = 40
 SIZE_PAGE = "docs/architecture.md"
 #: Private attributes of others that tests read, call or replace. It only falls: what a test needs
 #: to see is public, or seen in what the object does.
-PRIVATE_ATTRIBUTES_MAX = 280
+PRIVATE_ATTRIBUTES_MAX = 125
 #: Private by their spelling only: a named tuple's own methods.
 _OF_NAMED_TUPLES = frozenset(["_asdict", "_fields", "_make", "_replace"])
 

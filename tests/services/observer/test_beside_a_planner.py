@@ -42,8 +42,8 @@ class Observed(Scene):
         self.state.replace([page])
 
     @override
-    def _apply(self, record: Any) -> None:
-        super()._apply(record)
+    def apply(self, record: Any) -> None:
+        super().apply(record)
         self.state.apply(self.cluster_seq, record)
 
     def passes(self, seconds: float) -> None:

@@ -131,7 +131,7 @@ def assert_counts_are_current(scene: Scene, pods: Iterable[Pod]) -> None:
     """The planner's cached counts of nodes for these pods equal counts that nothing was cached
     for.
     """
-    state, session = scene.planner._state, scene.planner._session
+    state, session = scene.state, scene.planner._session
     masks = Masks(state.nodes, session.fits.masks.filters)
     fresh = Fits(state.node_capacity.copy(), masks, session.fits.filters)
     for pod in pods:

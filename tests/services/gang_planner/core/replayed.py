@@ -21,8 +21,8 @@ class Recorded(LoggedScene):
         super().__init__(nodes, conf=conf)
 
     @override
-    def _apply(self, record: Any) -> None:
-        super()._apply(record)
+    def apply(self, record: Any) -> None:
+        super().apply(record)
         self.cluster.append((self.cluster_seq, record))
 
 

@@ -14,6 +14,7 @@ from services.gang_planner.core.configuration.configuration import parse_configu
 from services.gang_planner.core.cycle import Step
 from services.gang_planner.core.planner import Planner
 from services.gang_planner.core.state.holds import Hold
+from services.gang_planner.core.state.planner_state import State
 from shared.contracts.cluster import Gone, PodChanges, Synced
 from shared.contracts.decisions import Act, GangDecision, Note
 from shared.contracts.outcomes import Member, MemberResult, Outcome
@@ -92,6 +93,11 @@ def amounts(**named: int) -> Resources:
     return tuple(sorted((GPU if name == "gpu" else name, amount) for name, amount in named.items()))
 
 
+def state_of(planner: Planner) -> State:
+    """The tables of a planner, which are private to others: tests read them through this only."""
+    return planner._state
+
+
 class Scene:
     """One planner, leading, with everything that was decided and said so far."""
 
@@ -147,16 +153,14 @@ class Scene:
         for one in objects:
             if isinstance(one, Pod):
                 self.pods[one.uid] = one
-            self._apply(CHANGES[type(one)](epoch=self.epoch, at_ms=self.watcher_ms, changed=(one,)))
+            self.apply(CHANGES[type(one)](epoch=self.epoch, at_ms=self.watcher_ms, changed=(one,)))
 
     def remove(self, *objects: Node | Pod | PodGroup | Queue | ReferenceObject) -> None:
         """Objects are gone."""
         for one in objects:
             self.pods.pop(one.uid, None)
             gone = Gone(uid=one.uid, resource_version=one.resource_version + 1)
-            self._apply(
-                CHANGES[type(one)](epoch=self.epoch, at_ms=self.watcher_ms, removed=(gone,))
-            )
+            self.apply(CHANGES[type(one)](epoch=self.epoch, at_ms=self.watcher_ms, removed=(gone,)))
 
     def change(self, uid: str, **fields: Any) -> None:
         """A pod changes."""
@@ -169,13 +173,13 @@ class Scene:
         gone = tuple(Gone(uid=one.uid, resource_version=one.resource_version + 1) for one in pods)
         for one in pods:
             del self.pods[one.uid]
-        self._apply(PodChanges(epoch=self.epoch, at_ms=self.watcher_ms, removed=gone))
+        self.apply(PodChanges(epoch=self.epoch, at_ms=self.watcher_ms, removed=gone))
 
     def remove_succeeded(self, pod: Pod) -> None:
         """A pod succeeds and is deleted between two flushes of the watcher."""
         del self.pods[pod.uid]
         gone = Gone(uid=pod.uid, resource_version=pod.resource_version + 1, succeeded=True)
-        self._apply(PodChanges(epoch=self.epoch, at_ms=self.watcher_ms, removed=(gone,)))
+        self.apply(PodChanges(epoch=self.epoch, at_ms=self.watcher_ms, removed=(gone,)))
 
     def replace_together(
         self, *, gone: Iterable[Pod], made: Iterable[Pod], succeeded: bool = False
@@ -194,7 +198,7 @@ class Scene:
         record = PodChanges(
             epoch=self.epoch, at_ms=self.watcher_ms, changed=changed, removed=removed
         )
-        self._apply(record)
+        self.apply(record)
 
     def pods_of(self, gang: str) -> list[Pod]:
         """The pods that name this gang."""
@@ -202,12 +206,12 @@ class Scene:
 
     def holds(self) -> list[Hold]:
         """The holds that the planner has."""
-        return list(self.planner._state.holds.by_uid.values())
+        return list(self.state.holds.by_uid.values())
 
     def heartbeat(self) -> None:
         """The watcher renews its record."""
         known = self.claims_known_up_to
-        self._apply(
+        self.apply(
             Synced(
                 epoch=self.epoch,
                 at_ms=self.watcher_ms,
@@ -221,11 +225,17 @@ class Scene:
         self.synced_ms = self.now_ms
 
     @property
+    def state(self) -> State:
+        """The planner's tables."""
+        return state_of(self.planner)
+
+    @property
     def watcher_ms(self) -> int:
         """The watcher's clock."""
         return self.now_ms + self.watcher_ahead_ms
 
-    def _apply(self, record: Any) -> None:
+    def apply(self, record: Any) -> None:
+        """The watcher writes a record."""
         self.cluster_seq += 1
         self.planner.apply_cluster(self.cluster_seq, record)
 

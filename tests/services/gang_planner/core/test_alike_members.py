@@ -187,7 +187,7 @@ def test_equal_needs_are_the_same_objects_while_more_shapes_are_known_than_cache
     scene = Scene([make_node("n0")])
     scene.put(make_device_class(), make_device_claim("c"), make_device_claim("d"))
     scene.put(make_slice("n0", 1))
-    state = scene.planner._state
+    state = scene.state
     shapes = [state.shapes.intern(one.shape) for one in members("g", [("c",), ("d",)])]
     first, second = map(state.node_capacity.devices.plain_needs, shapes)
     assert first is not None

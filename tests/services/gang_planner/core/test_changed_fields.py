@@ -155,7 +155,7 @@ def test_no_change_of_any_field_of_any_kind_breaks_the_planner(seed: int) -> Non
     for one in list(left.values()):
         scene.remove(one)
     scene.step(after_ms=1000)
-    assert not scene.planner._state.members
+    assert not scene.state.members
 
 
 @pytest.mark.parametrize(
@@ -164,7 +164,7 @@ def test_no_change_of_any_field_of_any_kind_breaks_the_planner(seed: int) -> Non
 def test_an_object_that_changed_and_went_leaves_no_entry_in_any_index(kind: type) -> None:
     random = Random(kind.__name__)
     scene = Scene([make_node("node-0")])
-    tables = scene.planner._state.reference_objects
+    tables = scene.state.reference_objects
 
     def entries() -> int:
         return sum(count for path, count in sizes(tables) if "_log" not in path)
@@ -197,9 +197,9 @@ def test_a_tree_and_a_plain_group_of_one_name_come_and_go_in_any_order() -> None
             scene.step()
             scene.remove(gone[0])
             scene.step()
-            (gang,) = scene.planner._state.gangs.gangs.values()
+            (gang,) = scene.state.gangs.gangs.values()
             assert gang.group is not None
             assert gang.group.uid == gone[1].uid
             scene.remove(gone[1])
             scene.step()
-            assert not scene.planner._state.gangs.gangs
+            assert not scene.state.gangs.gangs

@@ -298,7 +298,7 @@ def test_names_of_resources_in_groups_minima_share_a_row_when_there_are_too_many
             )
         )
     scene.settle()
-    state = scene.planner._state
+    state = scene.state
     assert SHARED_FROM_ROWS <= len(state.resources.names) <= SHARED_FROM_ROWS + 1
     late = make_group("late", 1, min_resources=(("late.example/gpu", 1),), waits_for_inqueue=True)
     scene.put(late, *make_pods("late", 1, make_shape({"late.example/gpu": 1})))

@@ -20,7 +20,7 @@ FULL = make_shape({"cpu": 4000})
 
 
 def free_cpu(scene: Scene, node: str) -> int:
-    state = scene.planner._state
+    state = scene.state
     slot = state.nodes.find(node)
     assert slot is not None
     return int(state.node_capacity.free.cells[state.resources.row("cpu"), slot])
@@ -32,7 +32,7 @@ def test_an_older_version_within_an_epoch_is_ignored() -> None:
     scene.change("a-worker-0", node="", resource_version=4)
     scene.put(make_node("n0", {"cpu": 1}, resource_version=0))
     assert free_cpu(scene, "n0") == 0
-    assert scene.planner._state.members["a-worker-0"].pod.node == "n0"
+    assert scene.state.members["a-worker-0"].pod.node == "n0"
 
 
 def test_a_record_older_than_the_cluster_state_is_ignored() -> None:
@@ -40,7 +40,7 @@ def test_a_record_older_than_the_cluster_state_is_ignored() -> None:
     scene.planner.apply_cluster(
         scene.cluster_seq, NodeChanges(epoch=1, at_ms=1, changed=(make_node("late"),))
     )
-    assert scene.planner._state.nodes.find("late") is None
+    assert scene.state.nodes.find("late") is None
 
 
 def test_a_new_epoch_replaces_the_cluster_state_and_overrides_versions() -> None:
@@ -53,7 +53,7 @@ def test_a_new_epoch_replaces_the_cluster_state_and_overrides_versions() -> None
     )
     scene.load_snapshot([make_node("n0", {"cpu": 9000}, resource_version=0)], epoch=9)
     scene.step()
-    state = scene.planner._state
+    state = scene.state
     assert sorted(state.members) == ["a-worker-0"]
     assert state.members["a-worker-0"].pod.priority == 3
     assert [one.name for one in state.nodes.objects if one is not None] == ["n0"]
@@ -67,8 +67,8 @@ def test_a_budget_that_has_stopped_to_be_a_group_is_a_budget_still() -> None:
     group = make_group("b", 2)
     scene.put(msgspec.structs.replace(group, uid="b"))
     scene.load_snapshot([make_node("n0")], epoch=9, objects=[budget])
-    assert "b" not in scene.planner._state.gangs.groups
-    assert list(scene.planner._state.reference_objects.budgets) == ["b"]
+    assert "b" not in scene.state.gangs.groups
+    assert list(scene.state.reference_objects.budgets) == ["b"]
 
 
 def test_decisions_in_flight_survive_a_snapshot_that_still_shows_their_pods_unbound() -> None:
@@ -102,7 +102,7 @@ def test_records_of_a_past_epoch_are_ignored() -> None:
     scene.planner.apply_cluster(
         scene.cluster_seq, PodChanges(epoch=1, at_ms=1, changed=tuple(make_pods("a", 1, FULL)))
     )
-    assert scene.planner._state.members == {}
+    assert scene.state.members == {}
 
 
 def test_record_one_of_the_stream_changes_nothing() -> None:
@@ -125,7 +125,7 @@ def test_pods_may_come_before_their_node_and_stay_after_it() -> None:
     scene.planner.validate()
     assert free_cpu(scene, "n0") == -4000
     scene.remove(pod)
-    assert scene.planner._state.nodes.find("n0") is None, "nothing is left to remember it for"
+    assert scene.state.nodes.find("n0") is None, "nothing is left to remember it for"
 
 
 def test_a_node_that_comes_back_with_another_uid_is_one_node() -> None:
@@ -191,7 +191,7 @@ def test_a_corrupted_state_is_found_and_reported_with_its_event_history() -> Non
     scene = Scene([make_node("n0")])
     scene.put(make_group("a", 1, min_resources=amounts(cpu=1)), *make_pods("a", 1, FULL))
     scene.settle()
-    state = scene.planner._state
+    state = scene.state
     state.node_capacity.free.cells[state.resources.row("cpu"), 0] += 1
     with pytest.raises(
         InvariantViolation, match="node n0: 1 cpu free, 0 by its pods and reservations"

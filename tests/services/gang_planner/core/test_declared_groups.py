@@ -73,7 +73,7 @@ def test_the_gang_waits_for_all_its_pods_and_is_gone_with_the_last() -> None:
     scene.settle()
     scene.step(after_ms=HOLD_MS)
     scene.settle()
-    assert ("kueue", "team", "a") not in scene.planner._state.gangs.gangs
+    assert ("kueue", "team", "a") not in scene.state.gangs.gangs
     assert scene.verdicts[ID].phase == "Gone"
 
 

@@ -59,7 +59,7 @@ def submit(scene: Scene, gang: str, *claims: tuple[str, ...]) -> list[DeviceChoi
     """Place a gang whose members have these claims; []: it waits."""
     scene.put(make_group(gang, len(claims)), *members(gang, claims))
     decisions = scene.settle()
-    assert scene.planner._state.node_capacity.devices.grants.contradiction() == ""
+    assert scene.state.node_capacity.devices.grants.contradiction() == ""
     return [one for decision in decisions for one in decision.devices]
 
 

@@ -21,6 +21,7 @@ from tests.services.gang_planner.core.scene import (
     make_node,
     make_pods,
     make_shape,
+    state_of,
 )
 
 DRIVER = "gpu.example.com"
@@ -133,7 +134,7 @@ def test_logged_devices_are_kept_for_a_pod_that_is_bound_before_its_claim_is_see
     scene.put(*(make_device_claim(name) for name in "abc"))
     (bound,) = members("g", [("a",)])
     scene.put(make_group("g", 1), msgspec.structs.replace(bound, node="n0", phase="Running"))
-    devices = scene.planner._state.node_capacity.devices
+    devices = scene.state.node_capacity.devices
     devices.grants.pin(("team", "a"), Grant("n0", "rc-a", (Pick("r", (DRIVER, "n0", "gpu-1")),)))
     devices.grants.unpin(("team", "a"))  # no pod takes it up any more
     assert devices.grants.contradiction() == ""
@@ -199,7 +200,7 @@ def test_a_planner_that_takes_over_keeps_devices_for_a_pod_that_is_gone_until_it
     follower.claims_known_up_to = 7
     # Otherwise the claim has not got them.
     assert len(follower.settle()) == (not allocated)
-    assert follower.planner._state.node_capacity.devices.grants.contradiction() == ""
+    assert state_of(follower.planner).node_capacity.devices.grants.contradiction() == ""
 
 
 def test_a_planner_that_takes_over_keeps_logged_devices_of_a_class_that_is_gone() -> None:
@@ -404,7 +405,7 @@ def test_devices_of_a_bound_pod_that_ends_before_its_claim_is_seen_with_them_sta
     scene.remove(make_device_claim("a", resource_version=9))
     (second,) = scene.settle()
     assert second.devices[0].devices == first.devices[0].devices
-    assert scene.planner._state.node_capacity.devices.grants.contradiction() == ""
+    assert scene.state.node_capacity.devices.grants.contradiction() == ""
 
 
 def test_devices_of_a_bound_pod_that_ends_with_its_claim_are_free() -> None:
@@ -436,7 +437,7 @@ def test_devices_of_an_undone_preparation_stay_taken_until_the_outcome(observed:
     undone(scene, "a", observed=observed)
     scene.put(make_device_claim("b"), make_group("h", 1), *members("h", [("b",)]))
     assert scene.settle() == []
-    assert scene.planner._state.node_capacity.devices.grants.contradiction() == ""
+    assert scene.state.node_capacity.devices.grants.contradiction() == ""
     scene.outcome(first, {first.bindings[0].uid: "gone"})
     scene.remove(scene.pods[first.bindings[0].uid])
     (second,) = scene.settle()
@@ -463,7 +464,7 @@ def test_a_planner_that_takes_over_keeps_devices_of_an_undone_preparation(shown:
     follower.put(make_device_claim("a", resource_version=3))
     follower.put(make_device_claim("b"), make_group("h", 1), *members("h", [("b",)]))
     assert follower.settle() == []
-    assert follower.planner._state.node_capacity.devices.grants.contradiction() == ""
+    assert state_of(follower.planner).node_capacity.devices.grants.contradiction() == ""
 
 
 def test_devices_of_an_undone_preparation_are_free_once_the_pod_has_arrived_and_ended() -> None:
@@ -513,7 +514,7 @@ def test_a_planner_that_takes_over_has_the_devices_of_the_newest_of_two_decision
     follower.put(*hosts(2)[1:], make_slice("n1", 1))
     follower.put(make_device_claim("b"), make_group("h", 1), *members("h", [("b",)]))
     assert follower.settle() == []
-    assert follower.planner._state.node_capacity.devices.grants.contradiction() == ""
+    assert state_of(follower.planner).node_capacity.devices.grants.contradiction() == ""
 
 
 def test_a_decision_is_resolved_when_its_pods_are_seen_with_their_claims() -> None:
@@ -536,4 +537,4 @@ def test_a_decision_is_resolved_when_its_pods_are_seen_with_their_claims() -> No
     follower.put(msgspec.structs.replace(pod, resource_version=2))
     follower.put(make_device_claim("b"), make_group("h", 1), *members("h", [("b",)]))
     assert follower.settle() == []
-    assert follower.planner._state.node_capacity.devices.grants.contradiction() == ""
+    assert state_of(follower.planner).node_capacity.devices.grants.contradiction() == ""

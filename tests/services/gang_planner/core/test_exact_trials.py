@@ -45,7 +45,7 @@ def test_nothing_but_trials_loans_and_statements_takes_capacity_for_a_while() ->
 
 def test_a_trial_that_is_left_by_an_error_has_put_everything_back(exact_trials: Counts) -> None:
     scene = running()
-    state = scene.planner._state
+    state = scene.state
     free = state.node_capacity.free.cells.copy()
 
     def fail() -> None:
@@ -62,7 +62,7 @@ def test_a_trial_that_is_left_by_an_error_has_put_everything_back(exact_trials: 
 
 def test_a_trial_that_leaves_anything_is_found() -> None:
     scene = running()
-    state = scene.planner._state
+    state = scene.state
     with pytest.raises(AssertionError, match="a trial left other free amounts"), Trial(state):
         state.node_capacity.give(0, state.members["job-worker-0"].shape)
     with pytest.raises(AssertionError, match="a trial left other charges"), Trial(state):
@@ -73,7 +73,7 @@ def test_a_temporary_release_that_is_reversed_in_part_is_found() -> None:
     scene = running()
     scene.remove(make_pods("job", 2, b"")[1])
     scene.settle()
-    state = scene.planner._state
+    state = scene.state
     (hold,) = scene.holds()
     reservations = ReleasedReservations(state, [hold])
     reservations._released.clear()

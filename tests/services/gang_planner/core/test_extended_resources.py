@@ -71,7 +71,7 @@ def submit(scene: Scene, gang: str, count: int = 1, **amounts: int) -> GangDecis
     """Place a gang of pods with one container; None: it waits."""
     scene.put(make_group(gang, count), *members(gang, count, **amounts))
     decisions = scene.settle()
-    assert scene.planner._state.node_capacity.devices.grants.contradiction() == ""
+    assert scene.state.node_capacity.devices.grants.contradiction() == ""
     return decisions[0] if decisions else None
 
 
@@ -351,7 +351,7 @@ class TestLife:
 
         def synced(known_up_to: int) -> None:
             versions = ((RESOURCE_CLAIMS.title, known_up_to),)
-            scene._apply(
+            scene.apply(
                 Synced(
                     epoch=scene.epoch,
                     at_ms=scene.watcher_ms,

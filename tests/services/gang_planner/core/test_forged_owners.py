@@ -179,7 +179,7 @@ def test_a_gangs_title_names_no_object_of_another_namespace() -> None:
     scene.put(workload, driver)
     scene.put(*by_budget("evil", 1, 2), *by_annotation("evil", 1, 2, "driver"))
     scene.settle()
-    state = scene.planner._state
+    state = scene.state
     titles = [title_of(state, one) for one in state.gangs.gangs.values() if one.namespace == "evil"]
     assert titles
     assert not [title for title in titles if "takeover" in title]
@@ -220,9 +220,7 @@ def test_an_owners_uid_that_is_another_gangs_id_takes_nothing_from_it(
     scene.settle()
     scene.remove(*(scene.pods.get(one.uid, one) for one in theirs))
     scene.settle()
-    (ours_now,) = [
-        one for one in scene.planner._state.gangs.gangs.values() if one.namespace == "prod"
-    ]
+    (ours_now,) = [one for one in scene.state.gangs.gangs.values() if one.namespace == "prod"]
     assert ours_now.history.has_started
 
 
@@ -271,7 +269,7 @@ def test_a_request_for_capacity_of_the_same_name_elsewhere_is_not_the_gangs() ->
     scene = a_scene()
     scene.put(*by_name("prod", 4, 4))
     scene.settle()
-    state = scene.planner._state
+    state = scene.state
     gang = state.gangs.by_id["group-prod"]
     request = ProvisioningRequest(
         uid="forged",

@@ -174,7 +174,7 @@ def test_a_group_whose_queue_changes_takes_its_charge_along() -> None:
     scene.settle()
     scene.put(make_group("a", 1, queue="other", resource_version=2))
     scene.settle()
-    state = scene.planner._state
+    state = scene.state
     assert not any(state.queues.entry("default").used.values())
     assert any(state.queues.entry("other").used.values())
 
@@ -190,7 +190,7 @@ def test_a_gang_that_is_gone_between_two_cycles_waits_for_nothing_any_more() -> 
     scene.remove(waiting, *pods)
     scene.remove(*scene.pods_of("runs"))
     assert not scene.settle()
-    assert not scene.planner._state.backlog.buckets
+    assert not scene.state.backlog.buckets
 
 
 def test_a_gang_found_with_a_succeeded_member_counts_as_started() -> None:
@@ -289,7 +289,7 @@ def test_pods_that_are_changed_or_replaced_take_their_gang_to_another_queue_and_
     pods = bare(2, 8, queue="one", priority=10)
     scene.put(*pods)
     scene.settle()
-    gang = scene.planner._state.gangs.by_id["owner-web"]
+    gang = scene.state.gangs.by_id["owner-web"]
     assert (gang.queue.name, gang.priority) == ("one", 10)
     scene.change(pods[0].uid, queue="two")
     scene.settle()

@@ -55,9 +55,7 @@ def again(scene: LoggedScene) -> None:
 
 
 def state_of(scene: LoggedScene, namespace: str) -> Any:
-    (gang,) = [
-        one for one in scene.planner._state.gangs.gangs.values() if one.namespace == namespace
-    ]
+    (gang,) = [one for one in scene.state.gangs.gangs.values() if one.namespace == namespace]
     return gang
 
 
@@ -70,7 +68,7 @@ def test_a_decision_in_flight_is_not_made_again(
     scene = before_the_upgrade(declare)
     upgrade(scene, checkpoint=checkpoint, snapshot_first=snapshot_first)
     assert scene.settle() == []
-    assert len(scene.planner._state.open) == 1
+    assert len(scene.state.open) == 1
     scene.carry_out(phase="Running")
     again(scene)
     assert state_of(scene, "prod").history.has_started

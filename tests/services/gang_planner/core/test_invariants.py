@@ -89,7 +89,7 @@ def no_charge(state: State) -> None:
 def test_a_spoilt_hold_is_found(spoil: Callable[[State], None], sentence: str) -> None:
     scene = holding()
     scene.planner.validate()
-    spoil(scene.planner._state)
+    spoil(scene.state)
     with pytest.raises(InvariantViolation, match=sentence):
         scene.planner.validate()
 
@@ -101,13 +101,13 @@ def test_a_gang_that_stays_bound_in_part_without_repair_is_found() -> None:
     scene.bind(decision, only=2)
     scene.settle()
     scene.step(after_ms=2_000)
-    gang = next(iter(scene.planner._state.gangs.gangs.values()))
+    gang = next(iter(scene.state.gangs.gangs.values()))
     assert gang.history.state is GangState.REPAIRING
     del gang.history.notes["repair"]
     with pytest.raises(InvariantViolation, match="under repair without a note"):
         scene.planner.validate()
     gang.history.enter(GangState.STARTING)
-    scene.planner._state.repairs.clear()
+    scene.state.repairs.clear()
     with pytest.raises(InvariantViolation, match="neither under repair nor being released"):
         scene.planner.validate()
     gang.history.enter(GangState.RELEASING)

@@ -159,7 +159,7 @@ def test_a_group_that_names_no_queue_is_in_that_of_its_namespace() -> None:
     scene.put(a_group("a", 1, queue_of_namespace=True), a_group("b", 1, queue="named"))
     scene.put(make_group("volcano", 1))
     scene.settle()
-    tables = scene.planner._state.gangs
+    tables = scene.state.gangs
     assert {name: tables.by_id[f"group-{name}"].queue.name for name in ("a", "b", "volcano")} == {
         "a": "default",
         "b": "named",
@@ -183,7 +183,7 @@ def test_a_group_that_names_no_queue_is_in_that_of_its_namespace() -> None:
     assert tables.by_id["group-a"].queue.name == "default"
     assert not tables._queues.entries["research"].holders
     scene.put(msgspec.structs.replace(team, resource_version=3, queue="research"))
-    scene.remove(scene.planner._state.gangs.groups["group-a"])
+    scene.remove(scene.state.gangs.groups["group-a"])
     scene.settle()
     (gang,) = (one for one in tables.gangs.values() if one.name == "a")
     assert (gang.group, gang.queue.name) == (None, "research")

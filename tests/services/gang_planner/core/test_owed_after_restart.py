@@ -16,7 +16,14 @@ from shared.contracts.decisions import GangDecision
 from shared.model.objects import PriorityClass
 from shared.model.terms import PodAffinity, PodTerm, Requirement, Selector
 from tests.services.gang_planner.core.logged_scene import LoggedScene
-from tests.services.gang_planner.core.scene import GPU, make_group, make_node, make_pods, make_shape
+from tests.services.gang_planner.core.scene import (
+    GPU,
+    make_group,
+    make_node,
+    make_pods,
+    make_shape,
+    state_of,
+)
 
 WORKER = make_shape({GPU: 1})
 OTHER = make_shape({GPU: 1, "cpu": 100})
@@ -55,11 +62,11 @@ class Killed(LoggedScene):
             assert replacements(other) == replacements(self)
             failed_on = {
                 key: list(gang.history.failed_on)
-                for key, gang in self.planner._state.gangs.gangs.items()
+                for key, gang in state_of(self.planner).gangs.gangs.items()
                 if gang.history.failed_on
             }
             for key, nodes in failed_on.items():
-                assert list(other.planner._state.gangs.gangs[key].history.failed_on) == nodes
+                assert list(other.state.gangs.gangs[key].history.failed_on) == nodes
         filled = {
             uid
             for _, record in self.records[:end]

@@ -12,6 +12,7 @@ from typing_extensions import override
 
 from services.gang_planner.core.planner import Planner
 from shared.model.objects import PriorityClass
+from tests.services.gang_planner.core.scene import state_of
 from tests.services.gang_planner.core.test_random_life import GANGS, SHAPES, Life
 
 
@@ -99,7 +100,7 @@ def replacements(planner: Planner) -> dict[str, tuple[Any, ...]]:
             *(hold.gang_id, hold.role, hold.shape.encoded, hold.reason),
             *(hold.node, hold.until_ms, hold.message),
         )
-        for hold in planner._state.holds.by_uid.values()
+        for hold in state_of(planner).holds.by_uid.values()
     }
 
 

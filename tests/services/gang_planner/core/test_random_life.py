@@ -23,6 +23,7 @@ from tests.services.gang_planner.core.scene import (
     make_node,
     make_pods,
     make_shape,
+    state_of,
 )
 from tests.support.snapshots import snapshot_of
 
@@ -175,7 +176,7 @@ class Life(RuleBasedStateMachine):
 
     @rule()
     def cycles_run(self) -> None:
-        state = self.scene.planner._state
+        state = self.scene.state
         started = {gang.gang_id: gang.history.started for gang in state.gangs.gangs.values()}
         have = {gang.gang_id: gang.placed() for gang in state.gangs.gangs.values()}
         free_uids = {
@@ -203,10 +204,10 @@ class Life(RuleBasedStateMachine):
 
     def what_plainly_fits_was_placed(self) -> None:
         planner = self.scene.planner
-        for bucket in planner._state.backlog.buckets.values():
+        for bucket in state_of(planner).backlog.buckets.values():
             need = bucket.need
             if len(need.wanted) == 1 and not need.avoid:
-                shape = planner._state.shapes.entries[need.wanted[0][1]]
+                shape = state_of(planner).shapes.entries[need.wanted[0][1]]
                 fresh = planner._session.fits.counts(shape).sum()
                 assert fresh < max(need.quorum, 1), f"{need.signature} waits and fits"
 
@@ -215,7 +216,7 @@ class Life(RuleBasedStateMachine):
         scene = self.scene
         twin = self.start_twin()
         twin.validate()
-        ours, theirs = scene.planner._state, twin._state
+        ours, theirs = scene.state, state_of(twin)
         for uid, member in ours.members.items():
             if member.reservation is not None:
                 other = theirs.members[uid].reservation

@@ -177,7 +177,7 @@ class Trouble(RuleBasedStateMachine):
             self.check(gang)
 
     def check(self, name: str) -> None:
-        gang: Any = self.scene.planner._state.gangs.by_id.get(f"group-{name}")
+        gang: Any = self.scene.state.gangs.by_id.get(f"group-{name}")
         if gang is None or gang.history.started:
             return
         owned = self.made[name][0].owner is not None

@@ -67,7 +67,7 @@ def test_the_start_of_a_gang_whose_last_pods_are_terminating_is_written_under_it
         scene.change(pod.uid, deleting=True)
     # In a replay this cycle, which writes nothing, does not run.
     scene.until_quiet()
-    (gang,) = scene.planner._state.gangs.gangs.values()
+    (gang,) = scene.state.gangs.gangs.values()
     assert gang.history.state is GangState.DORMANT
     scene.remove(scene.objects["group-a"])
     scene.put(make_group("b", 1), *make_pods("b", 1, SHAPE))

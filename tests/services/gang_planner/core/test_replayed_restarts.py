@@ -118,7 +118,7 @@ def live(seed: int) -> Recorded:
 def test_the_cycles_that_wrote_something_pass_on_the_same(seed: int) -> None:
     scene = live(seed)
     prove_replay(scene)
-    held = scene.planner._state.holds.by_uid.values()
+    held = scene.state.holds.by_uid.values()
     assert not [hold for hold in held if hold.until_ms <= scene.now_ms]
 
 

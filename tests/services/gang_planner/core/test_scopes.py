@@ -85,7 +85,7 @@ def test_a_recreated_group_takes_over_the_history_of_its_own_scope(checkpoint: b
     scene.objects["again"] = make_group("a", 3, uid="again", scope=OTHER)
     scene.restart(checkpoint=checkpoint)
     scene.step()
-    gangs = scene.planner._state.gangs.gangs
+    gangs = scene.state.gangs.gangs
     own, other = gangs[OTHER, "team", "a"].history, gangs["name", "team", "a"].history
     assert (own.attempt, bool(own.notes)) == (1, True)
     assert (other.attempt, bool(other.notes)) == (0, False)
@@ -100,7 +100,7 @@ def test_messages_name_the_dialect_only_where_two_gangs_share_a_name() -> None:
     scene.put(make_group("a", 1), *make_pods("a", 1, FULL, owner=None))
     scene.put(make_group("b", 1), *make_pods("b", 1, FULL, owner=None))
     scene.settle()
-    state = scene.planner._state
+    state = scene.state
     gangs = state.gangs.gangs
     assert title_of(state, gangs["name", "team", "a"]) == "team/a (incubator)"
     assert title_of(state, gangs[OTHER, "team", "a"]) == "team/a (example)"

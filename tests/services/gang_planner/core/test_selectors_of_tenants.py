@@ -49,7 +49,7 @@ def own(namespace: str, *selectors: str) -> DeviceRequirement:
 
 def compiled(scene: Scene) -> int:
     """Characters of selectors compiled so far."""
-    return scene.planner._state.node_capacity.devices.inventory().selection.compiled
+    return scene.state.node_capacity.devices.inventory().selection.compiled
 
 
 def put_gang(scene: Scene, name: str, *requests: DeviceRequest) -> None:

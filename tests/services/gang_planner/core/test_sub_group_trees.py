@@ -43,7 +43,7 @@ def bound(scene: Scene) -> list[str]:
 
 def places(scene: Scene, label: str) -> dict[str, set[str]]:
     """Sub-group -> values of a node label where its pods are."""
-    table = scene.planner._state.nodes
+    table = scene.state.nodes
     labels = {node.name: dict(node.labels) for node in table.objects if node is not None}
     found: dict[str, set[str]] = {}
     for pod in scene.pods.values():

@@ -125,7 +125,7 @@ def test_a_stage_that_lost_a_member_keeps_its_gang_from_being_whole() -> None:
         found.put(*staged(stage, 6))
     (decision,) = found.settle()
     assert len(decision.bindings) == 12
-    gang = found.planner._state.gangs.by_id["group-job"]
+    gang = found.state.gangs.by_id["group-job"]
     phases: list[str] = []
     found.bind(decision, phase="Running", only=11)
     found.settle()

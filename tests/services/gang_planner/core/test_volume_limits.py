@@ -96,8 +96,8 @@ def test_attaching_the_volumes_of_pods_that_are_there_moves_nothing() -> None:
     scene.put(make_group("g", 1), *members("g", [("d",)]))
     (decision,) = scene.settle()
     scene.bind(decision, phase="Running")
-    storage = scene.planner._state.node_capacity.storage
-    shape = scene.planner._state.members[decision.bindings[0].uid].shape
+    storage = scene.state.node_capacity.storage
+    shape = scene.state.members[decision.bindings[0].uid].shape
     before = storage.version(shape)
 
     def attach(name: str, volume: str) -> None:

@@ -306,7 +306,7 @@ def test_a_logged_choice_is_kept_for_a_pod_that_is_bound_before_its_claim_is_see
     scene.put(*(make_claim(name) for name in "abc"))
     (bound,) = members("g", [("a",)])
     scene.put(make_group("g", 1), msgspec.structs.replace(bound, node="n0", phase="Running"))
-    storage = scene.planner._state.node_capacity.storage
+    storage = scene.state.node_capacity.storage
     storage.pin(("team", "a"), Choice("n0", "pvc-a", "v1", "pv-v1"))
     storage.unpin(("team", "a"))  # no pod takes it up any more
     assert storage.contradiction() == ""

@@ -131,6 +131,6 @@ def test_a_gang_is_placed_beside_repairs_of_another_namespace_that_never_end() -
         scene.put_large_pod(unbound.group_name)
     scene.step()
     scene.step(after_ms=5_000)
-    assert len(scene.planner._state.repairs) == GANGS
+    assert len(scene.state.repairs) == GANGS
     scene.submit("good", cpu=500)
     assert scene.cycles_until_decided("good") == 0

@@ -32,8 +32,8 @@ class _Taped(LoggedScene):
         super().__init__(NODES, conf=SPREAD)
 
     @override
-    def _apply(self, record: Any) -> None:
-        super()._apply(record)
+    def apply(self, record: Any) -> None:
+        super().apply(record)
         payload = codec.encode(record)
         self.frames.append(Frame(kind="cluster", seq=self.cluster_seq, payload=payload))
 

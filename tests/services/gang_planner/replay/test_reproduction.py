@@ -27,8 +27,8 @@ class _Recorded(LoggedScene):
         super().__init__(NODES)
 
     @override
-    def _apply(self, record: Any) -> None:
-        super()._apply(record)
+    def apply(self, record: Any) -> None:
+        super().apply(record)
         self._record(record)
 
     def _record(self, record: Any) -> None:

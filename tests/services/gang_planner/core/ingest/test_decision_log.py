@@ -12,14 +12,20 @@ from shared.contracts import annotations
 from shared.contracts.decisions import Checkpoint
 from shared.contracts.outcomes import Member
 from tests.services.gang_planner.core.logged_scene import LoggedScene
-from tests.services.gang_planner.core.scene import make_group, make_node, make_pods, make_shape
+from tests.services.gang_planner.core.scene import (
+    make_group,
+    make_node,
+    make_pods,
+    make_shape,
+    state_of,
+)
 
 FULL = make_shape({"cpu": 4000})
 
 
 def what_is_known(planner: Planner, *, bad: bool) -> dict[str, Any]:
     """What is open, as far as it must outlive a restart."""
-    state = planner._state
+    state = state_of(planner)
     histories = {gang_id: gang.history for gang_id, gang in state.gangs.by_id.items()}
     return {
         "gangs": {

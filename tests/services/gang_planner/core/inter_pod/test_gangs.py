@@ -258,7 +258,7 @@ def test_a_question_about_terms_is_answered_by_what_runs_and_leaves_no_trace(kno
     if known:
         scene.put(*gang("waits", 3, apart, labels=labelled(app="web")))
         assert not scene.settle()
-    state = scene.planner._state
+    state = scene.state
     before = state.node_capacity.pairs.content()
     version = state.shapes.terms.version
     for count, fits in ((1, True), (2, False)):

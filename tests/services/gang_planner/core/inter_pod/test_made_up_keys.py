@@ -25,14 +25,14 @@ def terms(count: int, stem: str = "evil.example") -> tuple[PodTerm, ...]:
 
 def test_a_key_that_no_node_has_gets_domains_when_a_node_has_it() -> None:
     scene = Scene([make_node("n1"), make_node("n2")])
-    counts = scene.planner._state.node_capacity.pairs
+    counts = scene.state.node_capacity.pairs
     counts.add(0, ((7, 1),), 1)
     assert counts.by_domain(7, "rack").tolist() == [0]
     scene.put(make_node("n1", labels=(("rack", "a"),), resource_version=2))
     assert counts.by_domain(7, "rack").tolist() == [0, 1]
     scene.put(make_node("n1", resource_version=3))
     assert not counts.by_domain(7, "rack").any()
-    assert not scene.planner._state.nodes.labels.known("rack")
+    assert not scene.state.nodes.labels.known("rack")
 
 
 def test_keys_of_bound_pods_that_no_node_has_are_not_looked_up_on_nodes() -> None:
@@ -49,7 +49,7 @@ def test_keys_of_bound_pods_that_no_node_has_are_not_looked_up_on_nodes() -> Non
         scene.run(decision)
     scene.put(make_group("good", 2), *make_pods("good", 2, make_shape({"cpu": 100})))
     assert len(scene.settle()) == 1
-    state = scene.planner._state
+    state = scene.state
     assert not state.nodes.labels._columns
     assert not state.node_capacity.pairs.domains._domains
 
@@ -104,4 +104,4 @@ def test_a_pod_with_too_many_resources_waits_with_the_rule() -> None:
     assert not scene.settle()
     message = scene.verdict("many").conditions[0].message
     assert "requests has 33 resources, and Tutti judges at most 32" in message
-    assert len(scene.planner._state.resources.names) < POD_RESOURCES_MAX
+    assert len(scene.state.resources.names) < POD_RESOURCES_MAX

@@ -53,7 +53,7 @@ def test_equal_gangs_share_what_they_need() -> None:
     for name in ("a", "b"):
         scene.put(make_group(name, 2), *make_pods(name, 2, SMALL))
     scene.step()
-    state = scene.planner._state
+    state = scene.state
     first, second = state.gangs.gangs.values()
     assert first.bucket is not None
     assert first.bucket is second.bucket

@@ -146,7 +146,7 @@ tiers:
     scene.put(volcano_group("d", ""))
     scene.until_quiet()
     assert scene.verdict("d").phase == "Inqueue"
-    queue = next(iter(scene.planner._state.queues.entries.values()))
+    queue = next(iter(scene.state.queues.entries.values()))
     assert set(queue.promises) <= {"group-d"}
 
 
@@ -364,7 +364,7 @@ def test_a_group_that_replaces_an_ended_one_in_one_record_has_not_ended() -> Non
         changed=(make_group("a", 2, uid="group-a-2"),),
         removed=(Gone(uid="group-a", resource_version=9),),
     )
-    scene._apply(record)
+    scene.apply(record)
     scene.until_quiet()
     assert scene.verdict("a").uid == "group-a-2"
     assert (scene.verdict("a").phase, scene.verdict("a").succeeded) == ("Inqueue", 0)

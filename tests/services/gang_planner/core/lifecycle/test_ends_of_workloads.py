@@ -61,7 +61,7 @@ def test_a_workload_that_ended_before_its_gang_started_requests_nothing() -> Non
     scene.put(group, *pods)
     scene.until_quiet()
     clean(scene, *pods)
-    (queue,) = scene.planner._state.queues.entries.values()
+    (queue,) = scene.state.queues.entries.values()
     assert queue.promises
     scene.put(msgspec.structs.replace(group, resource_version=9, workload_ended=True))
     scene.until_quiet()

@@ -26,8 +26,8 @@ class Followed(LoggedScene):
         self.planner = leader
 
     @override
-    def _apply(self, record: Any) -> None:
-        super()._apply(record)
+    def apply(self, record: Any) -> None:
+        super().apply(record)
         if self.standby is not None:
             self.standby.apply_cluster(self.cluster_seq, record)
 

@@ -27,7 +27,7 @@ LOST = "job-worker-1"
 
 def awaiting(scene: Scene) -> list[str]:
     """Lost pods that get their holds in the next cycle."""
-    return list(scene.planner._state.holds.pending)
+    return list(scene.state.holds.pending)
 
 
 def above_its_minimum() -> Scene:

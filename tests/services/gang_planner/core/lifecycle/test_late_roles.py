@@ -46,7 +46,7 @@ def test_a_launcher_that_comes_is_placed_and_counts() -> None:
     found.put(*make_pods("job", 1, CPU, role="launcher", owner=OTHER))
     (decision,) = found.settle()
     assert [one.name for one in decision.bindings] == ["job-launcher-0"]
-    gang = found.planner._state.gangs.by_id["group-job"]
+    gang = found.state.gangs.by_id["group-job"]
     found.bind(decision, phase="Running")
     found.settle()
     assert (gang.late, gang.min_member) == ({}, 4)
@@ -110,7 +110,7 @@ def test_when_the_late_launcher_has_been_placed_the_declared_minimum_holds_for_g
     (decision,) = found.settle()
     found.bind(decision, phase="Running")
     found.settle()
-    gang = found.planner._state.gangs.by_id["group-job"]
+    gang = found.state.gangs.by_id["group-job"]
     assert gang.min_member == 4
     found.remove(found.pods["job-worker-0"])
     found.settle()

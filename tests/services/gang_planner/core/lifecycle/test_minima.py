@@ -55,7 +55,7 @@ def test_a_gang_starts_with_the_last_of_its_sub_groups() -> None:
         if one.uid != last:
             scene.change(one.uid, node=one.node)
     scene.settle()
-    gang = scene.planner._state.gangs.by_id["group-job"]
+    gang = scene.state.gangs.by_id["group-job"]
     assert not gang.history.started
     scene.change(last, node="n")
     scene.settle()

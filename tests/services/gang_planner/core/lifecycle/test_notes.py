@@ -48,7 +48,7 @@ def test_a_refused_member_is_not_avoided_for_longer_when_the_clock_is_set_back()
     scene.step()
     fail(scene, failed(scene.decisions[-1][1], result="refused"))
     scene.step()
-    history = scene.planner._state.gangs.by_id["group-a"].history
+    history = scene.state.gangs.by_id["group-a"].history
     assert {uid for uid, _ in history.bad | history.failed_pods} == {pod.uid}
     scene.now_ms = 5_000_000
     scene.change("a-worker-0", waiting="x")

@@ -116,7 +116,7 @@ def test_they_count_no_longer_for_a_resource_quota() -> None:
         hard=(("requests.cpu", 2_000),),
         used=(("requests.cpu", 0),),
     )
-    scene._apply(ResourceQuotaChanges(epoch=1, at_ms=scene.now_ms, changed=(quota,)))
+    scene.apply(ResourceQuotaChanges(epoch=1, at_ms=scene.now_ms, changed=(quota,)))
     suspended(scene, 2)
     assert inside(scene, "empty-0", "empty-1") == [True, False]
     assert "team/empty-0" in sentence(scene, "empty-1")

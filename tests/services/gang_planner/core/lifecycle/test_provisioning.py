@@ -544,7 +544,7 @@ def test_a_lost_member_of_a_started_gang_is_replaced_without_a_request() -> None
     (again,) = scene.settle()
     assert [one.uid for one in again.bindings] == ["new"]
     assert again.provisioning_request == ""
-    assert scene.planner._state.gangs.by_id["group-job"].request is None
+    assert scene.state.gangs.by_id["group-job"].request is None
 
 
 def test_a_gang_that_starts_again_needs_capacity_that_is_still_kept() -> None:

@@ -55,8 +55,8 @@ def test_the_repetition_is_answered_under_its_own_number() -> None:
     scene.bind(again)
     scene.outcome(again)
     scene.step()
-    assert not scene.planner._state.open
-    assert not scene.planner._state.reservations.every()
+    assert not scene.state.open
+    assert not scene.state.reservations.every()
 
 
 def test_its_refusal_frees_no_room_at_once_because_the_first_may_be_under_way() -> None:
@@ -66,7 +66,7 @@ def test_its_refusal_frees_no_room_at_once_because_the_first_may_be_under_way() 
     scene.remove(*[one for one in scene.pods.values() if one.uid == again.bindings[1].uid])
     scene.outcome(again, {again.bindings[0].uid: "skipped"})
     scene.step()
-    (late,) = [one for one in scene.planner._state.reservations.every() if one.reason == "late"]
+    (late,) = [one for one in scene.state.reservations.every() if one.reason == "late"]
     assert late.uid == again.bindings[0].uid
     assert late.until_ms == scene.now_ms + LATE_RESERVATION_MS
 
@@ -106,4 +106,4 @@ def test_a_release_without_an_answer_is_decided_again() -> None:
     scene.until_quiet()
     assert len(scene.releases) == 2
     assert scene.releases[1].victims == release.victims
-    assert len(scene.planner._state.evictions) == 1
+    assert len(scene.state.evictions) == 1

@@ -415,9 +415,9 @@ def test_room_that_an_outcome_ended_before_a_checkpoint_is_not_assumed_behind_it
     first, second, third = decision.bindings
     scene.answer(seq, decision, [LoggedScene.refusal(third)])
     scene.until_quiet()
-    before = {reservation.uid for reservation in scene.planner._state.reservations.every()}
+    before = {reservation.uid for reservation in scene.state.reservations.every()}
     scene.restart(checkpoint=True)
-    assert {reservation.uid for reservation in scene.planner._state.reservations.every()} == before
+    assert {reservation.uid for reservation in scene.state.reservations.every()} == before
     assert before == {first.uid, second.uid}
 
 

@@ -65,7 +65,7 @@ def test_a_release_that_has_ended_keeps_no_decisions() -> None:
     scene.carry_out()
     scene.until_quiet()
     assert scene.notes("release")[-1] == ("closed", "Released")
-    assert scene.planner._state.evictions == {}
+    assert scene.state.evictions == {}
 
 
 def test_pauses_begin_again_with_the_start_of_a_gang_whose_extra_member_waits() -> None:

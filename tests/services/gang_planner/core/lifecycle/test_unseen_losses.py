@@ -147,7 +147,7 @@ def test_a_replacement_that_the_log_has_and_the_snapshot_has_not_is_not_missing(
     scene.cluster_seq = decision.cycle.cluster_seq - 3
     scene.restart()
     scene.step()
-    assert not scene.planner._state.holds.pending
+    assert not scene.state.holds.pending
     scene.cluster_seq = newest
     scene.put(again)
     scene.until_quiet()

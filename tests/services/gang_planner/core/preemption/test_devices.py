@@ -403,7 +403,7 @@ def test_a_device_shared_twice_by_a_vacated_claim_keeps_the_parts_of_others() ->
     two = make_device_claim("two", has_allocation=True, shares=parts("10", "20"))
     other = make_device_claim("other", has_allocation=True, shares=parts("40"))
     stage.put(two, other)
-    state = stage.planner._state
+    state = stage.state
     slot = required(state.nodes.find("n0"), "n0", "is there")
     devices = state.node_capacity.devices
     assert devices.searches.on_node(slot).shares(device) == {"memory": Fraction(70)}
@@ -418,7 +418,7 @@ def test_a_device_shared_twice_by_a_vacated_claim_keeps_the_parts_of_others() ->
 def test_searches_do_not_change_the_units_that_they_share() -> None:
     stage = full()
     stage.claim("high")
-    state = stage.planner._state
+    state = stage.state
     (pod,) = members("high", [("high",)])
     consumers = consumers_of(state, ())
     shape = state.shapes.intern(pod.shape)

@@ -475,7 +475,7 @@ def test_what_is_left_of_a_gang_goes_only_when_those_before_are_leaving() -> Non
 
 
 def put_budget(scene: LoggedScene, budget: Budget) -> None:
-    scene._apply(BudgetChanges(epoch=scene.epoch, at_ms=scene.now_ms, changed=(budget,)))
+    scene.apply(BudgetChanges(epoch=scene.epoch, at_ms=scene.now_ms, changed=(budget,)))
 
 
 def test_a_role_keeps_its_minimum_while_the_eviction_of_another_member_is_in_flight() -> None:

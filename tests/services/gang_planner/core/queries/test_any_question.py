@@ -65,12 +65,12 @@ def test_every_question_that_can_be_decoded_is_answered(question: FitRequest) ->
 @_SETTINGS
 @given(SOUND_QUESTIONS)
 def test_every_sound_question_is_answered_without_a_trace(question: FitRequest) -> None:
-    known = list(SCENE.planner._state.resources.names)
+    known = list(SCENE.state.resources.names)
     before = SCENE.planner.checkpoint(0), SCENE.planner.ledger()
     answer_to(question)
     assert (SCENE.planner.checkpoint(0), SCENE.planner.ledger()) == before
     classes = "deviceclass.resource.kubernetes.io/gpu"
-    assert [one for one in SCENE.planner._state.resources.names if one != classes] == [
+    assert [one for one in SCENE.state.resources.names if one != classes] == [
         one for one in known if one != classes
     ]
     SCENE.planner.validate()

@@ -117,7 +117,7 @@ def test_a_question_about_displacing_leaves_no_trace() -> None:
     for name in ("rich", "poor"):
         scene.put(Queue(uid=name, dialect="volcano", name=name, resource_version=1))
     running(scene, "all", 16, minimum=1, shape=QUARTER, group={"queue": "rich"})
-    state = scene.planner._state
+    state = scene.state
 
     def books() -> list[Any]:
         return [

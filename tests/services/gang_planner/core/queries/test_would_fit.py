@@ -180,7 +180,7 @@ def test_a_question_leaves_no_trace() -> None:
     scene = Scene([make_node("n0")])
     scene.put(make_group("a", 1), *make_pods("a", 1, FULL))
     scene.settle()
-    state = scene.planner._state
+    state = scene.state
     before = (
         state.node_capacity.free.cells.tolist(),
         len(state.shapes.entries),

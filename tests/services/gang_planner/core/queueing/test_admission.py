@@ -185,7 +185,7 @@ def test_a_group_waits_while_the_quotas_of_its_namespace_are_short() -> None:
             hard=(("count/pods", 10), ("requests.cpu", 8000)),
             used=(("count/pods", 0), ("requests.cpu", used)),
         )
-        scene._apply(ResourceQuotaChanges(epoch=1, at_ms=scene.now_ms, changed=(one,)))
+        scene.apply(ResourceQuotaChanges(epoch=1, at_ms=scene.now_ms, changed=(one,)))
 
     quota(4000, 1)
     scene.put(a_group("a", 3, created_ms=1), a_group("b", 3, created_ms=2))
@@ -301,7 +301,7 @@ def test_admitted_groups_are_not_counted_again_for_each_group_that_is_voted_on(p
     quota = (("cpu", 100_000), ("pods", 10_000))
     scene.put(ResourceQuota(uid="q", namespace="team", name="q", resource_version=1, hard=quota))
     scene.put(a_queue("default"))
-    promises = scene.planner._state.queues.entry(DEFAULT).promises = _Walked()
+    promises = scene.state.queues.entry(DEFAULT).promises = _Walked()
     admitted = [a_group(f"in-{at:03}", 1, min_resources=(("memory", 1 + at),)) for at in range(50)]
     scene.put(*admitted)
     scene.step()

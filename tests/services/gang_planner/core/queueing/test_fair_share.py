@@ -115,9 +115,9 @@ def test_a_gang_that_is_deleted_while_it_waits_for_an_outcome_demands_nothing() 
     scene.put(group, *pods)
     (decision,) = scene.settle()
     assert decision.preflight
-    assert scene.planner._state.backlog.demand.by_queue
+    assert scene.state.backlog.demand.by_queue
     scene.remove(*pods, group)
-    assert not scene.planner._state.backlog.demand.by_queue
+    assert not scene.state.backlog.demand.by_queue
 
 
 def test_what_is_freed_is_kept_for_the_queue_that_waits_for_its_share() -> None:

@@ -211,7 +211,7 @@ def test_other_resources_and_the_number_of_pods_are_charged_as_well() -> None:
     scene.put(*make_pods("job", 1, TINY))
     for decision in scene.settle():
         scene.run(decision)
-    gpus = scene.planner._state.resources.row(GPU)
+    gpus = scene.state.resources.row(GPU)
     assert sum(hold.shape.by_row.get(gpus, 0) for hold in scene.holds()) == 3
 
 

@@ -191,7 +191,7 @@ def shares(
     wait(scene, queues, names)
     found: list[dict[tuple[str, int], int]] = []
     for name, _ in zip(names, queues, strict=False):
-        entry = scene.planner._state.queues.entry(name)
+        entry = scene.state.queues.entry(name)
         deserved = {("deserved", row): amount for row, amount in entry.deserved.items()}
         found.append(deserved | {("fair", row): one for row, one in entry.fair_share.items()})
     return found

@@ -26,7 +26,7 @@ from tests.services.gang_planner.core.claims import (
     make_slice,
     make_volume,
 )
-from tests.services.gang_planner.core.scene import Scene, make_group
+from tests.services.gang_planner.core.scene import Scene, make_group, state_of
 from tests.services.gang_planner.core.test_device_requests import (
     ADMIN,
     nic,
@@ -46,7 +46,7 @@ def with_devices(count: int, nodes: int = 1) -> tuple[Scene, Devices]:
     scene = Scene(hosts(nodes))
     scene.put(make_device_class(), *(make_slice(f"n{index}", count) for index in range(nodes)))
     scene.put(make_device_claim("a"), make_device_claim("b"))
-    return scene, scene.planner._state.node_capacity.devices
+    return scene, scene.state.node_capacity.devices
 
 
 def bound_by_another_scheduler(gang: str, claim: str, node: str = "n0") -> Pod:
@@ -180,8 +180,8 @@ def test_a_node_on_which_devices_are_fixed_by_a_decision_counts_as_changed() -> 
     """Another claim may have fitted there only because this one could get other devices."""
     scene, _ = with_devices(1)
     scene.put(make_group("g", 2), *members("g", [("a",)]))
-    devices = scene.planner._state.node_capacity.devices.copy()
-    shape = scene.planner._state.members["g-0"].shape
+    devices = scene.state.node_capacity.devices.copy()
+    shape = scene.state.members["g-0"].shape
     devices.take(0, shape)
     assert list(devices.changed_slots()) == [0]
     assert list(devices.changed_slots()) == []
@@ -194,12 +194,12 @@ def take(scene: Scene, devices: Devices, *placed: tuple[str, int]) -> None:
     for claim, slot in placed:
         (pod,) = members(claim, [(claim,)])
         scene.put(pod)
-        devices.take(slot, scene.planner._state.members[pod.uid].shape)
+        devices.take(slot, scene.state.members[pod.uid].shape)
 
 
 def test_claims_exchange_devices_of_one_node_and_those_of_other_nodes_stay() -> None:
     scene, _ = with_devices(1, nodes=2)
-    devices = scene.planner._state.node_capacity.devices.copy()
+    devices = scene.state.node_capacity.devices.copy()
     scene.put(make_slice("n1", 2, details=numa(1, 0), generation=2), wants("odd", ODD))
     take(scene, devices, ("a", 0), ("b", 1))
     assert chosen(devices, "b") == ["gpu-0"]
@@ -220,7 +220,7 @@ def test_claims_of_a_pod_that_another_scheduler_bound_all_get_devices() -> None:
 
 def test_a_claim_that_pods_may_use_on_other_nodes_keeps_its_devices() -> None:
     scene, _ = with_devices(0)
-    devices = scene.planner._state.node_capacity.devices.copy()
+    devices = scene.state.node_capacity.devices.copy()
     scene.put(make_slice("net", 0, names=("net-0",), node="", all_nodes=True, details=numa(1)))
     take(scene, devices, ("a", 0))
     scene.put(make_slice("n0", 1, details=numa(0), generation=2), wants("odd", ODD))
@@ -233,7 +233,7 @@ def test_what_claims_use_is_compared_with_pods_and_reservations() -> None:
     scene.put(make_class(), make_volume("v", "n0"), make_claim("data"))
     (with_volume,) = claims.members("v", [("data",)])
     with_device = bound_by_another_scheduler("g", "a")
-    state = scene.planner._state
+    state = scene.state
     for pod in (msgspec.structs.replace(with_volume, node="n0", phase="Running"), with_device):
         scene.put(pod)
         assert "are in use" in contradiction(state.node_capacity, [])
@@ -247,7 +247,7 @@ def test_the_bound_for_a_decision_covers_the_names_of_its_devices() -> None:
     names = tuple(f"{index:0200}" for index in range(20))
     scene.put(make_device_class(), make_slice("n0", 0, names=names), make_device_claim("a", 20))
     (decision,) = submit(scene, "g", "a")
-    state = scene.planner._state
+    state = scene.state
     (bound,) = choice_bytes(state.node_capacity, [state.members["g-0"]], len("n0"))
     assert len(msgspec.msgpack.encode(decision.devices)) <= bound
 
@@ -257,7 +257,7 @@ def read_by_another(scene: Scene, objects: list[Any]) -> Scene:
     ((_, decision),) = scene.decisions
     follower = Scene(hosts(1))
     follower.put(*objects)
-    claim_choices.recall(follower.planner._state, decision)
+    claim_choices.recall(state_of(follower.planner), decision)
     return follower
 
 
@@ -303,7 +303,7 @@ def test_devices_of_the_log_are_kept_for_the_pod_that_is_gone_and_for_no_other()
     scene.put(make_group("g", 2), *members("g", [("a",), ("b",)]))
     (decision,) = scene.settle()
     follower, devices = with_devices(2)
-    state = follower.planner._state
+    state = state_of(follower.planner)
     claim_choices.recall(state, decision)
     claim_choices.keep(state, decision, "g-0")
     claim_choices.forget(state, decision)
@@ -315,8 +315,8 @@ def test_devices_of_the_log_that_no_pod_takes_up_become_free() -> None:
     (decision,) = submit(scene, "g", "a")
     assert decision.devices
     follower, _ = with_devices(1)
-    claim_choices.recall(follower.planner._state, decision)
-    claim_choices.forget(follower.planner._state, decision)
+    claim_choices.recall(state_of(follower.planner), decision)
+    claim_choices.forget(state_of(follower.planner), decision)
     assert len(submit(follower, "h", "b")) == 1
 
 

@@ -42,11 +42,11 @@ def scene_of(on_group: Labels, on_queue: Labels = (), conf: str = "") -> Scene:
 
 
 def defaults(scene: Scene) -> Defaults:
-    return scene.planner._state.defaults
+    return scene.state.defaults
 
 
 def gang_of(scene: Scene) -> Gang:
-    (gang,) = [one for one in scene.planner._state.gangs.gangs.values() if one.name == "job"]
+    (gang,) = [one for one in scene.state.gangs.gangs.values() if one.name == "job"]
     return gang
 
 

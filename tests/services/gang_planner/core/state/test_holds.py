@@ -6,7 +6,7 @@ from services.gang_planner.core.planner import Planner
 from shared.contracts.cluster import PodChanges
 from shared.contracts.decisions import Cycle, EpochOpened, GangStarted
 from tests.services.gang_planner.core.losing import closed, opened, place_of, running, successor
-from tests.services.gang_planner.core.scene import Scene, make_group, make_node
+from tests.services.gang_planner.core.scene import Scene, make_group, make_node, state_of
 
 
 def standby_of(scene: Scene, *, minimum: int = 3) -> Planner:
@@ -23,7 +23,7 @@ def standby_of(scene: Scene, *, minimum: int = 3) -> Planner:
 
 
 def replacements(planner: Planner) -> dict[str, str]:
-    return {uid: hold.node for uid, hold in planner._state.holds.by_uid.items()}
+    return {uid: hold.node for uid, hold in state_of(planner).holds.by_uid.items()}
 
 
 def test_a_member_that_is_lost_with_its_node_and_then_deleted_is_owed_once() -> None:
@@ -35,7 +35,7 @@ def test_a_member_that_is_lost_with_its_node_and_then_deleted_is_owed_once() -> 
     scene.now_ms = note.until_ms
     scene.settle()
     assert closed(scene) == ["Expired"]
-    state = scene.planner._state
+    state = scene.state
     assert not state.holds.owes(state.gangs.by_id["group-job"].key)
 
 
@@ -76,7 +76,7 @@ def test_a_standby_owes_the_same_whichever_log_it_reads_first(first: str) -> Non
     if first == "log":
         standby.apply_cluster(before + 1, failed)
     assert replacements(standby) == replacements(scene.planner) == {"job-worker-1": place}
-    assert not standby._state.holds.pending
+    assert not state_of(standby).holds.pending
     standby.validate()
 
 
@@ -124,7 +124,7 @@ def test_a_standby_does_not_owe_what_its_predecessor_had_decided_not_to() -> Non
     standby.apply_cluster(before + 1, failed)
     for seq in (1, 2):
         # A note of the first cycle that has read the loss may follow yet.
-        assert list(standby._state.holds.pending) == ["job-worker-1"]
+        assert list(state_of(standby).holds.pending) == ["job-worker-1"]
         cycle = Cycle(
             cluster_seq=before + seq, outcomes_seq=0, now_ms=scene.now_ms, configuration=""
         )

@@ -28,6 +28,7 @@ from tests.services.gang_planner.core.scene import (
     make_node,
     make_pods,
     make_shape,
+    state_of,
 )
 
 FULL = make_shape({"cpu": 4000})
@@ -50,8 +51,8 @@ def test_assumed_room_ends_when_the_pod_is_bound_and_its_place_is_taken_by_the_p
     scene, decision = one_gang()
     scene.bind(decision)
     scene.step()
-    assert not scene.planner._state.reservations.every()
-    assert not scene.planner._state.open
+    assert not scene.state.reservations.every()
+    assert not scene.state.open
     assert not another_fits(scene)
 
 
@@ -102,7 +103,7 @@ def test_bindings_that_the_api_server_has_forgotten_are_decided_again_after_a_wh
     again = scene.decisions[-1][1]
     assert again is not decision
     assert {one.uid for one in again.bindings} == {one.uid for one in decision.bindings}
-    assert len(scene.planner._state.reservations.every()) == 2
+    assert len(scene.state.reservations.every()) == 2
 
 
 def test_one_that_finds_forgotten_bindings_when_it_starts_decides_them_again_too() -> None:
@@ -136,7 +137,7 @@ def test_room_of_a_request_that_may_come_late_outlasts_the_forgotten_bindings_of
     scene.step(after_ms=1_000)
     assert len(scene.decisions) == 2, "it is placed elsewhere"
     scene.step(after_ms=FORGOTTEN_MS)
-    reasons = [one.reason for one in scene.planner._state.reservations.rows(late)]
+    reasons = [one.reason for one in scene.state.reservations.rows(late)]
     assert sorted(reasons) == ["assumed", "late"]
 
 
@@ -160,7 +161,7 @@ def test_no_decision_counts_as_forgotten_by_an_old_snapshot_or_once_it_is_shown(
     scene.bind(decision)
     scene.step(after_ms=2 * FORGOTTEN_MS)
     assert scene.decisions[-1][1] is decision
-    assert not scene.planner._state.reservations.every()
+    assert not scene.state.reservations.every()
 
 
 def test_a_pod_bound_elsewhere_frees_the_assumed_node_and_loads_the_other() -> None:
@@ -195,14 +196,12 @@ def test_a_doubtful_answer_keeps_the_room_for_two_minutes_and_frees_the_member(
     again = scene.decisions[-1][1]
     assert again.attempt == 2
     assert again.bindings[0].node != decision.bindings[0].node
-    reservations = scene.planner._state.reservations.rows(uid)
+    reservations = scene.state.reservations.rows(uid)
     assert sorted(reservation.reason for reservation in reservations) == ["assumed", "late"]
     scene.step(after_ms=118_999)
-    assert len(scene.planner._state.reservations.rows(uid)) == 2
+    assert len(scene.state.reservations.rows(uid)) == 2
     scene.step(after_ms=1)
-    assert [reservation.reason for reservation in scene.planner._state.reservations.rows(uid)] == [
-        "assumed"
-    ]
+    assert [reservation.reason for reservation in scene.state.reservations.rows(uid)] == ["assumed"]
 
 
 def test_a_late_post_finds_its_room_and_ends_the_newer_assumption() -> None:
@@ -214,7 +213,7 @@ def test_a_late_post_finds_its_room_and_ends_the_newer_assumption() -> None:
     assert len(scene.decisions) == 2
     scene.change(binding.uid, node=binding.node)
     scene.step()
-    assert not scene.planner._state.reservations.every()
+    assert not scene.state.reservations.every()
     assert another_fits(scene), "the second node is free again"
 
 
@@ -249,7 +248,7 @@ def test_pauses_double_up_to_a_minute_and_start_again_after_success() -> None:
     assert pauses == [1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 60_000, 60_000]
     scene.run(decision)
     scene.step()
-    assert scene.planner._state.gangs.by_id["group-a"].history.failures == 0
+    assert scene.state.gangs.by_id["group-a"].history.failures == 0
 
 
 def test_a_half_placed_gang_is_completed_although_its_queue_was_closed_meanwhile() -> None:
@@ -313,9 +312,7 @@ def test_a_clock_set_back_makes_no_process_wait_until_it_has_caught_up() -> None
     scene.now_ms -= 3_600_000
     assert len(scene.settle()) == 1, "the pause ended"
     scene.step(after_ms=120_000)
-    assert all(
-        reservation.reason == "assumed" for reservation in scene.planner._state.reservations.every()
-    )
+    assert all(reservation.reason == "assumed" for reservation in scene.state.reservations.every())
 
 
 def test_preflight_is_asked_for_where_a_release_costs_and_from_the_second_attempt_on() -> None:
@@ -432,19 +429,19 @@ def test_no_decision_gets_the_number_of_another_one() -> None:
     scene.heartbeat()
     _, second = scene.planner.step(scene.now_ms).decisions
     with pytest.raises(InvariantViolation, match="not the next one that was made"):
-        number(scene.planner._state, 2, second)
+        number(scene.state, 2, second)
 
 
 def test_a_standby_that_reads_a_decision_before_its_pods_assumes_them_when_they_come() -> None:
     scene, decision = one_gang(2)
     late = Scene([make_node("n0"), make_node("n1")], leading=False)
     late.planner.apply_decision(2, msgspec.structs.replace(decision))
-    assert not late.planner._state.reservations.every()
+    assert not late.state.reservations.every()
     late.put(make_group("a", 2), *scene.pods.values())
     late.planner.validate()
     reservations = {
-        reservation.uid: late.planner._state.nodes.names[reservation.slot]
-        for reservation in late.planner._state.reservations.every()
+        reservation.uid: late.state.nodes.names[reservation.slot]
+        for reservation in late.state.reservations.every()
     }
     assert reservations == {one.uid: one.node for one in decision.bindings}
 
@@ -455,7 +452,7 @@ def test_a_standby_assumes_no_pod_that_ended_without_a_node() -> None:
     late.put(*(msgspec.structs.replace(one, phase="Failed") for one in scene.pods.values()))
     late.planner.apply_decision(2, decision)
     late.planner.validate()
-    assert not late.planner._state.reservations.every()
+    assert not late.state.reservations.every()
 
 
 def test_nothing_is_decided_while_the_log_names_pods_newer_than_the_cluster_state() -> None:
@@ -493,10 +490,10 @@ def test_a_checkpoint_brings_back_open_decisions_attempts_and_pauses() -> None:
         [make_node(f"n{i}") for i in range(3)], objects=[make_group("a", 2), make_group("b", 1)]
     )
     twin.validate()
-    assert {reservation.uid for reservation in twin._state.reservations.every()} == {
+    assert {reservation.uid for reservation in state_of(twin).reservations.every()} == {
         one.uid for one in decision.bindings
     }
-    assert twin._state.gangs.by_id["group-b"].history.attempt == 1
+    assert state_of(twin).gangs.by_id["group-b"].history.attempt == 1
     twin.lead(revived.decision_seq)
     revived.step()
     assert revived.decisions == [], "the pause goes on"

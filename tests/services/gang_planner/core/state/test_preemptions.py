@@ -32,7 +32,7 @@ PREEMPTOR = "high-worker-0"
 
 
 def table(scene: LoggedScene) -> Preemptions:
-    return scene.planner._state.preemptions
+    return scene.state.preemptions
 
 
 def gone(scene: LoggedScene) -> None:
@@ -74,14 +74,14 @@ def test_room_is_kept_only_for_a_pod_that_waits_and_on_a_node_that_exists(
     scene = asked()
     assert {one.uid for one in table(scene).reservations()} == {PREEMPTOR, "high-worker-1"}
     happens(scene)
-    table(scene).sync(scene.planner._state, scene.now_ms)
+    table(scene).sync(scene.state, scene.now_ms)
     assert {one.uid for one in table(scene).reservations()} == {"high-worker-1"}
 
 
 def test_room_for_a_preemptor_is_as_large_as_its_pod_is_now() -> None:
     scene = asked()
     scene.change(PREEMPTOR, shape=QUARTER)
-    table(scene).sync(scene.planner._state, scene.now_ms)
+    table(scene).sync(scene.state, scene.now_ms)
     shapes = {one.uid: one.shape.encoded for one in table(scene).reservations()}
     assert shapes[PREEMPTOR] == QUARTER
 
@@ -169,4 +169,4 @@ def test_a_victim_that_is_lost_with_its_node_and_then_deleted_is_counted_once() 
     pod = scene.pods[victim.uid]
     scene.remove(scene.objects[f"uid-{pod.node}"])
     scene.remove(pod)
-    assert scene.planner._state.gangs.by_id["group-low"].history.holds_forgone == 1
+    assert scene.state.gangs.by_id["group-low"].history.holds_forgone == 1

@@ -32,7 +32,7 @@ def a_queue(name: str, version: int = 1, **fields: Any) -> Queue:
 
 
 def entries(scene: Scene) -> dict[str, QueueEntry]:
-    return scene.planner._state.queues.entries
+    return scene.state.queues.entries
 
 
 def keep_their_place_in_turn(found: dict[str, QueueEntry]) -> None:
@@ -82,7 +82,7 @@ def test_charges_equal_what_gangs_hold_while_queues_move_in_the_tree(seed: int) 
 
 def deserve_the_same_when_computed_again(scene: Scene) -> None:
     """Amounts that are kept while no queue changes are those that would be computed now."""
-    state, session = scene.planner._state, scene.planner._session
+    state, session = scene.state, scene.planner._session
     fair_share.share_out(state, session, state.backlog.demand)
     kept = {name: dict(entry.deserved) for name, entry in state.queues.entries.items()}
     state.queues.shared_at = ()
@@ -128,7 +128,7 @@ def test_a_queue_that_has_neither_an_object_nor_a_gang_is_forgotten(conf: str) -
     scene.put(a_queue("root", capability=amounts(cpu=9000)), make_group("stays", 1))
     cpu = make_shape({"cpu": 1000})
     scene.settle()
-    table = scene.planner._state.queues
+    table = scene.state.queues
     before = sorted(table.entries)
     for number in range(20):
         name = f"q{number}"

@@ -57,7 +57,7 @@ def test_a_pod_belongs_to_the_first_policy_that_selects_it_and_whose_keys_it_has
         labels=msgspec.msgpack.encode(tuple(sorted(labels.items()))),
     )
     scene.put(make_group("job", 9, sub_groups=(stages, rest)), pod)
-    gang = scene.planner._state.gangs.by_id["group-job"]
+    gang = scene.state.gangs.by_id["group-job"]
     assert part_of(gang, pod) == part
     assert [one.name for one in sub_gangs(gang)] == ([part] if part else [])
 
@@ -77,7 +77,7 @@ def test_a_policy_may_name_its_pods(pods: tuple[str, ...], part: str) -> None:
     (pod,) = make_pods("job", 1, shape_of())
     named = SubGroup(name="named", pods=pods, size=1)
     scene.put(make_group("job", 9, sub_groups=(named, SubGroup(name="rest"))), pod)
-    assert part_of(scene.planner._state.gangs.by_id["group-job"], pod) == part
+    assert part_of(scene.state.gangs.by_id["group-job"], pod) == part
 
 
 @pytest.mark.parametrize(("least", "placed"), [(2, 4), (4, 4), (5, 0)])

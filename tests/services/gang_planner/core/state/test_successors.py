@@ -185,8 +185,8 @@ def test_what_is_held_for_a_gang_of_which_nothing_is_left_survives_a_planner(
     way(scene)
     scene.restart(snapshot_first=snapshot_first, checkpoint=checkpoint)
     assert decided(scene) == []
-    queue = scene.planner._state.queues.entries["q"]
-    assert queue.used[scene.planner._state.resources.row(GPU)] == 4
+    queue = scene.state.queues.entries["q"]
+    assert queue.used[scene.state.resources.row(GPU)] == 4
     made, pods = gang("other-name", 4, life=2, queue="q")
     scene.put(made, *pods)
     assert names(decided(scene)) == ["team/other-name"]
@@ -239,7 +239,7 @@ def test_a_successor_that_never_comes_frees_the_place_when_the_hold_expires() ->
     scene.now_ms = until_ms
     assert names(scene.settle()) == ["team/rival"]
     assert set(ends(scene)) == {"Expired"}
-    assert not [one for one in scene.planner._state.gangs.gangs.values() if one.name == "train"]
+    assert not [one for one in scene.state.gangs.gangs.values() if one.name == "train"]
 
 
 def test_what_a_smaller_successor_does_not_need_is_free_at_once() -> None:

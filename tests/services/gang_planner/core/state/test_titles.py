@@ -41,7 +41,7 @@ OF_TRAINER = workload("set", JOB_SET.name, "trainjob/train", "trainjob-uid")
 
 def title(scene: Scene, name: str = "a") -> str:
     scene.settle()
-    state = scene.planner._state
+    state = scene.state
     (gang,) = (gang for gang in state.gangs.gangs.values() if gang.name == name)
     return title_of(state, gang)
 

@@ -205,7 +205,7 @@ def test_one_attempt_answers_for_all_equal_gangs_and_unrelated_changes_cost_none
     for index in range(200):
         scene.put(make_group(f"g{index:03d}", 2), *make_pods(f"g{index:03d}", 2, FULL))
     scene.settle()
-    backlog = scene.planner._state.backlog
+    backlog = scene.state.backlog
     (bucket,) = backlog.buckets.values()
     assert len(bucket.entries) == 200
     refused_at = bucket.refused_at
