@@ -35,8 +35,8 @@ from bench.child_process import child_process
 from shared.contracts import subjects
 from shared.contracts.cluster import Gone, PodChanges, PodGroupChanges
 from shared.model.objects import Pod, PodGroup
-from tests.services.api.scene import free_port
 from tests.services.gang_planner.running import Hall, a_hall, now_ms
+from tests.support.free_ports import free_port
 from tests.support.service_process import a_service
 from tests.support.snapshots import CHANGES
 from tests.support.waiting import eventually

@@ -32,8 +32,9 @@ from tests.controlplane.cluster import ControlPlane
 from tests.controlplane.components import ControlPlaneOptions
 from tests.controlplane.fixtures import CRDS_DIR
 from tests.controlplane.nodes import create_namespace, create_nodes
-from tests.services.api.scene import GROUP_PATH, Scene, a_scene, free_port, verdict
+from tests.services.api.scene import GROUP_PATH, Scene, a_scene, verdict
 from tests.support.debian import lacking
+from tests.support.free_ports import free_port
 from tests.support.packages import ROOT
 from tests.support.rbac import RBAC
 from tests.support.waiting import eventually

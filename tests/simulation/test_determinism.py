@@ -15,7 +15,7 @@ def digest(seed: int, **environ: str) -> str:
         env={**os.environ, **environ},
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=220,
     )
     found = re.search(r"digest ([0-9a-f]{32})", done.stdout)
     assert found is not None, done.stdout + done.stderr
@@ -23,7 +23,7 @@ def digest(seed: int, **environ: str) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(480)
 @pytest.mark.parametrize(
     "seed",
     [

@@ -1,14 +1,14 @@
 """Three real nats-servers that keep every stream together, as in production."""
 
-import socket
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, closing
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 import msgspec
 
 from shared.bus.connection import Bus
 from shared.bus.jetstream_api import ApiAnswer
+from tests.support.free_ports import free_ports
 from tutti.nats_server import NatsServer, NatsServerSettings
 
 SERVERS = 3
@@ -46,7 +46,7 @@ class NatsCluster:
 @asynccontextmanager
 async def a_nats_cluster(folder: Path) -> AsyncIterator[NatsCluster]:
     """Start three servers on 127.0.0.1; leaving stops them."""
-    ports = _free_ports(SERVERS)
+    ports = free_ports(SERVERS)
     routes = ", ".join(f'"nats://127.0.0.1:{port}"' for port in ports)
     async with AsyncExitStack() as stack:
         servers: dict[str, NatsServer] = {}
@@ -60,12 +60,3 @@ async def a_nats_cluster(folder: Path) -> AsyncIterator[NatsCluster]:
             stack.push_async_callback(server.stop)
             await server.start()
         yield NatsCluster(servers)
-
-
-def _free_ports(count: int) -> list[int]:
-    """Return free ports; the kernel assigns ports in turn, so these not again soon."""
-    with ExitStack() as stack:
-        sockets = [stack.enter_context(closing(socket.socket())) for _ in range(count)]
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1] for one in sockets]

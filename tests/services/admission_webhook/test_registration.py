@@ -2,7 +2,6 @@
 
 import asyncio
 import base64
-import socket
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -42,6 +41,7 @@ from shared.runtime.serving_certificate import CA_FILE, ensure_certificate
 from tests.services.admission_webhook.reviews import NAMES, a_pod_group
 from tests.services.admission_webhook.serving import HOST, Webhook
 from tests.support.background import in_background
+from tests.support.free_ports import free_port
 from tests.support.waiting import eventually
 
 #: Subject of the certificates.
@@ -139,11 +139,6 @@ async def is_defaulted(client: KubeClient) -> bool:
         dry_run=True,
     )
     return b'"queue":"default"' in reply.body
-
-
-def free_port() -> int:
-    with socket.create_server((HOST, 0)) as listener:
-        return int(listener.getsockname()[1])
 
 
 async def test_a_webhook_that_is_reached_is_registered_until_it_leaves(

@@ -3,7 +3,6 @@ test writes the verdicts, in place of a planner.
 """
 
 import asyncio
-import socket
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -15,6 +14,7 @@ from shared.contracts import codec, subjects
 from shared.contracts.verdicts import Verdict, Why
 from tests.controlplane.client import ApiError, Object, RawClient
 from tests.controlplane.cluster import ControlPlane, KubectlError
+from tests.support.free_ports import free_port
 from tests.support.rbac import RBAC, as_account, grant
 from tests.support.service_process import a_service
 from tests.support.waiting import eventually
@@ -182,10 +182,3 @@ async def _put_service(api: RawClient) -> None:
     except ApiError as error:
         if error.status != 409:
             raise
-
-
-def free_port() -> int:
-    """A port that no server uses now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

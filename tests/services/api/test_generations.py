@@ -10,7 +10,7 @@ from shared.bus.connection import Bus
 from shared.bus.setup import ensure_streams
 from tests.controlplane.certificates import Authority
 from tests.controlplane.kubeconfig import write_kubeconfig
-from tests.services.api.scene import free_port
+from tests.support.free_ports import free_port
 from tests.support.nats_server import running_nats_server
 from tests.support.waiting import eventually
 from tutti.lifeline import dying_with_parent

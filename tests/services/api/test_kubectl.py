@@ -29,10 +29,10 @@ from tests.services.api.scene import (
     Scene,
     a_scene,
     api_flags,
-    free_port,
     verdict,
     waiting,
 )
+from tests.support.free_ports import free_port
 from tests.support.service_process import a_service
 from tests.support.waiting import eventually
 from tutti.nats_server import NatsServer

@@ -21,7 +21,7 @@ from shared.kube.errors import NotFound
 from shared.kube.objects import KubeObject
 from shared.kube.resources import API_SERVICES, SERVICES
 from tests.controlplane.cluster import ControlPlane
-from tests.services.api.scene import free_port
+from tests.support.free_ports import free_port
 from tests.support.waiting import eventually
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]

@@ -33,18 +33,18 @@ class Observed(Scene):
     """A scene with an observer instead of binders; nothing is carried out."""
 
     def __init__(self, nodes: Iterable[Node]) -> None:
-        self.state = ObserverState(stand_ms=STAND_MS, gone_max=100)
+        self.observer = ObserverState(stand_ms=STAND_MS, gone_max=100)
         self._read = 0
         self.proofs: list[str] = []
         nodes = list(nodes)
         super().__init__(nodes)
         page = snapshot_of(nodes, at_ms=self.now_ms, epoch=self.epoch, cluster_seq=self.cluster_seq)
-        self.state.replace([page])
+        self.observer.replace([page])
 
     @override
     def apply(self, record: Any) -> None:
         super().apply(record)
-        self.state.apply(self.cluster_seq, record)
+        self.observer.apply(self.cluster_seq, record)
 
     def passes(self, seconds: float) -> None:
         """Time passes, and all do what is due; in steps, as timers would wake them."""
@@ -55,7 +55,7 @@ class Observed(Scene):
             self._turn()
 
     def row(self, gang: str) -> GangObserved:
-        found = self.state.build_report(self.now_ms).gangs
+        found = self.observer.build_report(self.now_ms).gangs
         return next(one for one in found if one.gang == f"team/{gang}")
 
     def free(self, node: str) -> int:
@@ -66,17 +66,21 @@ class Observed(Scene):
         self.settle()
         for seq, one in self.records[self._read :]:
             if isinstance(one, GangDecision | EvictionDecision):
-                found = self.state.decided(seq, one, self.now_ms)
+                found = self.observer.decided(seq, one, self.now_ms)
                 self.proofs += [found.proof] if found is not None else []
                 assert found is None or found.proof != "failed", found
         self._read = len(self.records)
-        for assumed in self.state.assumed.over(self.now_ms):
+        for assumed in self.observer.assumed.over(self.now_ms):
             self.outcome_seq += 1
             outcome = answer(
-                assumed, self.state.cluster_state, observer="o", generation="", now_ms=self.now_ms
+                assumed,
+                self.observer.cluster_state,
+                observer="o",
+                generation="",
+                now_ms=self.now_ms,
             )
             self.planner.apply_outcome(self.outcome_seq, outcome)
-            self.state.assumed.drop(assumed.seq)
+            self.observer.assumed.drop(assumed.seq)
         self.settle()
 
 
@@ -121,7 +125,7 @@ def test_pods_bound_by_the_other_scheduler_replace_the_assumed_ones() -> None:
     scene.change(other.uid, node=away)
     scene.passes(1)
     assert scene.planner.open_decisions == 0
-    assert len(scene.state.assumed) == 0
+    assert len(scene.observer.assumed) == 0
     assert scene.verdict("train").phase == "Running"
     appear(scene, "next", 6)
     scene.passes(1)
@@ -177,4 +181,4 @@ def test_no_recount_fails_and_no_invariant_breaks_whatever_the_other_scheduler_d
                 pass
         scene.passes(number % 3 * 6)
     scene.passes(2 * STAND_MS / 1000)
-    assert scene.state.assumed.over(scene.now_ms) == []
+    assert scene.observer.assumed.over(scene.now_ms) == []
