@@ -1,6 +1,7 @@
 # Everything one types while working on Tutti. `make` alone lists the targets.
 # PYTHON chooses the interpreter that makes .venv (3.11 or newer); ARGS passes flags on to the command behind a target.
 # WORKERS is how many processes run the tests, each with a control plane of its own (0: in one, as a debugger wants it).
+# What is pure only computes: unless WORKERS is given, as many processes as there are processors run it.
 
 PYTHON ?= python3
 ARGS ?=
@@ -45,7 +46,8 @@ lint: $(STAMP) ## Linters, both type checkers, the import contracts, spelling
 	$(BIN)/pyright
 
 unit: $(STAMP) ## Tests of everything pure, and the repository's rules, to run after every change: a minute with four processors, four with one (WORKERS=1)
-	$(BIN)/pytest -m "not certify and not slow and not integration" --numprocesses $(WORKERS) --dist loadfile $(UNIT) $(ARGS)
+	$(BIN)/pytest -m "not certify and not slow and not integration" --dist loadfile \
+		--numprocesses $(if $(filter file,$(origin WORKERS)),logical,$(WORKERS)) $(UNIT) $(ARGS)
 
 test: $(STAMP) ## All tests but those of `make certify`: 20 minutes at most, once all is built (ARGS="-k name" chooses)
 	$(BIN)/pytest -m "not certify" --numprocesses $(WORKERS) --dist loadfile $(ARGS)

@@ -20,7 +20,7 @@ TOGETHER: Final = (
     "tests/seeds",
     "tests/volcano_e2e",
 )
-#: Units that take half a minute or more, the longest first.
+#: Units that take about half a minute or more, the longest first.
 LONGEST: Final = (
     "tests/integration",
     "tests/volcano_e2e",
@@ -41,6 +41,7 @@ LONGEST: Final = (
     "tests/tutti/up/test_hangs.py",
     "tests/tutti/up/test_up_embedded.py",
     "tests/tutti/up/test_launchers.py",
+    "tests/test_tidy.py",
 )
 
 
