@@ -29,12 +29,11 @@ from tests.controlplane.fixtures import CRDS_DIR
 from tests.controlplane.nodes import NodeShape, delete_nodes, node_manifest
 from tests.integration.suite import RunningSuite, running_suite
 from tests.support.background import in_background
+from tests.support.scheduler_conf import configure
 from tests.support.waiting import eventually
 
 #: A state counts when nothing has changed for so long, as in the recordings.
 QUIET_S: Final = 3.0
-#: The planner looks at its file every second.
-RELOAD_S: Final = 2.0
 _CONF: Final = "volcano-scheduler.conf"
 
 
@@ -66,9 +65,7 @@ class Stand:
             conf = read(f"lifecycle/{theme}")["schedulerConf"]
             by_conf.setdefault(conf, []).extend((theme, case) for case in chosen)
         for conf, together in by_conf.items():
-            if self._conf.read_text() != conf:
-                self._conf.write_text(conf)
-                await asyncio.sleep(RELOAD_S)
+            await configure(self._conf, conf)
             for exclusive in (False, True):
                 sort = [one for one in together if bool(one[1].get("exclusive")) is exclusive]
                 async for outcome in self._all(sort, 1 if exclusive else at_once):

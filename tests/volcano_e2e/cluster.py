@@ -17,11 +17,10 @@ from tests.controlplane.client import JSON_PATCH, ApiError, Object, RawClient
 from tests.controlplane.cluster import ControlPlane
 from tests.controlplane.nodes import NodeShape, create_nodes
 from tests.controlplane.requests import node_allocatable, pod_requests, quantity
+from tests.support.scheduler_conf import configure
 from tests.support.waiting import eventually
 
 SEEN_S: Final = 40.0
-#: The planner looks at its file every second.
-RELOAD_S: Final = 2.0
 RUNS: Final = ("Running", "Succeeded")
 _TYPED_S: Final = 60.0
 
@@ -146,9 +145,7 @@ class Cluster:
 
     async def configure(self, text: str) -> None:
         """Another scheduler configuration, from now until the end of the case."""
-        if self._conf.read_text() != text:
-            self._conf.write_text(text)
-            await asyncio.sleep(RELOAD_S)  # it is polled, and nothing reports that it was read
+        await configure(self._conf, text)
 
     async def free(self, cpu: str) -> int:
         """How many containers with this request of CPU fit on the nodes now, counted as the cases
