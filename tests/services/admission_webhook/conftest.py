@@ -19,7 +19,13 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         ensure_binaries()
 
 
-@pytest.fixture(params=["embedded", pytest.param("real", marks=pytest.mark.integration)])
+@pytest.fixture(
+    params=[
+        # tests/api_suite shows in every run that it answers as the real one.
+        pytest.param("embedded", marks=pytest.mark.certify),
+        pytest.param("real", marks=pytest.mark.integration),
+    ]
+)
 async def kubeconfig(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Path]:
     """A kubeconfig that may do everything, of a cluster with our CRDs and no webhooks."""
     if request.param == "real":

@@ -29,7 +29,13 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         ensure_binaries()
 
 
-@pytest.fixture(params=["embedded", pytest.param("real", marks=pytest.mark.integration)])
+@pytest.fixture(
+    params=[
+        # tests/api_suite shows in every run that it answers as the real one.
+        pytest.param("embedded", marks=pytest.mark.certify),
+        pytest.param("real", marks=pytest.mark.integration),
+    ]
+)
 async def either(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[KubeClient]:
     """A client that may do everything, of a cluster with our CRDs."""
     if request.param == "real":
