@@ -25,7 +25,7 @@ from tests.support.waiting import eventually
 from tests.tutti.up.running import TUTTI, tutti
 from tutti.up.readiness import ReadyFile
 
-START_S = 30.0
+START_S = 60.0
 STOP_S = 20.0
 READY_POLL_S = 0.02
 ANSWERS_S = 0.15

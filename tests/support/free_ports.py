@@ -1,4 +1,4 @@
-"""Ports for servers that are told theirs before they start."""
+"""Ports for servers whose ports are chosen before they start."""
 
 import socket
 from contextlib import ExitStack, closing

@@ -18,7 +18,7 @@ STOP_TIMEOUT_S = 15.0
 
 @asynccontextmanager
 async def a_service(
-    name: str, bus: Bus, nats_url: str, log: Path, *flags: str, ready_s: float = 20.0
+    name: str, bus: Bus, nats_url: str, log: Path, *flags: str, ready_s: float = 60.0
 ) -> AsyncIterator[asyncio.subprocess.Process]:
     """Run `python -m services.<name>` until it is ready; leaving stops it and expects status 0."""
     command = [sys.executable, "-m", f"services.{name}", f"--nats-url={nats_url}", *flags]

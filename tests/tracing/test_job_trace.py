@@ -44,14 +44,14 @@ async def test_jobs_gangs_are_traces_from_admission_to_the_last_pod_bound_refusa
         asked = ("trace", "hapless", f"--kubeconfig={kubeconfig}")
         order = ["queued", "decided", "bound", "releasing", "removed", "decided", "proved", "bound"]
 
-        async def told() -> str:
+        async def reported() -> str:
             status, out, errors = await tutti(*asked)
             assert status == 0, errors
             words = iter(out.split())
             assert all(word in words for word in order), out
             return out
 
-        out = await eventually(told, because="the API has read what is in the traces")
+        out = await eventually(reported, because="the API has read what is in the traces")
         unknown = await tutti("trace", "team/unknown", f"--kubeconfig={kubeconfig}")
     traces = traces_of(sink)
     traces[train].check_jobs_gang("default/train", 3)

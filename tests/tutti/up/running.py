@@ -16,7 +16,7 @@ from tests.support.waiting import eventually
 from tutti.lifeline import start_ticks
 from tutti.up.readiness import ReadyFile
 
-READY_S = 30.0
+READY_S = 60.0
 TUTTI = Path(sysconfig.get_path("scripts")) / "tutti"
 
 
