@@ -13,7 +13,7 @@ from services.controller.reconciling.controller import Runtime, Wake
 from services.controller.reconciling.informer import Informer, latest
 from services.controller.reconciling.writes import Outcome
 from shared.kinds.cron_schedule import Schedule, ScheduleError, parse
-from shared.kinds.cronjob import CRON_JOB, CronJob, CronJobStatus
+from shared.kinds.cronjob import CronJob, CronJobStatus
 from shared.kinds.job import FINISHED_PHASES, Job
 from shared.kube.errors import ApiError, KubeError
 from shared.kube.resources import CRONJOBS_VOLCANO, JOBS_VOLCANO
@@ -51,7 +51,7 @@ class CronJobReconciler:
         def job_changed(old: Job | None, new: Job | None) -> None:
             job = latest(old, new)
             owner = job.metadata.controller
-            if owner is not None and owner.kind == CRON_JOB.kind:
+            if owner is not None and owner.kind == CRONJOBS_VOLCANO.kind:
                 wake(f"{job.metadata.namespace}/{owner.name}")
 
         self._crons.on_change(cron_changed)

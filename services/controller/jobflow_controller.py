@@ -18,7 +18,6 @@ from services.controller.reconciling.writes import Outcome
 from shared.kinds.job import Job
 from shared.kinds.jobflow import (
     CREATED_BY_TEMPLATE,
-    JOB_FLOW,
     Flow,
     JobFlow,
     JobFlowStatus,
@@ -184,7 +183,7 @@ class JobFlowReconciler:
         job = latest(old, new)
         owner = job.metadata.controller
         namespace = job.metadata.namespace
-        if owner is not None and owner.kind == JOB_FLOW.kind:
+        if owner is not None and owner.kind == JOBFLOWS.kind:
             self._wake(f"{namespace}/{owner.name}")
         elif new is None:
             self._wake_flows_with_job(namespace, job.metadata.name)

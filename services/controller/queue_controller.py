@@ -23,7 +23,7 @@ from shared.bus.questions import ask_ledger
 from shared.kinds.command import Command
 from shared.kinds.metadata import Metadata
 from shared.kinds.podgroup import PodGroup
-from shared.kinds.queue import CLOSED_BY_PARENT, DEFAULT_QUEUE, QUEUE, ROOT_QUEUE, Queue, QueueSpec
+from shared.kinds.queue import CLOSED_BY_PARENT, DEFAULT_QUEUE, ROOT_QUEUE, Queue, QueueSpec
 from shared.kube.errors import KubeError
 from shared.kube.quantities import format_quantity
 from shared.kube.resources import COMMANDS, PODGROUPS_VOLCANO, QUEUES_VOLCANO
@@ -279,8 +279,8 @@ def _is_ours(command: Command) -> bool:
     target = command.target
     return (
         target is not None
-        and target.kind == QUEUE.kind
-        and target.api_version.partition("/")[0] == QUEUE.group
+        and target.kind == QUEUES_VOLCANO.kind
+        and target.api_version.partition("/")[0] == QUEUES_VOLCANO.group
         and command.metadata.deletion_timestamp is None
     )
 

@@ -32,7 +32,7 @@ from shared.contracts.questions import (
 from shared.dialects.kubebatch_fields import read_queue
 from shared.dialects.manifests import Expanded, InvalidManifest, expand, flattened
 from shared.dialects.protocol import VOLCANO, JsonObject
-from shared.kube import objects as kube
+from shared.kinds.queue import Queue as StoredQueue
 from shared.kube.resources import JOBS_VOLCANO, QUEUES_VOLCANO, Resource
 from shared.model.bounded_text import shortened
 from shared.model.objects import Pod, PodGroup, Queue, QueueState
@@ -125,7 +125,7 @@ def declared_queues(documents: Iterable[JsonObject]) -> Iterator[Queue]:
         if _resource_of(one) != QUEUES_VOLCANO:
             continue
         try:
-            yield read_queue(msgspec.convert(one, kube.Queue), dialect=VOLCANO)
+            yield read_queue(msgspec.convert(one, StoredQueue), dialect=VOLCANO)
         except msgspec.ValidationError:
             continue
 

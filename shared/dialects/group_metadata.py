@@ -24,8 +24,9 @@ from shared.dialects.protocol import (
     identity,
 )
 from shared.dialects.settings import read_settings, setting_errors
+from shared.kinds.podgroup import PodGroupStatus
 from shared.kube.decoding import Undecodable
-from shared.kube.objects import ObjectMeta, PodGroupStatus
+from shared.kube.objects import ObjectMeta
 from shared.kube.resources import Resource
 from shared.model import objects as model
 from shared.model.objects import Owner

@@ -32,8 +32,10 @@ from shared.dialects.protocol import (
     cluster_identity,
 )
 from shared.dialects.settings import check_settings, read_settings, setting_errors
-from shared.kube import objects as kube
+from shared.kinds.podgroup import PodGroup
+from shared.kinds.queue import Queue
 from shared.kube.decoding import Undecodable
+from shared.kube.objects import ResourceList
 from shared.kube.quantities import QuantityError, amount
 from shared.kube.resources import Resource
 from shared.model import objects as model
@@ -73,7 +75,7 @@ def kinds_of_groups(
     return (
         group_kind(
             pod_groups,
-            kube.PodGroup,
+            PodGroup,
             _volcano_group if with_volcano_fields else _kube_batch_group,
             dialect=dialect,
             shared=False,
@@ -84,7 +86,7 @@ def kinds_of_groups(
         Kind(
             resource=queues,
             neutral="queue",
-            decoded=kube.Queue,
+            decoded=Queue,
             read=by_object_alone(partial(read_queue, dialect=dialect)),
             read_undecodable=by_object_alone(partial(read_undecodable_queue, dialect=dialect)),
             validated=True,
@@ -92,9 +94,7 @@ def kinds_of_groups(
     )
 
 
-def _kube_batch_group(
-    found: kube.PodGroup, given: GroupFields, errors: list[str]
-) -> model.PodGroup:
+def _kube_batch_group(found: PodGroup, given: GroupFields, errors: list[str]) -> model.PodGroup:
     """The fields that all PodGroups have."""
     metadata, spec = found.metadata, found.spec
     if spec.min_member < 0:
@@ -114,7 +114,7 @@ def _kube_batch_group(
     )
 
 
-def _volcano_group(found: kube.PodGroup, given: GroupFields, errors: list[str]) -> model.PodGroup:
+def _volcano_group(found: PodGroup, given: GroupFields, errors: list[str]) -> model.PodGroup:
     """The same with the fields that Volcano added."""
     metadata, spec = found.metadata, found.spec
     group = _kube_batch_group(found, given, errors)
@@ -138,29 +138,30 @@ def _volcano_group(found: kube.PodGroup, given: GroupFields, errors: list[str]) 
     )
 
 
-def read_queue(found: kube.Queue, *, dialect: str) -> model.Queue:
+def read_queue(found: Queue, *, dialect: str) -> model.Queue:
     """The neutral queue. One with a malformed amount is in state Unknown: a limit that cannot be
     read must not be dropped.
     """
     metadata, spec = found.metadata, found.spec
     errors = list(setting_errors(metadata.annotations))
     amounts = {
-        name: _amounts(resources, f"spec.{name}", errors)
+        name: _amounts(resources or {}, f"spec.{name}", errors)
         for name, resources in (
             ("capability", spec.capability),
             ("deserved", spec.deserved),
-            ("guarantee.resource", spec.guarantee.resource),
+            ("guarantee.resource", spec.guarantee and spec.guarantee.resource),
         )
     }
-    if spec.weight < 0:
-        errors.append(f"spec.weight: {spec.weight} is negative")
+    weight = 1 if spec.weight is None else spec.weight
+    if weight < 0:
+        errors.append(f"spec.weight: {weight} is negative")
     node_groups = requirements.node_groups(spec.affinity, errors)
     state = _QUEUE_STATES.get(found.status.state, "Unknown")
     return model.Queue(
         **cluster_identity(metadata),
         dialect=dialect,
         created_ms=metadata.created_ms,
-        weight=max(0, spec.weight),
+        weight=max(0, weight),
         capability=amounts["capability"],
         deserved=amounts["deserved"],
         guarantee=amounts["guarantee.resource"],
@@ -246,7 +247,7 @@ def _too_many(named: Mapping[str, object]) -> bool:
 
 
 def read_min_resources(
-    found: kube.ResourceList | None,
+    found: ResourceList | None,
 ) -> tuple[model.Resources | None, list[str]]:
     """Amounts of the resources that nodes have, and violations; keys of quotas repeat them."""
     if found is None:
@@ -256,7 +257,7 @@ def read_min_resources(
     return _amounts(of_nodes, "spec.minResources", errors), errors
 
 
-def _amounts(resources: kube.ResourceList, path: str, errors: list[str]) -> model.Resources:
+def _amounts(resources: ResourceList, path: str, errors: list[str]) -> model.Resources:
     good: list[tuple[str, int]] = []
     if _too_many(resources):
         errors.append(f"{path}: {len(resources)} resources, more than are supported")

@@ -14,6 +14,7 @@ import msgspec
 from shared.contracts import annotations
 from shared.dialects import selectors
 from shared.dialects.protocol import Kind, by_object_alone, cluster_identity, identity
+from shared.kinds.hypernode import HyperNode, HyperNodeMember, MemberSelector
 from shared.kube import objects as kube
 from shared.kube import reference_objects as looked_up
 from shared.kube.quantities import QuantityError, amount
@@ -71,7 +72,7 @@ def read_budget(found: kube.DisruptionBudget) -> reference_objects.Budget:
     )
 
 
-def read_hypernode(found: looked_up.HyperNode) -> reference_objects.HyperNode:
+def read_hypernode(found: HyperNode) -> reference_objects.HyperNode:
     """A HyperNode. A member without a selector is left out."""
     metadata, spec = found.metadata, found.spec
     return reference_objects.HyperNode(
@@ -79,9 +80,9 @@ def read_hypernode(found: looked_up.HyperNode) -> reference_objects.HyperNode:
         tier=spec.tier,
         tier_name=spec.tier_name[:TEXT_CHARACTERS_MAX],
         members=tuple(
-            _member(one)
-            for one in spec.members
-            if one.selector.exact_match or one.selector.regex_match or one.selector.label_match
+            _member(member, member.selector)
+            for member in spec.members
+            if member.selector is not None and member.selector != MemberSelector()
         ),
     )
 
@@ -127,8 +128,7 @@ def _quota_amounts(found: kube.ResourceList) -> model.Resources:
     return tuple(good)
 
 
-def _member(found: looked_up.HyperNodeMember) -> reference_objects.HyperNodeMember:
-    selector = found.selector
+def _member(found: HyperNodeMember, selector: MemberSelector) -> reference_objects.HyperNodeMember:
     return reference_objects.HyperNodeMember(
         kind="HyperNode" if found.type == "HyperNode" else "Node",
         exact=selector.exact_match.name if selector.exact_match is not None else "",
@@ -142,5 +142,5 @@ KINDS: Final = (
     kind(RESOURCE_QUOTAS, "resourcequota", looked_up.ResourceQuota, read_quota),
     kind(DISRUPTION_BUDGETS, "budget", kube.DisruptionBudget, read_budget),
     kind(TOPOLOGIES_KAI, "topology", looked_up.Topology, read_topology),
-    kind(HYPERNODES, "hypernode", looked_up.HyperNode, read_hypernode),
+    kind(HYPERNODES, "hypernode", HyperNode, read_hypernode),
 )

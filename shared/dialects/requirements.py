@@ -14,7 +14,9 @@ from shared.contracts import annotations
 from shared.dialects import selectors
 from shared.dialects.protocol import FieldError
 from shared.kinds.durations import duration_ms
-from shared.kube import objects as kube
+from shared.kinds.fields import NetworkTopology
+from shared.kinds.podgroup import SubGroupPolicy
+from shared.kinds.queue import NodeGroups, QueueAffinity
 from shared.model import objects as model
 
 #: Passed on unchanged to the policies that read them.
@@ -58,13 +60,13 @@ def sla_waiting_ms(found: Mapping[str, str]) -> int:
     return duration_ms(text) or 0
 
 
-def topology(found: kube.NetworkTopology | None) -> model.NetworkTopology | None:
+def topology(found: NetworkTopology | None) -> model.NetworkTopology | None:
     """`networkTopology`; anything but "soft" is a limit."""
     if found is None:
         return None
     return model.NetworkTopology(
         mode="soft" if found.mode == "soft" else "hard",
-        highest_tier=max(0, found.highest_tier_allowed),
+        highest_tier=max(0, found.highest_tier_allowed or 0),
         highest_tier_name=found.highest_tier_name[:_NAME_CHARACTERS_MAX],
     )
 
@@ -122,9 +124,7 @@ def objections(found: Mapping[str, object]) -> Iterator[FieldError]:
             )
 
 
-def sub_groups(
-    found: tuple[kube.SubGroupPolicy, ...], errors: list[str]
-) -> tuple[model.SubGroup, ...]:
+def sub_groups(found: tuple[SubGroupPolicy, ...], errors: list[str]) -> tuple[model.SubGroup, ...]:
     """`subGroupPolicy`, in the order given: a pod belongs to the first policy that it matches.
 
     Violations are appended to `errors`.
@@ -132,15 +132,15 @@ def sub_groups(
     errors.extend(
         f"spec.subGroupPolicy[{index}].subGroupSize: {one.sub_group_size} is less than 1"
         for index, one in enumerate(found)
-        if one.sub_group_size < 1
+        if one.sub_group_size is not None and one.sub_group_size < 1
     )
     read = tuple(
         model.SubGroup(
             name=one.name,
             selector=selectors.selector(one.label_selector),
             match_label_keys=one.match_label_keys,
-            size=max(1, one.sub_group_size),
-            min_sub_groups=max(0, one.min_sub_groups),
+            size=max(1, one.sub_group_size or 1),
+            min_sub_groups=max(0, one.min_sub_groups or 0),
             topology=topology(one.network_topology),
         )
         for one in found
@@ -149,17 +149,20 @@ def sub_groups(
 
 
 def node_groups(
-    found: kube.QueueAffinity, errors: list[str]
+    found: QueueAffinity | None, errors: list[str]
 ) -> tuple[tuple[str, tuple[str, ...]], ...]:
     """`spec.affinity` of a queue: (kind, names of node groups) for each kind that names any.
 
     Violations are appended to `errors`.
     """
+    affinity = found or QueueAffinity()
+    near = affinity.node_group_affinity or NodeGroups()
+    far = affinity.node_group_anti_affinity or NodeGroups()
     given = (
-        ("required", found.node_group_affinity.required),
-        ("preferred", found.node_group_affinity.preferred),
-        ("antiRequired", found.node_group_anti_affinity.required),
-        ("antiPreferred", found.node_group_anti_affinity.preferred),
+        ("required", near.required),
+        ("preferred", near.preferred),
+        ("antiRequired", far.required),
+        ("antiPreferred", far.preferred),
     )
     return bounded(tuple(one for one in given if one[1]), "spec.affinity", errors)
 

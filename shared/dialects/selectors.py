@@ -11,8 +11,11 @@ from shared.model.terms import Selector
 
 def selector(found: kube.LabelSelector | None) -> Selector | None:
     """A label selector; None (it selects nothing) stays None."""
-    if found is None:
-        return None
+    return None if found is None else read_selector(found)
+
+
+def read_selector(found: kube.LabelSelector) -> Selector:
+    """A label selector."""
     equal = [
         model.Requirement(key=key, operator="In", values=(value,))
         for key, value in found.match_labels.items()

@@ -30,6 +30,8 @@ from shared.dialects.protocol import (
 )
 from shared.dialects.settings import check_settings
 from shared.dialects.workload_kinds import workload_kind
+from shared.kinds.podgroup import PHASES
+from shared.kinds.queue import STATES
 from shared.kube.resources import JOBS_VOLCANO, PODGROUPS_VOLCANO, QUEUES_VOLCANO
 
 NAME: Final = "volcano"
@@ -43,7 +45,6 @@ _PHASES: Final[dict[GangPhase, str]] = {
     "Unknown": "Unknown",
     "Completed": "Completed",
 }
-_QUEUE_STATES: Final = ("Open", "Closed", "Closing", "Unknown")
 #: Annotations by which a Job's pods declare how many of them may be disrupted.
 _DISRUPTION_KEYS: Final = ("volcano.sh/jdb-min-available", "volcano.sh/jdb-max-unavailable")
 
@@ -77,9 +78,7 @@ def _pod_group_errors(candidate: JsonObject) -> list[FieldError]:
             f"{path}.networkTopology",
             f"in subGroupPolicy '{str(policy.get('name', ''))[:100]}': ",
         )
-    status_given = findings.section(candidate, "status")
-    phases = ("Pending", "Running", "Unknown", "Inqueue", "Completed")
-    findings.choice(status_given, "status.phase", phases)
+    findings.choice(findings.section(candidate, "status"), "status.phase", PHASES)
     return findings.errors
 
 
@@ -114,7 +113,7 @@ def _queue_errors(candidate: JsonObject) -> list[FieldError]:
         findings.integer(cluster, f"{path}.weight", maximum=INT32_MAX)
     check_settings(findings, candidate)
     _check_hierarchy(findings, findings.section(metadata, "metadata.annotations"))
-    findings.choice(findings.section(candidate, "status"), "status.state", _QUEUE_STATES)
+    findings.choice(findings.section(candidate, "status"), "status.state", STATES)
     return findings.errors
 
 

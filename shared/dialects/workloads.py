@@ -19,6 +19,7 @@ from shared.dialects.pods import read_pod
 from shared.dialects.protocol import JsonObject, ReadingContext
 from shared.kinds.job import Job
 from shared.kinds.job_shape import completed
+from shared.kinds.podgroup import PodGroup as StoredPodGroup
 from shared.kube import objects as kube
 from shared.kube.decoding import without_nulls
 from shared.kube.pod_usage import usage_of
@@ -89,7 +90,7 @@ def declared(one: JsonObject, *, uid: str, context: ReadingContext) -> FitReques
         "uid": uid,
         "annotations": one["metadata"].get("annotations"),
     }
-    stored = msgspec.convert(without_nulls({"metadata": metadata, "spec": body}), kube.PodGroup)
+    stored = msgspec.convert(without_nulls({"metadata": metadata, "spec": body}), StoredPodGroup)
     (groups,) = readers()[PODGROUPS_VOLCANO]
     group = cast("PodGroup", groups.read(stored, context))
     return FitRequest(

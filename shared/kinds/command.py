@@ -6,7 +6,9 @@ A controller deletes a Command before it performs it, so that it performs it at 
 from typing import Annotated, Final
 
 from shared.kinds.fields import Description, always, rules
-from shared.kinds.metadata import KindObject, OwnerReference
+from shared.kinds.metadata import KindObject
+from shared.kube.objects import OwnerReference
+from shared.kube.resources import COMMANDS
 
 
 class Command(KindObject, frozen=True, kw_only=True):
@@ -16,7 +18,12 @@ class Command(KindObject, frozen=True, kw_only=True):
     kind: str = always("Command")
     action: Annotated[str, rules("The action: AbortJob, ResumeJob, OpenQueue, CloseQueue…")] = ""
     target: Annotated[
-        OwnerReference | None, rules("The object on which to act.", map_type="atomic")
+        OwnerReference | None,
+        rules(
+            "The object on which to act.",
+            required_fields=["apiVersion", "kind", "name", "uid"],
+            map_type="atomic",
+        ),
     ] = None
     reason: Annotated[str, rules("The reason in CamelCase.")] = ""
     message: Annotated[str, rules("The reason in a sentence.")] = ""
@@ -24,5 +31,6 @@ class Command(KindObject, frozen=True, kw_only=True):
 
 COMMAND: Final = Description(
     struct=Command,
+    resource=COMMANDS,
     status_subresource=False,
 )

@@ -5,9 +5,11 @@ from typing import Annotated, Final, Literal, TypeAlias, get_args
 
 import msgspec
 
-from shared.kinds.fields import Description, Int32, KindStruct, always, rules
+from shared.kinds.fields import Description, always, rules
 from shared.kinds.job import JobSpec
 from shared.kinds.metadata import KindObject
+from shared.kube.objects import Int32, KubeStruct
+from shared.kube.resources import CRONJOBS_VOLCANO
 
 ConcurrencyPolicy: TypeAlias = Literal["Allow", "Forbid", "Replace"]
 CONCURRENCY_POLICIES: Final[tuple[ConcurrencyPolicy, ...]] = get_args(ConcurrencyPolicy)
@@ -16,7 +18,7 @@ CONCURRENCY_POLICIES: Final[tuple[ConcurrencyPolicy, ...]] = get_args(Concurrenc
 SCHEDULED_TIMESTAMP: Final = "volcano.sh/cronjob-scheduled-timestamp"
 
 
-class TemplateMetadata(KindStruct, frozen=True, kw_only=True):
+class TemplateMetadata(KubeStruct, frozen=True, kw_only=True):
     """The labels and annotations of the created Jobs. Other metadata is stored and not applied."""
 
     name: str = ""
@@ -26,14 +28,14 @@ class TemplateMetadata(KindStruct, frozen=True, kw_only=True):
     annotations: dict[str, str] = msgspec.field(default_factory=dict)
 
 
-class CronJobTemplate(KindStruct, frozen=True, kw_only=True):
+class CronJobTemplate(KubeStruct, frozen=True, kw_only=True):
     """The template of the Jobs that are created."""
 
     metadata: TemplateMetadata = TemplateMetadata()
     spec: JobSpec = JobSpec()
 
 
-class CronJobSpec(KindStruct, frozen=True, kw_only=True):
+class CronJobSpec(KubeStruct, frozen=True, kw_only=True):
     """The schedule, and the number of finished Jobs to keep."""
 
     schedule: Annotated[
@@ -69,7 +71,7 @@ class CronJobSpec(KindStruct, frozen=True, kw_only=True):
     ] = None
 
 
-class ObjectReference(KindStruct, frozen=True, kw_only=True):
+class ObjectReference(KubeStruct, frozen=True, kw_only=True):
     """v1 ObjectReference."""
 
     api_version: str = ""
@@ -81,7 +83,7 @@ class ObjectReference(KindStruct, frozen=True, kw_only=True):
     field_path: str = ""
 
 
-class CronJobStatus(KindStruct, frozen=True, kw_only=True):
+class CronJobStatus(KubeStruct, frozen=True, kw_only=True):
     """The running Jobs, and the times of the last ones."""
 
     active: Annotated[
@@ -103,5 +105,6 @@ class CronJob(KindObject, frozen=True, kw_only=True):
 
 CRON_JOB: Final = Description(
     struct=CronJob,
+    resource=CRONJOBS_VOLCANO,
     short_names=("cronvcjob", "cronvj"),
 )

@@ -1,12 +1,12 @@
-"""Shared parts of all kinds: the base struct, field types, rules for a field, and the other fields
-of a CRD.
-"""
+"""Shared parts of all kinds: field types, rules for a field, and the other fields of a CRD."""
 
-from functools import cache
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
 import msgspec
 from msgspec import Meta
+
+from shared.kube.objects import Int32, KubeStruct, LabelSelector
+from shared.kube.resources import Resource
 
 #: Keys in a field's schema that the CRD generator removes. REQUIRED adds the field to the parent's
 #: required fields. BUILT_IN makes Kubernetes' own schema that of the field. SHALLOW replaces all
@@ -19,16 +19,6 @@ _DNS_LABEL: Final = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
 SUBDOMAIN_PATTERN: Final = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"
 _QUANTITY: Final = r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+)?$"
 
-BuiltIn: TypeAlias = Literal["PodTemplateSpec", "PersistentVolumeClaimSpec", "LabelSelector"]
-
-
-class KindStruct(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """The base of all structs.
-
-    Encoding omits fields with their default. This is right for an object that is created or
-    replaced whole, and wrong for a merge patch that is to reset a number to 0.
-    """
-
 
 def always(text: str) -> str:
     """Default of a field that is encoded even with its default: an object's apiVersion and kind."""
@@ -40,7 +30,8 @@ def rules(description: str = "", /, **schema: Any) -> Meta:
 
     Keyword arguments are the schema's keys in snake case (`max_length`, `min_items`, `list_type`,
     `map_type`), and: `cel`, x-kubernetes-validations as (rule, message) pairs; `required`,
-    `built_in` and `shallow`, as `REQUIRED`, `BUILT_IN` and `SHALLOW` above.
+    `built_in` and `shallow`, as `REQUIRED`, `BUILT_IN` and `SHALLOW` above; `required_fields`, the
+    required fields of an object.
     """
     keys = {
         "max_length": "maxLength",
@@ -51,6 +42,7 @@ def rules(description: str = "", /, **schema: Any) -> Meta:
         "preserve": "x-kubernetes-preserve-unknown-fields",
         "required": REQUIRED,
         "built_in": BUILT_IN,
+        "required_fields": "required",
         "shallow": SHALLOW,
     }
     extra = {keys.get(key, key): value for key, value in schema.items() if key != "cel"}
@@ -60,9 +52,6 @@ def rules(description: str = "", /, **schema: Any) -> Meta:
         ]
     return Meta(description=description or None, extra_json_schema=extra or None)
 
-
-Int32: TypeAlias = Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)]
-"""The API's int32. The decoder refuses larger numbers, as Go's does."""
 
 Count: TypeAlias = Annotated[Int32, rules(minimum=0)]
 """An int32 that is not negative."""
@@ -88,11 +77,10 @@ PodTemplate: TypeAlias = Annotated[dict[str, Any], rules(built_in="PodTemplateSp
 ClaimTemplate: TypeAlias = Annotated[dict[str, Any], rules(built_in="PersistentVolumeClaimSpec")]
 """The spec of a claim as the user wrote it."""
 
-RawSelector: TypeAlias = Annotated[dict[str, Any], rules(built_in="LabelSelector")]
-"""A metav1.LabelSelector as the user wrote it."""
+Selector: TypeAlias = Annotated[LabelSelector, rules(built_in="LabelSelector")]
 
 
-class NetworkTopology(KindStruct, frozen=True, kw_only=True):
+class NetworkTopology(KubeStruct, frozen=True, kw_only=True):
     """How close to each other the nodes of the gang must be in the network."""
 
     mode: Annotated[
@@ -125,9 +113,7 @@ class Description(msgspec.Struct, frozen=True, kw_only=True):
     """The CRD of one kind; `struct` defines its schema and, by its docstring, its description."""
 
     struct: type[msgspec.Struct]
-    #: API group and version, for a struct that several groups have; "": the struct's own.
-    group_version: str = ""
-    namespaced: bool = True
+    resource: Resource
     short_names: tuple[str, ...] = ()
     columns: tuple[Column, ...] = ()
     #: Whether `status` is written only through the `/status` subresource.
@@ -136,36 +122,3 @@ class Description(msgspec.Struct, frozen=True, kw_only=True):
     opt_in: bool = False
     #: Annotations of the CRD in addition to Tutti's own.
     annotations: dict[str, str] = {}
-
-    @property
-    def group(self) -> str:
-        return self._api_version.partition("/")[0]
-
-    @property
-    def version(self) -> str:
-        return self._api_version.partition("/")[2]
-
-    @property
-    def _api_version(self) -> str:
-        return self.group_version or str(_default_of(self.struct, "api_version"))
-
-    @property
-    def kind(self) -> str:
-        return str(_default_of(self.struct, "kind"))
-
-    @property
-    def plural(self) -> str:
-        return f"{self.kind.lower()}s"
-
-    @property
-    def crd_name(self) -> str:
-        """`metadata.name` of the CRD."""
-        return f"{self.plural}.{self.group}"
-
-
-@cache
-def _default_of(struct: type[msgspec.Struct], field: str) -> object:
-    """What `always` makes the field."""
-    (found,) = (one for one in msgspec.structs.fields(struct) if one.name == field)
-    factory: Any = found.default_factory
-    return factory()

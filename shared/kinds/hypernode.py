@@ -5,42 +5,36 @@ other.
 from datetime import datetime
 from typing import Annotated, Final
 
-from shared.kinds.fields import (
-    SUBDOMAIN_PATTERN,
-    Column,
-    Description,
-    KindStruct,
-    RawSelector,
-    always,
-    rules,
-)
+from shared.kinds.fields import SUBDOMAIN_PATTERN, Column, Description, Selector, always, rules
 from shared.kinds.metadata import KindObject
+from shared.kube.objects import KubeStruct
+from shared.kube.resources import HYPERNODES
 
 #: Label of a discovered HyperNode: the source that discovered it.
 TOPOLOGY_SOURCE: Final = "volcano.sh/network-topology-source"
 
 
-class ExactMatch(KindStruct, frozen=True, kw_only=True):
+class ExactMatch(KubeStruct, frozen=True, kw_only=True):
     """Selects a member by name."""
 
     name: Annotated[str, rules(min_length=1, pattern=SUBDOMAIN_PATTERN)] = ""
 
 
-class RegexMatch(KindStruct, frozen=True, kw_only=True):
+class RegexMatch(KubeStruct, frozen=True, kw_only=True):
     """Selects the members whose names match."""
 
     pattern: Annotated[str, rules(min_length=1)] = ""
 
 
-class MemberSelector(KindStruct, frozen=True, kw_only=True):
+class MemberSelector(KubeStruct, frozen=True, kw_only=True):
     """Selects members, in exactly one of these ways."""
 
     exact_match: ExactMatch | None = None
     regex_match: RegexMatch | None = None
-    label_match: Annotated[RawSelector | None, rules("Nodes whose labels match.")] = None
+    label_match: Annotated[Selector | None, rules("Nodes whose labels match.")] = None
 
 
-class HyperNodeMember(KindStruct, frozen=True, kw_only=True):
+class HyperNodeMember(KubeStruct, frozen=True, kw_only=True):
     """The nodes or HyperNodes that are members of a HyperNode."""
 
     type: Annotated[str, rules(enum=["Node", "HyperNode"], required=True)] = ""
@@ -62,7 +56,7 @@ class HyperNodeMember(KindStruct, frozen=True, kw_only=True):
     ] = None
 
 
-class HyperNodeSpec(KindStruct, frozen=True, kw_only=True):
+class HyperNodeSpec(KubeStruct, frozen=True, kw_only=True):
     """The tier and the members of a HyperNode."""
 
     tier: Annotated[
@@ -79,7 +73,7 @@ class HyperNodeSpec(KindStruct, frozen=True, kw_only=True):
     ] = ()
 
 
-class HyperNodeCondition(KindStruct, frozen=True, kw_only=True):
+class HyperNodeCondition(KubeStruct, frozen=True, kw_only=True):
     """metav1.Condition."""
 
     type: Annotated[str, rules(required=True)] = ""
@@ -90,7 +84,7 @@ class HyperNodeCondition(KindStruct, frozen=True, kw_only=True):
     message: Annotated[str, rules(required=True)] = ""
 
 
-class HyperNodeStatus(KindStruct, frozen=True, kw_only=True):
+class HyperNodeStatus(KubeStruct, frozen=True, kw_only=True):
     """The current state of a HyperNode."""
 
     conditions: tuple[HyperNodeCondition, ...] = ()
@@ -114,7 +108,7 @@ class HyperNode(KindObject, frozen=True, kw_only=True):
 
 HYPER_NODE: Final = Description(
     struct=HyperNode,
-    namespaced=False,
+    resource=HYPERNODES,
     short_names=("hn",),
     columns=(
         Column("Tier", "string", ".spec.tier"),

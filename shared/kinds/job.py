@@ -13,8 +13,6 @@ from shared.kinds.fields import (
     Column,
     Count,
     Description,
-    Int32,
-    KindStruct,
     Name,
     NetworkTopology,
     PodTemplate,
@@ -22,6 +20,8 @@ from shared.kinds.fields import (
     rules,
 )
 from shared.kinds.metadata import KindObject
+from shared.kube.objects import Int32, KubeStruct
+from shared.kube.resources import JOBS_VOLCANO
 
 JobPhase: TypeAlias = Literal[
     "Pending",
@@ -81,7 +81,7 @@ INTERNAL_ACTIONS: Final = frozenset(
 FINISHED_PHASES: Final = frozenset({"Completed", "Failed", "Terminated"})
 
 
-class LifecyclePolicy(KindStruct, frozen=True, kw_only=True):
+class LifecyclePolicy(KubeStruct, frozen=True, kw_only=True):
     """The action for events (`event`, `events`) or for an exit code of a container (`exitCode`)."""
 
     action: Annotated[str, rules("The action.")] = ""
@@ -96,7 +96,7 @@ class LifecyclePolicy(KindStruct, frozen=True, kw_only=True):
     timeout: Annotated[str, rules("The delay before the action, as a Go duration.")] = ""
 
 
-class PartitionPolicy(KindStruct, frozen=True, kw_only=True):
+class PartitionPolicy(KubeStruct, frozen=True, kw_only=True):
     """Splits the pods of a task into parts, each of which is placed as a whole."""
 
     total_partitions: Annotated[Int32, rules("The number of parts.", minimum=1, required=True)] = 0
@@ -109,7 +109,7 @@ class PartitionPolicy(KindStruct, frozen=True, kw_only=True):
     network_topology: NetworkTopology | None = None
 
 
-class DependsOn(KindStruct, frozen=True, kw_only=True):
+class DependsOn(KubeStruct, frozen=True, kw_only=True):
     """The tasks that must run before the pods of this task are created."""
 
     name: tuple[str, ...] = ()
@@ -118,7 +118,7 @@ class DependsOn(KindStruct, frozen=True, kw_only=True):
     ] = ""
 
 
-class TaskSpec(KindStruct, frozen=True, kw_only=True):
+class TaskSpec(KubeStruct, frozen=True, kw_only=True):
     """A task of a job: a number of equal pods."""
 
     name: Annotated[
@@ -152,7 +152,7 @@ class TaskSpec(KindStruct, frozen=True, kw_only=True):
     partition_policy: PartitionPolicy | None = None
 
 
-class VolumeSpec(KindStruct, frozen=True, kw_only=True):
+class VolumeSpec(KubeStruct, frozen=True, kw_only=True):
     """A volume mounted by all containers of the job: an existing claim, or one to create."""
 
     mount_path: Annotated[
@@ -168,7 +168,7 @@ class VolumeSpec(KindStruct, frozen=True, kw_only=True):
     volume_claim: Annotated[ClaimTemplate | None, rules("A claim to create.")] = None
 
 
-class JobSpec(KindStruct, frozen=True, kw_only=True):
+class JobSpec(KubeStruct, frozen=True, kw_only=True):
     """The tasks of a job, and the policies for their events."""
 
     scheduler_name: Annotated[
@@ -214,7 +214,7 @@ class JobSpec(KindStruct, frozen=True, kw_only=True):
     network_topology: NetworkTopology | None = None
 
 
-class JobState(KindStruct, frozen=True, kw_only=True):
+class JobState(KubeStruct, frozen=True, kw_only=True):
     """The phase of a job; empty before the controller has processed it."""
 
     phase: Annotated[JobPhase | Literal[""], rules(enum=list(PHASES))] = ""
@@ -223,20 +223,20 @@ class JobState(KindStruct, frozen=True, kw_only=True):
     last_transition_time: datetime | None = None
 
 
-class TaskState(KindStruct, frozen=True, kw_only=True):
+class TaskState(KubeStruct, frozen=True, kw_only=True):
     """The number of a task's pods in each phase."""
 
     phase: dict[str, Int32] = msgspec.field(default_factory=dict)
 
 
-class JobCondition(KindStruct, frozen=True, kw_only=True):
+class JobCondition(KubeStruct, frozen=True, kw_only=True):
     """A phase in which the job was, and the last time it entered it."""
 
     status: Annotated[str, rules(enum=list(PHASES))] = ""
     last_transition_time: datetime | None = None
 
 
-class JobStatus(KindStruct, frozen=True, kw_only=True):
+class JobStatus(KubeStruct, frozen=True, kw_only=True):
     """The status of a job."""
 
     state: JobState = JobState()
@@ -273,6 +273,7 @@ class Job(KindObject, frozen=True, kw_only=True):
 
 JOB: Final = Description(
     struct=Job,
+    resource=JOBS_VOLCANO,
     short_names=("vcjob", "vj"),
     columns=(
         Column("STATUS", "string", ".status.state.phase"),

@@ -5,9 +5,11 @@ from typing import Annotated, Final, Literal, TypeAlias, get_args
 
 import msgspec
 
-from shared.kinds.fields import Column, Description, Int32, KindStruct, always, rules
+from shared.kinds.fields import Column, Description, always, rules
 from shared.kinds.job import JobSpec, TaskState
 from shared.kinds.metadata import KindObject
+from shared.kube.objects import Int32, KubeStruct
+from shared.kube.resources import JOBFLOWS, JOBTEMPLATES
 
 JobFlowPhase: TypeAlias = Literal["Pending", "Running", "Succeed", "Failed", "Terminating"]
 PHASES: Final[tuple[JobFlowPhase, ...]] = get_args(JobFlowPhase)
@@ -17,14 +19,14 @@ CREATED_BY_TEMPLATE: Final = "volcano.sh/createdByJobTemplate"
 CREATED_BY_FLOW: Final = "volcano.sh/createdByJobFlow"
 
 
-class HttpHeader(KindStruct, frozen=True, kw_only=True):
+class HttpHeader(KubeStruct, frozen=True, kw_only=True):
     """An HTTP header that the probe sends."""
 
     name: Annotated[str, rules(required=True)] = ""
     value: Annotated[str, rules(required=True)] = ""
 
 
-class HttpGet(KindStruct, frozen=True, kw_only=True):
+class HttpGet(KubeStruct, frozen=True, kw_only=True):
     """An HTTP probe."""
 
     task_name: str = ""
@@ -33,21 +35,21 @@ class HttpGet(KindStruct, frozen=True, kw_only=True):
     http_header: HttpHeader | None = None
 
 
-class TcpSocket(KindStruct, frozen=True, kw_only=True):
+class TcpSocket(KubeStruct, frozen=True, kw_only=True):
     """A TCP probe."""
 
     task_name: str = ""
     port: Annotated[int, rules(required=True)] = 0
 
 
-class TaskStatus(KindStruct, frozen=True, kw_only=True):
+class TaskStatus(KubeStruct, frozen=True, kw_only=True):
     """A probe of a task's phase."""
 
     task_name: str = ""
     phase: str = ""
 
 
-class Probe(KindStruct, frozen=True, kw_only=True):
+class Probe(KubeStruct, frozen=True, kw_only=True):
     """Stored and not evaluated. A step starts when the Jobs of its targets are Completed."""
 
     http_get_list: tuple[HttpGet, ...] = ()
@@ -55,14 +57,14 @@ class Probe(KindStruct, frozen=True, kw_only=True):
     task_status_list: tuple[TaskStatus, ...] = ()
 
 
-class FlowDependsOn(KindStruct, frozen=True, kw_only=True):
+class FlowDependsOn(KubeStruct, frozen=True, kw_only=True):
     """The steps whose Jobs must be Completed before this one starts."""
 
     targets: Annotated[tuple[str, ...], rules("The names of steps of the same JobFlow.")] = ()
     probe: Probe | None = None
 
 
-class FlowPatch(KindStruct, frozen=True, kw_only=True):
+class FlowPatch(KubeStruct, frozen=True, kw_only=True):
     """Stored and not applied; the Job is created exactly as in its template."""
 
     # No service reads it, and its pod schema would be a quarter of the API server's cost for
@@ -70,7 +72,7 @@ class FlowPatch(KindStruct, frozen=True, kw_only=True):
     job_spec: Annotated[JobSpec | None, rules(shallow=True)] = None
 
 
-class Flow(KindStruct, frozen=True, kw_only=True):
+class Flow(KubeStruct, frozen=True, kw_only=True):
     """One step of the flow: a Job created from the JobTemplate of the same name."""
 
     name: Annotated[str, rules("The name of the JobTemplate.", min_length=1, required=True)] = ""
@@ -78,7 +80,7 @@ class Flow(KindStruct, frozen=True, kw_only=True):
     patch: FlowPatch | None = None
 
 
-class JobFlowSpec(KindStruct, frozen=True, kw_only=True):
+class JobFlowSpec(KubeStruct, frozen=True, kw_only=True):
     """The steps of a flow, and whether their Jobs are kept."""
 
     flows: tuple[Flow, ...] = ()
@@ -91,7 +93,7 @@ class JobFlowSpec(KindStruct, frozen=True, kw_only=True):
     ] = ""
 
 
-class JobRunningHistory(KindStruct, frozen=True, kw_only=True):
+class JobRunningHistory(KubeStruct, frozen=True, kw_only=True):
     """A phase in which a Job of the flow was."""
 
     start_timestamp: datetime | None = None
@@ -99,7 +101,7 @@ class JobRunningHistory(KindStruct, frozen=True, kw_only=True):
     state: str = ""
 
 
-class FlowJobStatus(KindStruct, frozen=True, kw_only=True):
+class FlowJobStatus(KubeStruct, frozen=True, kw_only=True):
     """The status of one Job of a flow."""
 
     name: str = ""
@@ -110,7 +112,7 @@ class FlowJobStatus(KindStruct, frozen=True, kw_only=True):
     running_histories: tuple[JobRunningHistory, ...] = ()
 
 
-class FlowCondition(KindStruct, frozen=True, kw_only=True):
+class FlowCondition(KubeStruct, frozen=True, kw_only=True):
     """A summary of a Job's status."""
 
     phase: str = ""
@@ -119,13 +121,13 @@ class FlowCondition(KindStruct, frozen=True, kw_only=True):
     task_status_count: dict[str, TaskState] = msgspec.field(default_factory=dict)
 
 
-class JobFlowState(KindStruct, frozen=True, kw_only=True):
+class JobFlowState(KubeStruct, frozen=True, kw_only=True):
     """The phase of a flow; empty before the controller has processed it."""
 
     phase: Annotated[JobFlowPhase | Literal[""], rules(enum=list(PHASES))] = ""
 
 
-class JobFlowStatus(KindStruct, frozen=True, kw_only=True):
+class JobFlowStatus(KubeStruct, frozen=True, kw_only=True):
     """The status of a flow. The spelling of `unknown_jobs` on the wire is Volcano's."""
 
     pending_jobs: tuple[str, ...] = ()
@@ -148,7 +150,7 @@ class JobFlow(KindObject, frozen=True, kw_only=True):
     status: JobFlowStatus = JobFlowStatus()
 
 
-class JobTemplateStatus(KindStruct, frozen=True, kw_only=True):
+class JobTemplateStatus(KubeStruct, frozen=True, kw_only=True):
     """The Jobs that were created from a template."""
 
     job_depends_on_list: Annotated[tuple[str, ...], rules("The names of the Jobs.")] = ()
@@ -165,6 +167,7 @@ class JobTemplate(KindObject, frozen=True, kw_only=True):
 
 JOB_FLOW: Final = Description(
     struct=JobFlow,
+    resource=JOBFLOWS,
     short_names=("jf",),
     columns=(
         Column("Status", "string", ".status.state.phase"),
@@ -173,5 +176,6 @@ JOB_FLOW: Final = Description(
 )
 JOB_TEMPLATE: Final = Description(
     struct=JobTemplate,
+    resource=JOBTEMPLATES,
     short_names=("jt",),
 )

@@ -8,12 +8,19 @@ As in the old CRDs, unknown fields (minResources among them) are kept.
 
 from typing import Annotated, Final
 
-from shared.kinds.fields import Description, Int32, KindStruct, ResourceList, always, rules
+from shared.kinds.fields import Description, ResourceList, always, rules
 from shared.kinds.metadata import KindObject
 from shared.kinds.podgroup import PodGroupCondition
+from shared.kube.objects import Int32, KubeStruct
+from shared.kube.resources import (
+    PODGROUPS_INCUBATOR,
+    PODGROUPS_SIGS,
+    QUEUES_INCUBATOR,
+    QUEUES_SIGS,
+)
 
 
-class OldPodGroupSpec(KindStruct, frozen=True, kw_only=True):
+class OldPodGroupSpec(KubeStruct, frozen=True, kw_only=True):
     """The requirements of a group."""
 
     min_member: Annotated[
@@ -28,7 +35,7 @@ class OldPodGroupSpec(KindStruct, frozen=True, kw_only=True):
     ] = ""
 
 
-class OldPodGroupStatus(KindStruct, frozen=True, kw_only=True):
+class OldPodGroupStatus(KubeStruct, frozen=True, kw_only=True):
     """The status that the scheduler reports."""
 
     phase: Annotated[str, rules("Pending, Running or Unknown.")] = ""
@@ -46,14 +53,14 @@ class OldPodGroup(KindObject, frozen=True, kw_only=True):
     status: Annotated[OldPodGroupStatus, rules(preserve=True)] = OldPodGroupStatus()
 
 
-class OldQueueSpec(KindStruct, frozen=True, kw_only=True):
+class OldQueueSpec(KubeStruct, frozen=True, kw_only=True):
     """The share of a queue and its limits."""
 
     weight: Annotated[Int32, rules("The weight of the queue's share relative to other queues.")] = 0
     capability: Annotated[ResourceList | None, rules("The maximum amount of each resource.")] = None
 
 
-class OldQueueStatus(KindStruct, frozen=True, kw_only=True):
+class OldQueueStatus(KubeStruct, frozen=True, kw_only=True):
     """A queue's groups by phase."""
 
     unknown: Int32 = 0
@@ -71,19 +78,13 @@ class OldQueue(KindObject, frozen=True, kw_only=True):
 
 #: The API server requires this annotation on a CRD of a *.k8s.io group without an API review.
 _UNAPPROVED: Final = {"api-approved.kubernetes.io": "unapproved, the API of the retired kube-batch"}
-_GROUPS: Final[tuple[tuple[str, dict[str, str]], ...]] = (
-    ("scheduling.incubator.k8s.io/v1alpha1", _UNAPPROVED),
-    ("scheduling.sigs.dev/v1alpha2", {}),
-)
 
 KUBE_BATCH: Final = tuple(
-    Description(
-        struct=struct,
-        group_version=group_version,
-        namespaced=struct is OldPodGroup,
-        opt_in=True,
-        annotations=annotations,
+    Description(struct=struct, resource=resource, opt_in=True, annotations=annotations)
+    for struct, resource, annotations in (
+        (OldPodGroup, PODGROUPS_INCUBATOR, _UNAPPROVED),
+        (OldQueue, QUEUES_INCUBATOR, _UNAPPROVED),
+        (OldPodGroup, PODGROUPS_SIGS, {}),
+        (OldQueue, QUEUES_SIGS, {}),
     )
-    for group_version, annotations in _GROUPS
-    for struct in (OldPodGroup, OldQueue)
 )

@@ -5,7 +5,7 @@ a status.
 """
 
 from datetime import datetime
-from typing import Annotated, Final, Literal, TypeAlias, get_args
+from typing import Annotated, Final
 
 import msgspec
 
@@ -14,21 +14,20 @@ from shared.kinds.fields import (
     Column,
     Count,
     Description,
-    Int32,
-    KindStruct,
     NetworkTopology,
-    RawSelector,
     ResourceList,
+    Selector,
     always,
     rules,
 )
 from shared.kinds.metadata import KindObject
+from shared.kube.objects import Int32, KubeStruct
+from shared.kube.resources import PODGROUPS_VOLCANO
 
-PodGroupPhase: TypeAlias = Literal["Pending", "Running", "Unknown", "Inqueue", "Completed"]
-PHASES: Final[tuple[PodGroupPhase, ...]] = get_args(PodGroupPhase)
+PHASES: Final = ("Pending", "Running", "Unknown", "Inqueue", "Completed")
 
 
-class SubGroupPolicy(KindStruct, frozen=True, kw_only=True):
+class SubGroupPolicy(KubeStruct, frozen=True, kw_only=True):
     """Divides a group into sub-groups, each of which is placed as a whole."""
 
     name: str = ""
@@ -40,7 +39,7 @@ class SubGroupPolicy(KindStruct, frozen=True, kw_only=True):
         rules("The minimum number of parts that are placed together.", minimum=0, default=0),
     ] = None
     label_selector: Annotated[
-        RawSelector | None, rules("Which pods of the group this policy divides.")
+        Selector | None, rules("Which pods of the group this policy divides.")
     ] = None
     match_label_keys: Annotated[
         tuple[str, ...],
@@ -49,7 +48,7 @@ class SubGroupPolicy(KindStruct, frozen=True, kw_only=True):
     network_topology: NetworkTopology | None = None
 
 
-class PodGroupSpec(KindStruct, frozen=True, kw_only=True):
+class PodGroupSpec(KubeStruct, frozen=True, kw_only=True):
     """The requirements of a group."""
 
     min_member: Annotated[
@@ -84,7 +83,7 @@ class PodGroupSpec(KindStruct, frozen=True, kw_only=True):
     sub_group_policy: tuple[SubGroupPolicy, ...] = ()
 
 
-class PodGroupCondition(KindStruct, frozen=True, kw_only=True):
+class PodGroupCondition(KubeStruct, frozen=True, kw_only=True):
     """A condition of a group; there is one of each type."""
 
     type: str = ""
@@ -96,10 +95,10 @@ class PodGroupCondition(KindStruct, frozen=True, kw_only=True):
     message: str = ""
 
 
-class PodGroupStatus(KindStruct, frozen=True, kw_only=True):
+class PodGroupStatus(KubeStruct, frozen=True, kw_only=True):
     """The status that the scheduler reports."""
 
-    phase: Annotated[PodGroupPhase | Literal[""], rules(enum=list(PHASES))] = ""
+    phase: Annotated[str, rules(enum=list(PHASES))] = ""
     conditions: tuple[PodGroupCondition, ...] = ()
     #: Tutti's own field; Volcano's CRD drops it.
     members: Annotated[Int32, rules("The number of pods in the group.")] = 0
@@ -119,6 +118,7 @@ class PodGroup(KindObject, frozen=True, kw_only=True):
 
 POD_GROUP: Final = Description(
     struct=PodGroup,
+    resource=PODGROUPS_VOLCANO,
     short_names=("pg", "podgroup-v1beta1"),
     columns=(
         Column("STATUS", "string", ".status.phase"),

@@ -1,17 +1,17 @@
 """Queue of scheduling.volcano.sh/v1beta1: divides the cluster among its users."""
 
 import re
-from typing import Annotated, Final, Literal, TypeAlias, get_args
+from typing import Annotated, Final
 
 import msgspec
 
-from shared.kinds.fields import Column, Description, Int32, KindStruct, ResourceList, always, rules
+from shared.kinds.fields import Column, Description, ResourceList, always, rules
 from shared.kinds.metadata import KindObject
+from shared.kube.objects import Int32, KubeStruct
+from shared.kube.resources import QUEUES_VOLCANO
 
 #: Kubernetes' and Volcano's limit for a label value, which a queue's name becomes.
 NAME_CHARACTERS_MAX: Final = 63
-#: The queue above all others, in Volcano and in YuniKorn.
-ROOT: Final = "root"
 _REFUSED: Final = re.compile(r"[^a-z0-9.-]+")
 
 
@@ -27,11 +27,10 @@ def name_of_path(path: str) -> str:
     root queue itself.
     """
     first, _, rest = path.partition(".")
-    return queue_name(rest if first.lower() == ROOT else path)
+    return queue_name(rest if first.lower() == ROOT_QUEUE else path)
 
 
-QueueState: TypeAlias = Literal["Open", "Closed", "Closing", "Unknown"]
-STATES: Final[tuple[QueueState, ...]] = get_args(QueueState)
+STATES: Final = ("Open", "Closed", "Closing", "Unknown")
 
 #: The root of the queue tree, and the queue of groups that name none.
 ROOT_QUEUE: Final = "root"
@@ -41,13 +40,13 @@ DEFAULT_QUEUE: Final = "default"
 CLOSED_BY_PARENT: Final = "volcano.sh/closed-by-parent"
 
 
-class Guarantee(KindStruct, frozen=True, kw_only=True):
+class Guarantee(KubeStruct, frozen=True, kw_only=True):
     """The resources that are reserved for a queue."""
 
     resource: ResourceList = msgspec.field(default_factory=dict)
 
 
-class NodeGroups(KindStruct, frozen=True, kw_only=True):
+class NodeGroups(KubeStruct, frozen=True, kw_only=True):
     """Names of node groups, which are values of the node label volcano.sh/nodegroup-name."""
 
     required: tuple[str, ...] = msgspec.field(
@@ -58,14 +57,14 @@ class NodeGroups(KindStruct, frozen=True, kw_only=True):
     )
 
 
-class QueueAffinity(KindStruct, frozen=True, kw_only=True):
+class QueueAffinity(KubeStruct, frozen=True, kw_only=True):
     """The groups of nodes that the queue's pods must use, prefer or must not use."""
 
     node_group_affinity: NodeGroups | None = None
     node_group_anti_affinity: NodeGroups | None = None
 
 
-class ExtendCluster(KindStruct, frozen=True, kw_only=True):
+class ExtendCluster(KubeStruct, frozen=True, kw_only=True):
     """Another cluster in which jobs of the queue may run."""
 
     name: str = ""
@@ -73,18 +72,18 @@ class ExtendCluster(KindStruct, frozen=True, kw_only=True):
     capacity: ResourceList = msgspec.field(default_factory=dict)
 
 
-class QueueSpec(KindStruct, frozen=True, kw_only=True):
+class QueueSpec(KubeStruct, frozen=True, kw_only=True):
     """The share of a queue and its limits."""
 
     weight: Annotated[
-        Int32,
+        Int32 | None,
         rules(
             "The weight of the queue's share relative to other queues.",
             minimum=1,
             maximum=65535,
             default=1,
         ),
-    ] = 0
+    ] = None
     capability: Annotated[ResourceList | None, rules("The maximum amount of each resource.")] = None
     reclaimable: Annotated[
         bool | None,
@@ -119,18 +118,18 @@ class QueueSpec(KindStruct, frozen=True, kw_only=True):
     ] = ""
 
 
-class Reservation(KindStruct, frozen=True, kw_only=True):
+class Reservation(KubeStruct, frozen=True, kw_only=True):
     """The nodes and resources that are reserved for a queue."""
 
     nodes: tuple[str, ...] = ()
     resource: ResourceList = msgspec.field(default_factory=dict)
 
 
-class QueueStatus(KindStruct, frozen=True, kw_only=True):
+class QueueStatus(KubeStruct, frozen=True, kw_only=True):
     """The state of a queue, and the resources that its groups use."""
 
     state: Annotated[
-        QueueState | Literal[""],
+        str,
         rules("The state of the queue. Only an Open queue accepts new groups.", enum=list(STATES)),
     ] = ""
     allocated: ResourceList | None = None
@@ -153,7 +152,7 @@ class Queue(KindObject, frozen=True, kw_only=True):
 
 QUEUE: Final = Description(
     struct=Queue,
-    namespaced=False,
+    resource=QUEUES_VOLCANO,
     short_names=("q", "queue-v1beta1"),
     columns=(Column("PARENT", "string", ".spec.parent"),),
 )

@@ -4,13 +4,13 @@ Absent and null mean the same, as in Kubernetes: the field has its empty value. 
 nulls on its slow path, so the types here need no `| None` for them.) A type includes None only
 where absent differs from empty.
 
-These structs follow the API; the field that has a struct names its place there. The planner's
-model is `shared.model`. One long file declares all kinds, because the declarations have no logic
-and refer to each other.
+These structs follow the API; the field that has a struct names its place there. The kinds of
+Tutti's CRDs are in `shared.kinds`, the planner's model in `shared.model`. One long file declares
+all kinds, because the declarations have no logic and refer to each other.
 """
 
 from datetime import datetime
-from typing import Annotated, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import msgspec
 
@@ -31,7 +31,11 @@ refuses those.
 class KubeStruct(
     msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True, gc=False
 ):
-    """The settings that all structs share. gc=False: decoded objects form trees, never cycles."""
+    """The settings that all structs share. gc=False: decoded objects form trees, never cycles.
+
+    Encoding omits fields with their default. This is right for an object that is created or
+    replaced whole, and wrong for a merge patch that is to reset a number to 0.
+    """
 
 
 class Present(KubeStruct, frozen=True, kw_only=True):
@@ -39,11 +43,20 @@ class Present(KubeStruct, frozen=True, kw_only=True):
 
 
 class OwnerReference(KubeStruct, frozen=True, kw_only=True):
+    """A reference by name and UID: `metadata.ownerReferences[]`, a Command's target."""
+
     api_version: str = ""
     kind: str = ""
     name: str = ""
     uid: str = ""
     controller: bool = False
+    block_owner_deletion: bool = False
+
+    @property
+    def manifest(self) -> dict[str, Any]:
+        """The reference as a part of a manifest."""
+        manifest: dict[str, Any] = msgspec.to_builtins(self)
+        return manifest
 
 
 class ObjectMeta(KubeStruct, frozen=True, kw_only=True):
@@ -378,93 +391,7 @@ class Node(KubeObject, frozen=True, kw_only=True):
     status: NodeStatus = NodeStatus()
 
 
-# --- groups, queues, budgets, priority classes ---
-
-
-class NetworkTopology(KubeStruct, frozen=True, kw_only=True):
-    mode: str = ""
-    highest_tier_allowed: Int32 = 0
-    highest_tier_name: str = ""
-
-
-class SubGroupPolicy(KubeStruct, frozen=True, kw_only=True):
-    name: str = ""
-    sub_group_size: Int32 = 1
-    min_sub_groups: Int32 = 0
-    label_selector: LabelSelector | None = None
-    match_label_keys: tuple[str, ...] = ()
-    network_topology: NetworkTopology | None = None
-
-
-class PodGroupSpec(KubeStruct, frozen=True, kw_only=True):
-    """`spec` of a PodGroup: the union of the three API groups."""
-
-    min_member: Int32 = 0
-    min_task_member: dict[str, Int32] = {}
-    queue: str = ""
-    priority_class_name: str = ""
-    #: None: not declared. Volcano admits such a group at once.
-    min_resources: ResourceList | None = None
-    network_topology: NetworkTopology | None = None
-    sub_group_policy: tuple[SubGroupPolicy, ...] = ()
-
-
-class PodGroupStatus(KubeStruct, frozen=True, kw_only=True):
-    phase: str = ""
-    conditions: tuple[Condition, ...] = ()
-    running: Int32 = 0
-    succeeded: Int32 = 0
-    failed: Int32 = 0
-
-
-class PodGroup(KubeObject, frozen=True, kw_only=True):
-    """PodGroup of scheduling.volcano.sh, scheduling.incubator.k8s.io or scheduling.sigs.dev."""
-
-    spec: PodGroupSpec = PodGroupSpec()
-    status: PodGroupStatus = PodGroupStatus()
-
-
-class Guarantee(KubeStruct, frozen=True, kw_only=True):
-    resource: ResourceList = {}
-
-
-class NodeGroups(KubeStruct, frozen=True, kw_only=True):
-    required: tuple[str, ...] = msgspec.field(
-        default=(), name="requiredDuringSchedulingIgnoredDuringExecution"
-    )
-    preferred: tuple[str, ...] = msgspec.field(
-        default=(), name="preferredDuringSchedulingIgnoredDuringExecution"
-    )
-
-
-class QueueAffinity(KubeStruct, frozen=True, kw_only=True):
-    node_group_affinity: NodeGroups = NodeGroups()
-    node_group_anti_affinity: NodeGroups = NodeGroups()
-
-
-class QueueSpec(KubeStruct, frozen=True, kw_only=True):
-    """`spec` of a Queue: the union of the APIs."""
-
-    weight: Int32 = 1
-    capability: ResourceList = {}
-    deserved: ResourceList = {}
-    guarantee: Guarantee = Guarantee()
-    reclaimable: bool | None = None
-    parent: str = ""
-    priority: Int32 = 0
-    dequeue_strategy: str = ""
-    affinity: QueueAffinity = QueueAffinity()
-
-
-class QueueStatus(KubeStruct, frozen=True, kw_only=True):
-    state: str = ""
-
-
-class Queue(KubeObject, frozen=True, kw_only=True):
-    """Queue of scheduling.volcano.sh, scheduling.incubator.k8s.io or scheduling.sigs.dev."""
-
-    spec: QueueSpec = QueueSpec()
-    status: QueueStatus = QueueStatus()
+# --- budgets, priority classes ---
 
 
 class DisruptionBudgetSpec(KubeStruct, frozen=True, kw_only=True):

@@ -1,5 +1,5 @@
 """Reference objects, typed as in `shared.kube.objects`: namespaces, quotas, storage, devices,
-HyperNodes, topologies and workloads.
+topologies and workloads.
 """
 
 import msgspec
@@ -181,37 +181,6 @@ class CsiStorageCapacity(KubeObject, frozen=True, kw_only=True):
 
 
 # --- topology ---
-
-
-class ExactMatch(KubeStruct, frozen=True, kw_only=True):
-    name: str = ""
-
-
-class RegexMatch(KubeStruct, frozen=True, kw_only=True):
-    pattern: str = ""
-
-
-class MemberSelector(KubeStruct, frozen=True, kw_only=True):
-    """`selector` of a member; exactly one field is set."""
-
-    exact_match: ExactMatch | None = None
-    regex_match: RegexMatch | None = None
-    label_match: LabelSelector | None = None
-
-
-class HyperNodeMember(KubeStruct, frozen=True, kw_only=True):
-    type: str = ""
-    selector: MemberSelector = MemberSelector()
-
-
-class HyperNodeSpec(KubeStruct, frozen=True, kw_only=True):
-    tier: Int32 = 0
-    tier_name: str = ""
-    members: tuple[HyperNodeMember, ...] = ()
-
-
-class HyperNode(KubeObject, frozen=True, kw_only=True):
-    spec: HyperNodeSpec = HyperNodeSpec()
 
 
 class TopologyLevel(KubeStruct, frozen=True, kw_only=True):

@@ -103,13 +103,15 @@ def _versions(group: str, kind: str) -> tuple[str, ...]:
     """Of a kind whose schema is known; () for another one."""
     if (group, kind) in _BUILT_IN or (group, kind) in _POD_KINDS:
         return ("v1",)
-    return tuple(one.version for one in CATALOGUE if (one.group, one.kind) == (group, kind))
+    own = (description.resource for description in CATALOGUE)
+    return tuple(each.version for each in own if (each.group, each.kind) == (group, kind))
 
 
 @cache
 def _own_schema(group: str, kind: str, version: str) -> Schema | None:
     for each in CATALOGUE:
-        if (each.group, each.kind, each.version) == (group, kind, version):
+        resource = each.resource
+        if (resource.group, resource.kind, resource.version) == (group, kind, version):
             schema = root_schema(each.struct)
             known = {k: v for k, v in schema["properties"].items() if k not in _ROOT_FIELDS}
             return {**schema, "properties": known}

@@ -23,7 +23,7 @@ from shared.admission.resource_groups import read_groups
 from shared.admission.review import Verdict, decode_review
 from shared.admission.rules import ReferenceObjects
 from shared.dialects.kubebatch_fields import read_queue
-from shared.kube import objects as kube
+from shared.kinds.queue import Queue as StoredQueue
 from shared.kube.decoding import KindDecoder
 from shared.kube.resources import QUEUES_VOLCANO
 from shared.model.objects import Queue
@@ -204,12 +204,12 @@ def _given(objects: list[Object]) -> tuple[dict[str, Queue], dict[str, Object]]:
     """Return the queues that exist, as records of the cluster stream and as stored objects."""
     queues: dict[str, Queue] = {}
     stored: dict[str, Object] = {}
-    decode = KindDecoder(kube.Queue).object
+    decode = KindDecoder(StoredQueue).object
     for found in objects:
         if found["kind"] == "Queue":
             name = found["metadata"]["name"]
             decoded = decode(msgspec.json.encode(found))
-            assert isinstance(decoded, kube.Queue), decoded
+            assert isinstance(decoded, StoredQueue), decoded
             queue = read_queue(decoded, dialect="volcano")
             queues[name] = msgspec.structs.replace(queue, uid=name, state="Open")
             stored[name] = found

@@ -111,13 +111,13 @@ def _kinds() -> Iterator[str]:
         "templates, claims, selectors) are marked.\n"
     )
     for kind in CATALOGUE:
-        yield f"\n## {kind.kind}, {kind.group}/{kind.version}\n\n{_about(kind)}\n\n"
+        yield f"\n## {kind.resource.kind}, {kind.resource.api_version}\n\n{_about(kind)}\n\n"
         yield table_of(("field", "type", "what it is"), _fields(root_schema(kind.struct), ""))
 
 
 def _about(kind: Description) -> str:
     parts = [" ".join((inspect.getdoc(kind.struct) or "").split("\n\n")[0].split())]
-    parts.append("Namespaced." if kind.namespaced else "Of the whole cluster.")
+    parts.append("Namespaced." if kind.resource.namespaced else "Of the whole cluster.")
     if kind.short_names:
         parts.append(f"Short: {', '.join(f'`{name}`' for name in kind.short_names)}.")
     return " ".join(parts)

@@ -200,7 +200,7 @@ def _text(body: bytes) -> str:
 
 
 def _reviews() -> Iterator[Target]:
-    structs = {(one.group, one.plural): one.struct for one in CATALOGUE}
+    structs = {(one.resource.group, one.resource.plural): one.struct for one in CATALOGUE}
     for resource in RESOURCES.values():
         shape = structs.get((resource.group, resource.plural), Pod)
         yield Target(
@@ -261,7 +261,7 @@ def _watches() -> Iterator[Target]:
     for one in CATALOGUE:
         make = partial(_an_event, one.struct, Shaper(NOTES))
         whole = KindDecoder(one.struct).change
-        title = f"watch lines of {one.plural}.{one.group}, whole"
+        title = f"watch lines of {one.resource.title}, whole"
         yield Target(title, _json_like(make), whole, (ApiError, msgspec.DecodeError))
 
 

@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from shared.kinds.queue import NAME_CHARACTERS_MAX, ROOT, queue_name
+from shared.kinds.queue import NAME_CHARACTERS_MAX, ROOT_QUEUE, queue_name
 from shared.kube.quantities import format_quantity
 from shared.kube.resources import QUEUES_VOLCANO
 from tutti.api.objects import new_object
@@ -118,7 +118,7 @@ def settle(conversion: Conversion) -> None:
 
 def _rename(conversion: Conversion) -> None:
     """Give every queue a name that Kubernetes allows, and that no other queue has."""
-    taken = {ROOT}
+    taken = {ROOT_QUEUE}
     for queue in conversion.queues:
         name = queue_name(queue.name) or "queue"
         while name in taken:

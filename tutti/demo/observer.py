@@ -114,7 +114,7 @@ class Observer:
             self.nodes[name_of(obj)] = amounts(field(obj, "status.allocatable", {}), "allocatable")
 
     def _take_group(self, obj: Object, gone: bool) -> None:
-        group = msgspec.convert(obj, kube.PodGroup).metadata
+        group = msgspec.convert(obj, kube.KubeObject).metadata
         text = group.annotations.get(VERDICT)
         if group.controller is not None and gone:
             self.verdicts.pop(group.controller.uid, None)

@@ -29,7 +29,7 @@ def manifests() -> list[dict[str, Any]]:
 
 def default_names() -> frozenset[str]:
     """Names of the CRDs that are installed by default."""
-    return frozenset(each.crd_name for each in CATALOGUE if not each.opt_in)
+    return frozenset(each.resource.title for each in CATALOGUE if not each.opt_in)
 
 
 def files() -> dict[str, str]:
@@ -38,13 +38,14 @@ def files() -> dict[str, str]:
 
 
 def _path(description: Description) -> str:
-    name = f"{description.group}_{description.plural}.yaml"
+    name = f"{description.resource.group}_{description.resource.plural}.yaml"
     return f"{OPT_IN_FOLDER}/{name}" if description.opt_in else name
 
 
 def manifest(description: Description) -> dict[str, Any]:
     """One kind's CRD."""
-    version: dict[str, Any] = {"name": description.version, "served": True, "storage": True}
+    resource = description.resource
+    version: dict[str, Any] = {"name": resource.version, "served": True, "storage": True}
     if description.status_subresource:
         version["subresources"] = {"status": {}}
     if description.columns:
@@ -59,10 +60,10 @@ def manifest(description: Description) -> dict[str, Any]:
         ]
     version["schema"] = {"openAPIV3Schema": root_schema(description.struct)}
     names: dict[str, Any] = {
-        "kind": description.kind,
-        "listKind": f"{description.kind}List",
-        "plural": description.plural,
-        "singular": description.kind.lower(),
+        "kind": resource.kind,
+        "listKind": f"{resource.kind}List",
+        "plural": resource.plural,
+        "singular": resource.kind.lower(),
     }
     if description.short_names:
         names["shortNames"] = list(description.short_names)
@@ -70,7 +71,7 @@ def manifest(description: Description) -> dict[str, Any]:
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
         "metadata": {
-            "name": description.crd_name,
+            "name": resource.title,
             "annotations": {
                 # Uninstalling the chart must not delete its users' objects.
                 "helm.sh/resource-policy": "keep",
@@ -79,8 +80,8 @@ def manifest(description: Description) -> dict[str, Any]:
             },
         },
         "spec": {
-            "group": description.group,
-            "scope": "Namespaced" if description.namespaced else "Cluster",
+            "group": resource.group,
+            "scope": "Namespaced" if resource.namespaced else "Cluster",
             "names": names,
             "versions": [version],
         },

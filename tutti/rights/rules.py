@@ -117,6 +117,8 @@ def user_roles_file() -> str:
 
 
 def _rights(verbs: tuple[str, ...], *, namespaced: bool) -> Iterator[Right]:
-    for kind in CATALOGUE:
-        if kind.namespaced is namespaced:
-            yield Right(group=kind.group, resource=kind.plural, verbs=verbs, why="users' objects")
+    for resource in (kind.resource for kind in CATALOGUE):
+        if resource.namespaced is namespaced:
+            yield Right(
+                group=resource.group, resource=resource.plural, verbs=verbs, why="users' objects"
+            )

@@ -332,7 +332,7 @@ _CRDS: Final = (
         "get patch",
         CUSTOM_RESOURCE_DEFINITIONS,
         "bring them up to date",
-        names=tuple(description.crd_name for description in CATALOGUE),
+        names=tuple(description.resource.title for description in CATALOGUE),
     ),
 )
 

@@ -17,7 +17,7 @@ from shared.contracts.questions import FitAnswer, FitRequest, impossible_words
 from shared.dialects.discovery import dialect_of
 from shared.dialects.protocol import ReadingContext
 from shared.dialects.workloads import declared, template_pod
-from shared.kube import objects as kube
+from shared.kinds.podgroup import PodGroup as StoredPodGroup
 from shared.kube.decoding import KindDecoder, Undecodable
 from shared.kube.resources import JOBS_VOLCANO, PODS
 from shared.model.objects import PodGroup
@@ -27,7 +27,7 @@ _NAMED_MAX: Final = 3
 _VERBS: Final = {"preempt": "preempt", "reclaim": "reclaim from other queues"}
 
 _encode: Final = msgspec.json.Encoder().encode
-_decode_pod_group: Final = KindDecoder(kube.PodGroup).object
+_decode_pod_group: Final = KindDecoder(StoredPodGroup).object
 
 
 def fit_request(subject: Subject, review: AdmissionRequest) -> FitRequest | None:

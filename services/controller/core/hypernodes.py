@@ -16,6 +16,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
+from shared.dialects.selectors import read_selector
 from shared.kinds.hypernode import (
     TOPOLOGY_SOURCE,
     ExactMatch,
@@ -26,7 +27,8 @@ from shared.kinds.hypernode import (
 )
 from shared.kinds.metadata import Metadata
 from shared.kinds.patterns import Pattern, PatternError
-from shared.model.terms import Requirement, holds
+from shared.kube.objects import LabelSelector
+from shared.model.terms import Selector, selects
 
 Labels = Mapping[str, str]
 #: The only source that is implemented; ufm and roce query the managers of switches.
@@ -72,7 +74,7 @@ def _reached(
 def _chosen(member: HyperNodeMember, nodes: Mapping[str, Labels]) -> frozenset[str]:
     selector = member.selector
     if selector is not None and selector.label_match is not None:
-        wanted = selector.label_match
+        wanted = read_selector(selector.label_match)
         return frozenset(name for name, labels in nodes.items() if selects(wanted, labels))
     return _named(member, nodes)
 
@@ -91,22 +93,6 @@ def _named(member: HyperNodeMember, names: Mapping[str, object]) -> frozenset[st
     return frozenset()
 
 
-def selects(selector: Mapping[str, Any], labels: Labels) -> bool:
-    """Whether a metav1.LabelSelector selects these labels. An unknown operator selects none."""
-    equal: Mapping[str, str] = selector.get("matchLabels") or {}
-    if any(labels.get(key) != value for key, value in equal.items()):
-        return False
-    return all(holds(_requirement(one), labels) for one in selector.get("matchExpressions") or ())
-
-
-def _requirement(raw: Mapping[str, Any]) -> Requirement:
-    return Requirement(
-        key=raw.get("key", ""),
-        operator=raw.get("operator", ""),
-        values=tuple(raw.get("values") or ()),
-    )
-
-
 class Level(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """A level of a topology; the tier is named after the label unless it has a name."""
 
@@ -119,7 +105,7 @@ class Topology(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     levels: tuple[Level, ...]
-    selector: Mapping[str, Any] | None = None
+    selector: Selector | None = None
 
 
 class _Expression(msgspec.Struct, frozen=True, kw_only=True):
@@ -195,8 +181,12 @@ def _topologies(configuration: _Configuration) -> tuple[Topology, ...] | None:
 
 def _topology(name: str, given: tuple[Level, ...] | _Profile) -> Topology:
     if isinstance(given, _Profile):
-        chosen = None if given.node_selector is None else msgspec.to_builtins(given.node_selector)
-        topology = Topology(name=name, levels=given.levels, selector=chosen)
+        chosen = msgspec.convert(msgspec.to_builtins(given.node_selector), LabelSelector | None)
+        topology = Topology(
+            name=name,
+            levels=given.levels,
+            selector=None if chosen is None else read_selector(chosen),
+        )
     else:
         topology = Topology(name=name, levels=given)
     if len(topology.levels) < 2:
@@ -214,7 +204,7 @@ def discover(given: Sequence[Topology], nodes: Mapping[str, Labels]) -> Discover
     members: dict[str, dict[str, Labels]] = {one.name: {} for one in given}
     for node in sorted(nodes):
         labels = nodes[node]
-        chosen = [one for one in explicit if selects(one.selector or {}, labels)]
+        chosen = [one for one in explicit if one.selector and selects(one.selector, labels)]
         if len(chosen) > 1:
             names = ", ".join(one.name for one in chosen)
             problems.append(f"node {node} is selected by more than one topology: {names}")

@@ -21,9 +21,8 @@ from shared.contracts import annotations
 from shared.dialects.owned_gangs import PREFIX, Owned, group_sizes, is_wanted
 from shared.dialects.settings import OF_GANGS, of_gang
 from shared.dialects.workload_sizes import ALL, Workload
-from shared.kinds.metadata import OwnerReference
 from shared.kinds.podgroup import PodGroup
-from shared.kube.objects import Pod
+from shared.kube.objects import OwnerReference, Pod
 
 JsonObject: TypeAlias = dict[str, Any]
 

@@ -15,9 +15,15 @@ from typing import Any, Final
 
 import msgspec
 
-from shared.kinds.command import COMMAND, Command
-from shared.kinds.queue import QUEUE, ROOT_QUEUE, Queue
-from shared.kube.resources import ADMISSION_POLICIES, ADMISSION_POLICY_BINDINGS, Resource
+from shared.kinds.command import Command
+from shared.kinds.queue import ROOT_QUEUE, Queue
+from shared.kube.resources import (
+    ADMISSION_POLICIES,
+    ADMISSION_POLICY_BINDINGS,
+    COMMANDS,
+    QUEUES_VOLCANO,
+    Resource,
+)
 
 JsonObject = dict[str, Any]
 
@@ -28,11 +34,11 @@ ACTIONS: Final = ("OpenQueue", "CloseQueue")
 #: The write is about no queue; or it leaves the reviewed order as it is (a finalizer is removed);
 #: or the user may update the queue.
 _EXPRESSION: Final = f"""
-!has(object.target) || object.target.kind != '{QUEUE.kind}'
+!has(object.target) || object.target.kind != '{QUEUES_VOLCANO.kind}'
 || (request.operation == 'UPDATE' && has(oldObject.target) && oldObject.target == object.target
 && (has(oldObject.action) ? oldObject.action : '') == (has(object.action) ? object.action : ''))
-|| authorizer.group('{QUEUE.group}').resource('{QUEUE.plural}').name(object.target.name)
-.check('update').allowed()
+|| authorizer.group('{QUEUES_VOLCANO.group}').resource('{QUEUES_VOLCANO.plural}')
+.name(object.target.name).check('update').allowed()
 """.strip().replace("\n", " ")
 _RULE: Final = "a Command on a queue requires the right to update this queue"
 
@@ -48,10 +54,10 @@ def admission_policy(
         owner: Owner reference to the object with which garbage collection removes both.
     """
     rule = {
-        "apiGroups": [COMMAND.group],
+        "apiGroups": [COMMANDS.group],
         "apiVersions": ["*"],
         "operations": ["CREATE", "UPDATE"],
-        "resources": [COMMAND.plural],
+        "resources": [COMMANDS.plural],
     }
     policy: JsonObject = {
         "failurePolicy": "Fail",

@@ -31,10 +31,8 @@ from shared.dialects.workload_sizes import (
     has_ended,
     is_workload,
 )
-from shared.kinds.metadata import OwnerReference
 from shared.kinds.podgroup import PodGroup
-from shared.kube.objects import ObjectMeta, Pod, PodSpec
-from shared.kube.objects import OwnerReference as PodOwner
+from shared.kube.objects import ObjectMeta, OwnerReference, Pod, PodSpec
 from shared.kube.owner_objects import PodTemplate
 from shared.kube.pod_usage import Usage, add, usage_of, written
 from shared.kube.quantities import QuantityError, amount, format_quantity
@@ -354,7 +352,7 @@ def _scaled(resources: dict[str, Any], size: int, was: int) -> dict[str, str]:
     return scaled
 
 
-def owner_resource(pod: Pod) -> tuple[Resource, PodOwner] | None:
+def owner_resource(pod: Pod) -> tuple[Resource, OwnerReference] | None:
     """The pod's owner, if its kind is one whose annotations are read."""
     owner = pod.metadata.controller
     if owner is None:
@@ -419,7 +417,9 @@ def _owner_reference(pod: Pod, group: str) -> JsonObject:
     """
     owner = pod.metadata.controller
     if owner is None or group == f"{PREFIX}{safe_token(pod.metadata.uid)}":
-        owner = PodOwner(api_version="v1", kind="Pod", name=pod.metadata.name, uid=pod.metadata.uid)
+        owner = OwnerReference(
+            api_version="v1", kind="Pod", name=pod.metadata.name, uid=pod.metadata.uid
+        )
     return {
         "apiVersion": owner.api_version,
         "kind": owner.kind,

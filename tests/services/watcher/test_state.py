@@ -8,6 +8,7 @@ from services.watcher.core.cluster_state import ClusterWentBack
 from services.watcher.state import WatcherState
 from shared.dialects.discovery import readers
 from shared.dialects.protocol import Kind
+from shared.kinds.podgroup import PodGroup
 from shared.kube import objects as kube
 from shared.kube.decoding import Change, Undecodable
 from shared.kube.resources import (
@@ -131,7 +132,7 @@ def test_what_cannot_be_read_is_counted_once_however_many_read_it() -> None:
 
 
 def test_a_kind_that_goes_takes_its_objects_along_and_may_come_back_older() -> None:
-    group = decoded(kube.PodGroup, {"metadata": metadata("g", resourceVersion="50")})
+    group = decoded(PodGroup, {"metadata": metadata("g", resourceVersion="50")})
     state = fresh()
     state.listed(READERS[PODGROUPS_SIGS], [group], 60)
     assert state.served_dialects() == ("sigs",)

@@ -9,6 +9,8 @@ from shared.contracts.identity import gang_trace_id, traceparent_of
 from shared.dialects.discovery import dialect as dialect_named
 from shared.dialects.native import read_node, read_priority_class, read_undecodable_node
 from shared.dialects.protocol import Dialect, Kind
+from shared.kinds.podgroup import PodGroup
+from shared.kinds.queue import Queue
 from shared.kube import objects as kube
 from shared.model import objects as model
 from tests.shared.dialects.reading import CONTEXT, controlled_by, decoded, metadata, undecodable
@@ -33,7 +35,7 @@ def kind_of(dialect: Dialect, plural: str) -> Kind:
 
 def group(dialect: Dialect, spec: dict[str, Any], **meta: Any) -> model.PodGroup:
     manifest = {"metadata": metadata(**meta), "spec": spec, "status": {"phase": "Inqueue"}}
-    read = kind_of(dialect, "podgroups").read(decoded(kube.PodGroup, manifest), CONTEXT)
+    read = kind_of(dialect, "podgroups").read(decoded(PodGroup, manifest), CONTEXT)
     assert isinstance(read, model.PodGroup)
     return read
 
@@ -43,7 +45,7 @@ def queue(
 ) -> model.Queue:
     about = {**metadata(annotations=annotations or {}), "namespace": ""}
     manifest = {"metadata": about, "spec": spec, "status": status}
-    read = kind_of(dialect, "queues").read(decoded(kube.Queue, manifest), CONTEXT)
+    read = kind_of(dialect, "queues").read(decoded(Queue, manifest), CONTEXT)
     assert isinstance(read, model.Queue)
     return read
 
@@ -183,7 +185,7 @@ def test_a_group_that_cannot_be_meant_says_why(
 
 @pytest.mark.parametrize("dialect", [volcano, incubator, sigs], ids=lambda dialect: dialect.name)
 def test_a_group_of_the_wrong_type_is_kept_and_names_the_field(dialect: Any) -> None:
-    found = undecodable(kube.PodGroup, {"metadata": metadata(), "spec": {"minMember": "four"}})
+    found = undecodable(PodGroup, {"metadata": metadata(), "spec": {"minMember": "four"}})
     read = kind_of(dialect, "podgroups").read_undecodable(found, CONTEXT)
     assert isinstance(read, model.PodGroup)
     assert (read.uid, read.dialect) == ("uid-one", dialect.name)
@@ -278,7 +280,7 @@ def test_a_queue_whose_ceiling_cannot_be_read_is_closed_instead_of_boundless() -
 
 
 def test_a_queue_of_the_wrong_type_takes_nothing() -> None:
-    found = undecodable(kube.Queue, {"metadata": metadata(), "spec": {"weight": "much"}})
+    found = undecodable(Queue, {"metadata": metadata(), "spec": {"weight": "much"}})
     read = kind_of(sigs, "queues").read_undecodable(found, CONTEXT)
     assert isinstance(read, model.Queue)
     assert (read.state, "$.spec.weight" in read.settings[0][1]) == ("Unknown", True)
@@ -379,7 +381,7 @@ def test_a_priority_class_that_never_preempts() -> None:
 def test_a_queue_carries_the_defaults_of_its_groups_and_takes_none_while_one_is_malformed() -> None:
     notes = {"tutti.dev/hold-seconds": "5", "tutti.dev/preflight": "always", "other": "x"}
     read = kind_of(volcano, "queues").read(
-        decoded(kube.Queue, {"metadata": metadata(annotations=notes), "spec": {}}), CONTEXT
+        decoded(Queue, {"metadata": metadata(annotations=notes), "spec": {}}), CONTEXT
     )
     assert isinstance(read, model.Queue)
     assert read.settings == (
@@ -388,7 +390,7 @@ def test_a_queue_carries_the_defaults_of_its_groups_and_takes_none_while_one_is_
     )
     notes["tutti.dev/hold-seconds"] = "-1"
     read = kind_of(volcano, "queues").read(
-        decoded(kube.Queue, {"metadata": metadata(annotations=notes), "spec": {}}), CONTEXT
+        decoded(Queue, {"metadata": metadata(annotations=notes), "spec": {}}), CONTEXT
     )
     assert isinstance(read, model.Queue)
     assert read.state == "Unknown"

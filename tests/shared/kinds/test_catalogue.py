@@ -60,9 +60,9 @@ def test_what_no_decoder_of_volcano_takes_is_refused(spec: dict[str, Any]) -> No
         msgspec.convert({"spec": spec}, Queue)
 
 
-@pytest.mark.parametrize("description", CATALOGUE, ids=lambda d: d.crd_name)
+@pytest.mark.parametrize("description", CATALOGUE, ids=lambda d: d.resource.title)
 def test_every_kind_decodes_an_object_of_which_only_the_name_is_known(description: Any) -> None:
     found = msgspec.convert({"metadata": {"name": "x"}}, description.struct)
 
     assert found.metadata.key == "x"
-    assert found.kind == description.kind
+    assert found.kind == description.resource.kind

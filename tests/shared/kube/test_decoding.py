@@ -5,9 +5,11 @@ from typing import Any
 import msgspec
 import pytest
 
+from shared.kinds.podgroup import PodGroup
+from shared.kinds.queue import Queue
 from shared.kube.decoding import Bookmark, Change, KindDecoder, Undecodable, without_nulls
 from shared.kube.errors import ApiError, Gone
-from shared.kube.objects import DisruptionBudget, Node, Pod, PodGroup, Queue
+from shared.kube.objects import DisruptionBudget, Node, Pod
 
 PODS = KindDecoder(Pod)
 
@@ -228,7 +230,7 @@ def test_custom_resources_are_read_with_their_defaults() -> None:
     assert (group.spec.min_member, group.spec.min_resources) == (3, None)
     queue = KindDecoder(Queue).object(b'{"metadata":{"name":"q"},"spec":{"guarantee":null}}')
     assert isinstance(queue, Queue)
-    assert (queue.spec.weight, queue.spec.guarantee.resource) == (1, {})
+    assert (queue.spec.weight, queue.spec.guarantee) == (None, None)
     for given, expected in ((b"3", 3), (b'"50%"', "50%"), (b"null", None)):
         text = b'{"metadata":{},"spec":{"minAvailable":%b,"maxUnavailable":"1%%"}}' % given
         budget = KindDecoder(DisruptionBudget).object(text)

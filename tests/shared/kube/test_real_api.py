@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from shared.kinds.podgroup import PodGroup
 from shared.kube.client import KubeClient
 from shared.kube.credentials import Credentials, load
 from shared.kube.errors import (
@@ -22,7 +23,7 @@ from shared.kube.errors import (
 )
 from shared.kube.kubeconfig import Access, read_access
 from shared.kube.listwatch import Absent, Batch, Changes, Listed, ListWatch, Pace
-from shared.kube.objects import Node, Pod, PodGroup
+from shared.kube.objects import Node, Pod
 from shared.kube.requests import effective_requests
 from shared.kube.resources import (
     CUSTOM_RESOURCE_DEFINITIONS,

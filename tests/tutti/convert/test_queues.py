@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.dialects.kubebatch_fields import read_queue
-from shared.kube import objects as kube
+from shared.kinds.queue import Queue as KubeQueue
 from tests.services.admission_webhook.reviews import reference_objects, review, texts
 from tutti.convert.command import converted, queues
 from tutti.convert.queue_tree import Conversion, Queue
@@ -44,7 +44,7 @@ def accepted(conversion: Conversion) -> None:
     for queue in conversion.queues:
         manifest = queue.manifest()
         assert texts(manifest, reference_objects(*stored)) == [], manifest
-        typed = msgspec.convert(manifest, kube.Queue)
+        typed = msgspec.convert(manifest, KubeQueue)
         metadata = msgspec.structs.replace(typed.metadata, uid=queue.name)
         stored.append(
             read_queue(msgspec.structs.replace(typed, metadata=metadata), dialect="volcano")

@@ -30,7 +30,7 @@ def test_a_caller_that_changes_a_manifest_changes_no_other() -> None:
     assert second["spec"]["names"]["plural"] == "jobs"
 
 
-@pytest.mark.parametrize("description", CATALOGUE, ids=lambda d: d.crd_name)
+@pytest.mark.parametrize("description", CATALOGUE, ids=lambda d: d.resource.title)
 def test_every_schema_is_structural(description: object) -> None:
     """Each level has a type, or is an amount; no references, no nulls: the API server's rule."""
     made = manifest(description)  # type: ignore[arg-type]  # pytest gives the ids their type only

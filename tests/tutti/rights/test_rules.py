@@ -65,10 +65,12 @@ def test_users_roles_add_up_and_leave_writing_of_cluster_objects_to_administrato
         }
         for name, role in roles.items()
     }
-    every = {(kind.group, kind.plural) for kind in CATALOGUE}
+    every = {(kind.resource.group, kind.resource.plural) for kind in CATALOGUE}
     assert kinds["view"] == kinds["edit"] | kinds["edit-cluster"] == every
     assert kinds["edit-cluster"] == {
-        (kind.group, kind.plural) for kind in CATALOGUE if not kind.namespaced
+        (kind.resource.group, kind.resource.plural)
+        for kind in CATALOGUE
+        if not kind.resource.namespaced
     }
     assert ("scheduling.volcano.sh", "queues") in kinds["edit-cluster"]
     assert {name: role["aggregatedTo"] for name, role in roles.items()} == {

@@ -12,11 +12,11 @@ from services.controller.core.events import ControllerEvent
 from shared.contracts.annotations import TASK_INDEX, TASK_SPEC
 from shared.dialects.field_checks import natural
 from shared.job_plugins.plugin import Manifest
-from shared.kinds.fields import KindStruct
 from shared.kinds.job import Job, JobStatus, TaskSpec
 from shared.kinds.job_shape import pod_name
 from shared.kinds.metadata import Metadata
 from shared.kinds.podgroup import PodGroup
+from shared.kube.objects import KubeStruct
 
 JOB_NAME: Final = "volcano.sh/job-name"
 JOB_VERSION: Final = "volcano.sh/job-version"
@@ -29,35 +29,35 @@ NO_NUMBER: Final = -1
 ALIVE: Final = frozenset({"", "Pending", "Running", "Unknown"})
 
 
-class Terminated(KindStruct, frozen=True, kw_only=True):
+class Terminated(KubeStruct, frozen=True, kw_only=True):
     exit_code: int = 0
     finished_at: datetime | None = None
 
 
-class ContainerState(KindStruct, frozen=True, kw_only=True):
+class ContainerState(KubeStruct, frozen=True, kw_only=True):
     terminated: Terminated | None = None
 
 
-class ContainerStatus(KindStruct, frozen=True, kw_only=True):
+class ContainerStatus(KubeStruct, frozen=True, kw_only=True):
     ready: bool = False
     restart_count: int = 0
     state: ContainerState = ContainerState()
 
 
-class PodCondition(KindStruct, frozen=True, kw_only=True):
+class PodCondition(KubeStruct, frozen=True, kw_only=True):
     type: str = ""
     status: str = ""
     reason: str = ""
 
 
-class PodStatus(KindStruct, frozen=True, kw_only=True):
+class PodStatus(KubeStruct, frozen=True, kw_only=True):
     phase: str = ""
     conditions: tuple[PodCondition, ...] = ()
     container_statuses: tuple[ContainerStatus, ...] = ()
     init_container_statuses: tuple[ContainerStatus, ...] = ()
 
 
-class SeenPod(KindStruct, frozen=True, kw_only=True):
+class SeenPod(KubeStruct, frozen=True, kw_only=True):
     """The parts of a pod that its Job's controller reads."""
 
     metadata: Metadata = Metadata()
@@ -131,7 +131,7 @@ class SeenPod(KindStruct, frozen=True, kw_only=True):
         return sum(one.restart_count for one in statuses)
 
 
-class LostPod(KindStruct, frozen=True, kw_only=True):
+class LostPod(KubeStruct, frozen=True, kw_only=True):
     """A pod that is gone although the controller did not delete it."""
 
     name: str

@@ -4,9 +4,9 @@ import pytest
 
 from services.controller.core.queue_commands import DIGEST, admission_policy, refusal
 from shared.kinds.command import Command
-from shared.kinds.metadata import Metadata, OwnerReference
+from shared.kinds.metadata import Metadata
 from shared.kinds.queue import Queue
-from shared.kube.objects import instant_ms
+from shared.kube.objects import OwnerReference, instant_ms
 from shared.kube.resources import ADMISSION_POLICIES, ADMISSION_POLICY_BINDINGS
 from tests.services.controller.core.test_queues import ROOT, queue
 

@@ -5,8 +5,9 @@ import pytest
 
 from services.controller.core.queues import Change, plan
 from shared.kinds.command import Command
-from shared.kinds.metadata import Metadata, OwnerReference
+from shared.kinds.metadata import Metadata
 from shared.kinds.queue import CLOSED_BY_PARENT, Queue, QueueSpec, QueueStatus
+from shared.kube.objects import OwnerReference
 
 
 def queue(

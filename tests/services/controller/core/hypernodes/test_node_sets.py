@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from services.controller.core.hypernodes import counted, selects
+from services.controller.core.hypernodes import counted
 from shared.kinds.hypernode import HyperNode
 
 NODES = {f"node-{n}": {"rack": "a" if n < 3 else "b", "odd": str(n % 2)} for n in range(5)}
@@ -55,30 +55,3 @@ def test_nodes_of_hypernodes_below_count_once_even_in_a_circle() -> None:
         "circle": 3,
         "round": 3,
     }
-
-
-@pytest.mark.parametrize(
-    ("operator", "values", "holds"),
-    [
-        ("In", ["x", "y"], True),
-        ("In", ["y"], False),
-        ("NotIn", ["y"], True),
-        ("NotIn", ["x"], False),
-        ("Exists", [], True),
-        ("DoesNotExist", [], False),
-        ("Near", ["x"], False),
-    ],
-)
-def test_expressions_of_a_selector_hold_as_in_kubernetes(
-    operator: str, values: list[str], holds: bool
-) -> None:
-    requirement = {"key": "k", "operator": operator, "values": values}
-
-    assert selects({"matchExpressions": [requirement]}, {"k": "x"}) is holds
-
-
-def test_what_a_node_lacks_is_not_in_any_list() -> None:
-    requirement = {"key": "other", "operator": "NotIn", "values": ["x"]}
-
-    assert selects({"matchExpressions": [requirement]}, {"k": "x"})
-    assert not selects({"matchLabels": {"other": "x"}}, {"k": "x"})
