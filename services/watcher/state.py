@@ -131,10 +131,7 @@ class WatcherState:
 
     def _read(self, kind: Kind, found: Any) -> ClusterObject | None:
         """The neutral object, within the bounds of all messages."""
-        if isinstance(found, Undecodable):
-            read = kind.read_undecodable(found, self._context)
-        else:
-            read = kind.read(found, self._context)
+        read = kind.neutral_object(found, self._context)
         if read is None:
             return None
         read = bounded(read)

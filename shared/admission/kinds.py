@@ -1,7 +1,7 @@
 """The rules of every kind that the webhook reads.
 
 A kind that needs defaults or reference objects is one entry more; any other kind of a dialect that
-is to be validated (`Kind.validated`) is found by itself.
+has `checks` of it is found by itself.
 """
 
 from typing import Final
@@ -17,7 +17,7 @@ from shared.admission import (
 )
 from shared.admission.jobs import rules as jobs
 from shared.admission.rules import KindRules, violations_of_dialect
-from shared.dialects.discovery import kinds
+from shared.dialects.discovery import dialects
 
 _WITH_ENTRIES: Final = (
     pods.RULES,
@@ -35,8 +35,10 @@ RULES: Final = (
     *_WITH_ENTRIES,
     *(
         KindRules(resource=kind.resource, violations=violations_of_dialect(kind.resource))
-        for kind in kinds()
-        if kind.validated and kind.resource not in {one.resource for one in _WITH_ENTRIES}
+        for dialect in dialects()
+        for kind in dialect.kinds
+        if kind.resource.kind in dialect.checks
+        and kind.resource not in {one.resource for one in _WITH_ENTRIES}
     ),
 )
 

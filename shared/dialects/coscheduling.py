@@ -16,21 +16,11 @@ from typing import Final
 from shared.contracts.annotations import QUEUE_NAME, REPAIR_DEADLINE_SECONDS
 from shared.contracts.verdicts import Verdict
 from shared.dialects import kubebatch_fields as fields
-from shared.dialects import requirements
-from shared.dialects.group_metadata import (
-    TEXT_CHARACTERS_MAX,
-    GroupFields,
-    group_kind,
-    status_of,
-)
+from shared.dialects.group_metadata import GroupFields, group_kind, not_negative
 from shared.dialects.ignored_fields import ignored
 from shared.dialects.koordinator import ignored_annotations
 from shared.dialects.pod_declared import GROUPS, objection_to_list
-from shared.dialects.protocol import (
-    Dialect,
-    GroupReference,
-    JsonObject,
-)
+from shared.dialects.protocol import Dialect, GroupReference, JsonObject, Status
 from shared.kube.group_objects import CoschedulingPodGroup
 from shared.kube.resources import PODGROUPS_COSCHEDULING
 from shared.model import objects as model
@@ -45,8 +35,7 @@ def _read(found: CoschedulingPodGroup, given: GroupFields, errors: list[str]) ->
     )
     if together:
         errors.append(f"metadata.annotations[{GROUPS}]: {together}")
-    if spec.min_member < 0:
-        errors.append(f"spec.minMember: {spec.min_member} is negative")
+    minimum = not_negative(spec.min_member, "spec.minMember", errors)
     min_resources, resource_errors = fields.read_min_resources(spec.min_resources)
     errors += resource_errors
     settings = dict(given["settings"])
@@ -56,11 +45,10 @@ def _read(found: CoschedulingPodGroup, given: GroupFields, errors: list[str]) ->
     given["settings"] = tuple(sorted(settings.items()))
     return model.PodGroup(
         **given,
-        min_member=max(0, spec.min_member),
+        min_member=minimum,
         min_resources=min_resources,
-        queue=metadata.annotations.get(QUEUE_NAME, "")[:TEXT_CHARACTERS_MAX],
+        queue=metadata.annotations.get(QUEUE_NAME, ""),
         queue_of_namespace=True,
-        topology=requirements.label_topology(metadata.annotations),
     )
 
 
@@ -96,8 +84,15 @@ def _phase(verdict: Verdict) -> str:
 DIALECT: Final = Dialect(
     name=NAME,
     precedence=35,
-    kinds=(group_kind(PODGROUPS_COSCHEDULING, CoschedulingPodGroup, _read, dialect=NAME),),
-    status=status_of(PODGROUPS_COSCHEDULING, _status),
+    kinds=(
+        group_kind(
+            PODGROUPS_COSCHEDULING,
+            CoschedulingPodGroup,
+            _read,
+            dialect=NAME,
+            status=Status(body=_status),
+        ),
+    ),
     references=(
         GroupReference(
             place="label",

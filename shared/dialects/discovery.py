@@ -1,4 +1,4 @@
-"""Finds the dialects: every module of this package that has a `DIALECT`."""
+"""Finds the dialects: every module of this package that has a `DIALECT`, or `DIALECTS`."""
 
 import importlib
 import pkgutil
@@ -16,23 +16,14 @@ OWN_SCHEDULER: Final = "tutti"
 
 @cache
 def dialects() -> tuple[Dialect, ...]:
-    """All dialects, sorted by name.
-
-    Raises:
-        TypeError: The `DIALECT` of a file is not a `Dialect`, or has not the file's name.
-    """
+    """All dialects, sorted by name."""
     found: list[Dialect] = []
-    for entry in sorted(
-        pkgutil.iter_modules(shared.dialects.__path__), key=lambda entry: entry.name
-    ):
+    for entry in pkgutil.iter_modules(shared.dialects.__path__):
         module = importlib.import_module(f"{shared.dialects.__name__}.{entry.name}")
-        if not hasattr(module, "DIALECT"):
-            continue
-        declared = module.DIALECT
-        if not isinstance(declared, Dialect) or declared.name != entry.name:
-            raise TypeError(f"{module.__name__}: DIALECT must be a Dialect of the file's name")
-        found.append(declared)
-    return tuple(found)
+        found += getattr(module, "DIALECTS", ())
+        if hasattr(module, "DIALECT"):
+            found.append(module.DIALECT)
+    return tuple(sorted(found, key=lambda declared: declared.name))
 
 
 @cache

@@ -8,9 +8,9 @@ written to annotations only. The API server validates budgets.
 
 from typing import Final
 
-from shared.dialects.group_metadata import last_run, status_of
+from shared.dialects.group_metadata import last_run
 from shared.dialects.pods import controller_owner, traceparent
-from shared.dialects.protocol import Dialect, Kind, by_object_alone, identity
+from shared.dialects.protocol import Dialect, Kind, Status, identity
 from shared.dialects.settings import read_settings, setting_errors
 from shared.kube import objects as kube
 from shared.kube.resources import DISRUPTION_BUDGETS
@@ -49,10 +49,9 @@ DIALECT: Final = Dialect(
             neutral="podgroup",
             decoded=kube.DisruptionBudget,
             # The API server validates budgets, so none is unreadable.
-            read=by_object_alone(read_disruption_budget),
-            status_at="",
+            read=read_disruption_budget,
+            status=Status(at=""),
             claims_by_owner=True,
         ),
     ),
-    status=status_of(DISRUPTION_BUDGETS, subresource=""),
 )

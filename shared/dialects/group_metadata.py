@@ -1,28 +1,20 @@
 """What is read of, and written to, group objects of all APIs alike. Pure.
 
-A dialect with group objects states the rest: how the spec is read (`group_kind`), and what the
-status says of a verdict (`status_of`).
+A dialect with group objects states the rest: how the spec is read, and what the status says of a
+verdict (`group_kind`).
 """
 
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
-from typing import Any, Final, Literal, TypeAlias, TypeGuard
+from typing import Any, Final, TypeAlias, TypeGuard
 
 import msgspec
 
 from shared.contracts.annotations import VERDICT
 from shared.contracts.identity import gang_trace_id, job_trace_root, traceparent_of
-from shared.contracts.verdicts import Verdict
 from shared.dialects import requirements
 from shared.dialects.pods import controller_owner, preemptable, traceparent
-from shared.dialects.protocol import (
-    Identity,
-    JsonObject,
-    Kind,
-    StatusPatch,
-    by_object_alone,
-    identity,
-)
+from shared.dialects.protocol import Identity, Kind, Status, identity
 from shared.dialects.settings import read_settings, setting_errors
 from shared.kinds.podgroup import PodGroupStatus
 from shared.kube.decoding import Undecodable
@@ -115,7 +107,8 @@ class GroupFields(GroupIdentity):
 
 GroupReader: TypeAlias = Callable[[Any, GroupFields, list[str]], model.PodGroup]
 """Makes the neutral group of an object and of the fields that are read alike. Violations of the
-spec are appended to the list, which becomes `PodGroup.errors`.
+spec are appended to the list, which becomes `PodGroup.errors`. Texts are cut afterwards, and a
+group without a topology gets that of the annotations.
 """
 
 
@@ -127,26 +120,24 @@ def group_kind(
     dialect: str,
     scope: str = model.GROUP_NAME_SCOPE,
     shared: bool = True,
-    status_at: str = "status",
-    validated: bool = False,
+    status: Status,
     undecoded: Mapping[str, Any] = MappingProxyType({}),
 ) -> Kind:
     """The kind of a dialect's group objects.
 
     Args:
-        resource: As in `Kind`, like `decoded`, `status_at`, `validated`.
-        decoded: The typed struct.
+        resource: As in `Kind`.
+        decoded: Likewise.
+        status: Likewise.
         read: Reads what is special to the API.
         dialect: Name of the dialect.
         scope: As in `Dialect`.
         shared: As in `PodGroup`.
-        status_at: Where the status is written.
-        validated: Whether admission validates the objects.
         undecoded: Fields of the groups that do not fit `decoded`. Such a group is never planned,
             and its verdict names the field.
     """
 
-    def group(found: Any) -> model.PodGroup:
+    def decodable(found: Any) -> model.PodGroup:
         metadata: ObjectMeta = found.metadata
         errors = annotation_errors(metadata)
         fields: GroupFields = {
@@ -158,7 +149,15 @@ def group_kind(
             "notes": requirements.policy_annotations(metadata.annotations),
             "last_run": last_run(metadata),
         }
-        return msgspec.structs.replace(read(found, fields, errors), errors=shown(errors))
+        group = read(found, fields, errors)
+        return msgspec.structs.replace(
+            group,
+            queue=group.queue[:TEXT_CHARACTERS_MAX],
+            priority_class=group.priority_class[:TEXT_CHARACTERS_MAX],
+            phase=group.phase[:TEXT_CHARACTERS_MAX],
+            topology=group.topology or requirements.label_topology(metadata.annotations),
+            errors=shown(errors),
+        )
 
     def undecodable(found: Undecodable) -> model.PodGroup:
         identified = _identity(found.metadata, dialect, scope, shared)
@@ -168,10 +167,9 @@ def group_kind(
         resource=resource,
         neutral="podgroup",
         decoded=decoded,
-        read=by_object_alone(group),
-        read_undecodable=by_object_alone(undecodable),
-        validated=validated,
-        status_at=status_at,
+        read=decodable,
+        read_undecodable=undecodable,
+        status=status,
         shared=shared,
         of_groups="min_groups" in undecoded,
     )
@@ -187,44 +185,6 @@ def _identity(metadata: ObjectMeta, dialect: str, scope: str, shared: bool) -> G
         "owner": controller_owner(metadata),
         "deleting": metadata.deletion_timestamp is not None,
     }
-
-
-def status_of(
-    resource: Resource,
-    status: Callable[[Verdict], JsonObject] | None = None,
-    *,
-    subresource: str = "status",
-    versions: Mapping[str, Callable[[Verdict], JsonObject]] = MappingProxyType({}),
-    patch_type: Literal["merge", "strategic"] = "merge",
-    keeps_conditions: bool = False,
-) -> Callable[[Verdict], StatusPatch | None]:
-    """A `Dialect.status` that writes a status of its own to the group object, while there is one.
-
-    Args:
-        resource: The group objects' resource.
-        status: The status on a verdict; None: only the verdict's annotation is written.
-        subresource: As in `StatusPatch`, like `patch_type` and `keeps_conditions`.
-        versions: The versions of the resource with another status.
-        patch_type: How lists are patched.
-        keeps_conditions: Whether the conditions of others stay.
-    """
-
-    def patch(verdict: Verdict) -> StatusPatch | None:
-        if verdict.phase == "Gone" or not verdict.uid:
-            return None
-        of_object: JsonObject = {"metadata": {"uid": verdict.uid}}
-        return StatusPatch(
-            resource=resource,
-            namespace=verdict.namespace,
-            name=verdict.name,
-            subresource=subresource,
-            body=of_object if status is None else {**of_object, "status": status(verdict)},
-            bodies={name: {**of_object, "status": one(verdict)} for name, one in versions.items()},
-            patch_type=patch_type,
-            keeps_conditions=keeps_conditions,
-        )
-
-    return patch
 
 
 def last_run(metadata: ObjectMeta, status: PodGroupStatus | None = None) -> model.LastRun | None:
@@ -290,6 +250,13 @@ def annotation_errors(metadata: ObjectMeta) -> list[str]:
     """The violations in these annotations. A dialect appends those of the spec."""
     found = [one.text for one in requirements.objections(metadata.annotations)]
     return [*setting_errors(metadata.annotations), *found]
+
+
+def not_negative(number: int, path: str, errors: list[str]) -> int:
+    """The number; 0 if it is negative, which is appended to `errors`."""
+    if number < 0:
+        errors.append(f"{path}: {number} is negative")
+    return max(0, number)
 
 
 def shown(errors: Iterable[str]) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ PodGroup. kube-batch's pods may have the gang's size in an annotation, too.
 """
 
 import re
-from typing import Any, Final
+from typing import Final
 
 from shared.contracts import annotations
 from shared.dialects.field_checks import Findings
@@ -14,19 +14,14 @@ from shared.dialects.protocol import Dialect, FieldError, GroupReference, JsonOb
 _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 
 
-def validate(kind: str, candidate: JsonObject) -> list[FieldError]:
-    """Violations of the group's name and of the gang's size on a pod.
+def _pod_errors(candidate: JsonObject) -> list[FieldError]:
+    """Violations of the group's name and of the gang's size.
 
     The webhook asks only for pods of our schedulers and pods that name a group.
     """
     findings = Findings()
-    if kind == "Pod":
-        metadata = findings.section(candidate, "metadata")
-        _check_group(findings, findings.section(metadata, "metadata.annotations"))
-    return findings.errors
-
-
-def _check_group(findings: Findings, given: dict[str, Any]) -> None:
+    metadata = findings.section(candidate, "metadata")
+    given = findings.section(metadata, "metadata.annotations")
     group = given.get(annotations.GROUP_NAME)
     if isinstance(group, str) and not (len(group) <= 253 and _NAME.fullmatch(group)):
         findings.add(
@@ -40,12 +35,13 @@ def _check_group(findings: Findings, given: dict[str, Any]) -> None:
             f"metadata.annotations[{annotations.GROUP_MIN_MEMBER}]",
             f'Invalid value: "{size[:100]}": must be a number of pods, 0 or more',
         )
+    return findings.errors
 
 
 DIALECT: Final = Dialect(
     name="group_name",
     precedence=0,
-    validate=validate,
+    checks={"Pod": _pod_errors},
     references=(
         GroupReference(
             place="annotation", key=annotations.GROUP_NAME, declared_by="kube-batch and Volcano"

@@ -174,7 +174,7 @@ class ReferenceTable:
         joined, first = None, None
         for row, value in found:
             if _is_read(row, value, served):
-                joined = _membership(row, value, metadata, spec)
+                joined = _membership(row, value, metadata)
                 if joined is not None:
                     first = row
                     break
@@ -183,7 +183,7 @@ class ReferenceTable:
         objections: list[str] = []
         for row, value in found:
             is_read = _is_read(row, value, served)
-            own = _membership(row, value, metadata, spec) if is_read else None
+            own = _membership(row, value, metadata) if is_read else None
             if own is None:
                 own = joined if is_read else Membership(group_name=value)
             named = None if joined is not None and joined.group_name in made else joined
@@ -200,7 +200,7 @@ class ReferenceTable:
         the gang. Arguments as for `read`.
         """
         return tuple(
-            Declaration(row.reference, value, row.dialect, _membership(row, value, metadata, spec))
+            Declaration(row.reference, value, row.dialect, _membership(row, value, metadata))
             if _is_read(row, value, served)
             else Declaration(row.reference, value, None, None)
             for row, value in self._found(metadata, spec)
@@ -250,13 +250,13 @@ def _is_read(row: _Row, value: str, served: Collection[str] | None) -> bool:
     return served is None or not dialect.kinds or dialect.name in served
 
 
-def _membership(row: _Row, value: str, metadata: ObjectMeta, spec: PodSpec) -> Membership | None:
+def _membership(row: _Row, value: str, metadata: ObjectMeta) -> Membership | None:
     """The gang that a reference declares, as its dialect reads it."""
     dialect = row.dialect
     if dialect is None:
         return None
     if dialect.membership is not None:
-        return dialect.membership(metadata, spec)
+        return dialect.membership(metadata)
     if not row.reference.names_group:
         return None
     return Membership(group_name=value, self_declared=dialect.self_declared, scope=dialect.scope)

@@ -17,12 +17,7 @@ from shared.contracts.annotations import QUEUE_NAME
 from shared.contracts.verdicts import Verdict
 from shared.dialects import requirements
 from shared.dialects.conditions import condition_of, disruption_target, written_condition
-from shared.dialects.group_metadata import (
-    TEXT_CHARACTERS_MAX,
-    GroupFields,
-    group_kind,
-    status_of,
-)
+from shared.dialects.group_metadata import GroupFields, group_kind
 from shared.dialects.ignored_fields import ignored
 from shared.dialects.protocol import (
     Dialect,
@@ -30,6 +25,7 @@ from shared.dialects.protocol import (
     JsonObject,
     PodKeys,
     Scheduler,
+    Status,
 )
 from shared.dialects.sub_group_tree import Part, Tree, sub_group_tree
 from shared.kube.group_objects import PodGang, PodGangGroup, PodGangSpec, PodGangTopology
@@ -48,15 +44,13 @@ _TOPOLOGY: Final = "grove.io/topology-name"
 def _read(found: PodGang, given: GroupFields, errors: list[str]) -> model.PodGroup:
     metadata, spec = found.metadata, found.spec
     tree = _tree(metadata, spec, errors)
-    queue = metadata.annotations.get(QUEUE_NAME) or metadata.labels.get(_QUEUE, "")
     return model.PodGroup(
         **given,
         min_member=max(1, tree.minimum),
-        queue=queue[:TEXT_CHARACTERS_MAX],
-        priority_class=spec.priority_class_name[:TEXT_CHARACTERS_MAX],
+        queue=metadata.annotations.get(QUEUE_NAME) or metadata.labels.get(_QUEUE, ""),
+        priority_class=spec.priority_class_name,
         nodes=requirements.node_pool(metadata.labels),
-        topology=_packed(metadata, spec.topology_constraint)
-        or requirements.label_topology(metadata.annotations),
+        topology=_packed(metadata, spec.topology_constraint),
         sets=tree.sets,
         sub_groups=tree.sub_groups,
     )
@@ -166,8 +160,16 @@ def _scheduled(verdict: Verdict) -> JsonObject:
 DIALECT: Final = Dialect(
     name=NAME,
     precedence=91,
-    kinds=(group_kind(POD_GANGS, PodGang, _read, dialect=NAME, scope=SCOPE),),
-    status=status_of(POD_GANGS, _status, keeps_conditions=True),
+    kinds=(
+        group_kind(
+            POD_GANGS,
+            PodGang,
+            _read,
+            dialect=NAME,
+            scope=SCOPE,
+            status=Status(body=_status, keeps_conditions=True),
+        ),
+    ),
     # The name that Grove's profile for KAI gives the pods.
     schedulers=(Scheduler(name="kai-scheduler", implies_groups=False, by_default=False),),
     references=(

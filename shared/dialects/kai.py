@@ -23,12 +23,7 @@ from typing import Final
 from shared.contracts.pending_reasons import PendingReason
 from shared.contracts.verdicts import Verdict
 from shared.dialects import requirements
-from shared.dialects.group_metadata import (
-    TEXT_CHARACTERS_MAX,
-    GroupFields,
-    group_kind,
-    status_of,
-)
+from shared.dialects.group_metadata import GroupFields, group_kind, not_negative
 from shared.dialects.ignored_fields import ignored, ignored_marks
 from shared.dialects.kubebatch_fields import instant, written_conditions
 from shared.dialects.pod_declared import declared_by
@@ -39,10 +34,11 @@ from shared.dialects.protocol import (
     Membership,
     PodKeys,
     Scheduler,
+    Status,
 )
 from shared.dialects.sub_group_tree import Part, Tree, sub_group_tree
 from shared.kube.group_objects import KaiPodGroup, KaiPodGroupSpec, KaiTopologyConstraint
-from shared.kube.objects import ObjectMeta, PodSpec
+from shared.kube.objects import ObjectMeta
 from shared.kube.resources import PODGROUPS_KAI
 from shared.model import objects as model
 
@@ -61,9 +57,8 @@ _PROTECTED_FROM: Final = 100
 _DEFAULT_POOL: Final = "default"
 
 
-def membership(metadata: ObjectMeta, spec: PodSpec) -> Membership | None:
+def membership(metadata: ObjectMeta) -> Membership | None:
     """The pod's group; None where the group is a copy of a PodGang."""
-    del spec
     if metadata.labels.get(_POD_GANG):
         return None
     name = metadata.annotations.get(_GROUP)
@@ -77,8 +72,7 @@ def membership(metadata: ObjectMeta, spec: PodSpec) -> Membership | None:
 
 def _read(found: KaiPodGroup, given: GroupFields, errors: list[str]) -> model.PodGroup:
     metadata, spec = found.metadata, found.spec
-    if spec.min_member is not None and spec.min_member < 0:
-        errors.append(f"spec.minMember: {spec.min_member} is negative")
+    minimum = not_negative(spec.min_member or 0, "spec.minMember", errors)
     if spec.preemptibility and spec.preemptibility not in _PREEMPTIBILITY:
         errors.append(
             f'spec.preemptibility: "{spec.preemptibility[:50]}" is none of '
@@ -89,9 +83,9 @@ def _read(found: KaiPodGroup, given: GroupFields, errors: list[str]) -> model.Po
         given["preemptable"] = _PREEMPTIBILITY[spec.preemptibility]
     return model.PodGroup(
         **given,
-        min_member=max(1, spec.min_member or 0, tree.minimum),
-        queue=(spec.queue or metadata.labels.get(_QUEUE, ""))[:TEXT_CHARACTERS_MAX],
-        priority_class=spec.priority_class_name[:TEXT_CHARACTERS_MAX],
+        min_member=max(1, minimum, tree.minimum),
+        queue=spec.queue or metadata.labels.get(_QUEUE, ""),
+        priority_class=spec.priority_class_name,
         protected_from=_PROTECTED_FROM,
         nodes=requirements.node_pool(metadata.labels),
         topology=_levels(spec.topology_constraint)
@@ -99,8 +93,7 @@ def _read(found: KaiPodGroup, given: GroupFields, errors: list[str]) -> model.Po
             metadata.annotations.get(f"{_TOPOLOGY}-required-placement", ""),
             metadata.annotations.get(f"{_TOPOLOGY}-preferred-placement", ""),
             metadata.annotations.get(_TOPOLOGY, ""),
-        )
-        or requirements.label_topology(metadata.annotations),
+        ),
         sets=tree.sets,
         sub_groups=tree.sub_groups,
     )
@@ -110,8 +103,7 @@ def _tree(name: str, spec: KaiPodGroupSpec, errors: list[str]) -> Tree:
     parts: list[Part] = []
     for index, one in enumerate(spec.sub_groups):
         path = f"spec.subGroups[{index}]"
-        if one.min_member is not None and one.min_member < 0:
-            errors.append(f"{path}.minMember: {one.min_member} is negative")
+        not_negative(one.min_member or 0, f"{path}.minMember", errors)
         parts.append(
             Part(
                 path=path,
@@ -190,8 +182,16 @@ DIALECT: Final = Dialect(
     name=NAME,
     # Before Kueue, whose group is one of quota, if a pod has both.
     precedence=92,
-    kinds=(group_kind(PODGROUPS_KAI, KaiPodGroup, _read, dialect=NAME, scope=SCOPE),),
-    status=status_of(PODGROUPS_KAI, _status),
+    kinds=(
+        group_kind(
+            PODGROUPS_KAI,
+            KaiPodGroup,
+            _read,
+            dialect=NAME,
+            scope=SCOPE,
+            status=Status(body=_status),
+        ),
+    ),
     schedulers=(
         Scheduler(
             name="kai-scheduler",

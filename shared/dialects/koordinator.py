@@ -29,7 +29,7 @@ from shared.dialects.pod_declared import (
 )
 from shared.dialects.protocol import Dialect, DurationAnnotation, GroupReference, Membership
 from shared.kinds.durations import duration_ms
-from shared.kube.objects import ObjectMeta, PodSpec
+from shared.kube.objects import ObjectMeta
 
 NAME: Final = "koordinator"
 _PREFIX: Final = "gang.scheduling.koordinator.sh/"
@@ -58,9 +58,8 @@ def _seconds(text: str) -> int | None:
     return None if found_ms is None else found_ms // 1000
 
 
-def membership(metadata: ObjectMeta, spec: PodSpec) -> Membership | None:
+def membership(metadata: ObjectMeta) -> Membership | None:
     """The pod's gang; None when its name is empty."""
-    del spec
     given = metadata.annotations
     name = given.get(_GROUP)
     if not name:

@@ -12,16 +12,16 @@ from typing import Final
 from shared.contracts.verdicts import GangPhase
 from shared.dialects import kubebatch_fields as fields
 from shared.dialects.field_checks import Findings, amount_of
-from shared.dialects.group_metadata import status_of
 from shared.dialects.ignored_fields import ignored
-from shared.dialects.protocol import (
-    Dialect,
-    FieldError,
-    JsonObject,
-    Scheduler,
-)
+from shared.dialects.protocol import Dialect, FieldError, JsonObject, Scheduler, Status
 from shared.dialects.settings import check_settings
-from shared.kube.resources import Resource
+from shared.kube.resources import (
+    PODGROUPS_INCUBATOR,
+    PODGROUPS_SIGS,
+    QUEUES_INCUBATOR,
+    QUEUES_SIGS,
+    Resource,
+)
 
 _PHASES: Final[dict[GangPhase, str]] = {
     "Pending": "Pending",
@@ -34,25 +34,34 @@ _PHASES: Final[dict[GangPhase, str]] = {
 }
 
 
-def kube_batch_dialect(
-    name: str, precedence: int, pod_groups: Resource, queues: Resource
-) -> Dialect:
-    """The dialect of one of the two API groups.
+def _pod_group_errors(candidate: JsonObject) -> list[FieldError]:
+    """The CRDs of kube-batch validate nothing, so there are no other checks."""
+    findings, _ = fields.check_pod_group(candidate)
+    return findings.errors
 
-    Args:
-        name: The dialect's name.
-        precedence: As in `Dialect`.
-        pod_groups: PodGroups of the API group.
-        queues: Its Queues.
-    """
+
+def _queue_errors(candidate: JsonObject) -> list[FieldError]:
+    findings = Findings()
+    spec = findings.section(candidate, "spec")
+    findings.integer(spec, "spec.weight", minimum=0)
+    findings.quantities(spec, "spec.capability", amount_of)
+    check_settings(findings, candidate)
+    return findings.errors
+
+
+def _dialect(name: str, precedence: int, pod_groups: Resource, queues: Resource) -> Dialect:
+    """The dialect of one of the two API groups."""
     return Dialect(
         name=name,
         precedence=precedence,
         kinds=fields.kinds_of_groups(
-            name, pod_groups, queues, with_volcano_fields=False, status_at="status"
+            name,
+            pod_groups,
+            queues,
+            with_volcano_fields=False,
+            status=Status(body=partial(fields.group_status, _PHASES)),
         ),
-        status=status_of(pod_groups, partial(fields.group_status, _PHASES)),
-        validate=validate,
+        checks={"PodGroup": _pod_group_errors, "Queue": _queue_errors},
         # kube-batch kept the groups of bare pods in memory: no controller creates objects for them.
         schedulers=(Scheduler(name="kube-batch", prefers_own_groups=True, implies_groups=False),),
         ignored=ignored(
@@ -66,18 +75,9 @@ def kube_batch_dialect(
     )
 
 
-def validate(kind: str, candidate: JsonObject) -> list[FieldError]:
-    """Violations that an object of kind `kind` itself shows.
-
-    The CRDs of kube-batch validate nothing, so there are no other checks.
-    """
-    if kind == "PodGroup":
-        findings, _ = fields.check_pod_group(candidate)
-        return findings.errors
-    findings = Findings()
-    if kind == "Queue":
-        spec = findings.section(candidate, "spec")
-        findings.integer(spec, "spec.weight", minimum=0)
-        findings.quantities(spec, "spec.capability", amount_of)
-        check_settings(findings, candidate)
-    return findings.errors
+DIALECTS: Final = (
+    # The API group of kube-batch, and of Kubeflow's operators of that time.
+    _dialect("incubator", 20, PODGROUPS_INCUBATOR, QUEUES_INCUBATOR),
+    # Its later name.
+    _dialect("sigs", 30, PODGROUPS_SIGS, QUEUES_SIGS),
+)

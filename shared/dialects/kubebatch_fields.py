@@ -22,13 +22,14 @@ from shared.dialects.group_metadata import (
     group_kind,
     last_run,
     link_of_job,
+    not_negative,
     trace_root,
 )
 from shared.dialects.owned_gangs import is_made_for_pods, is_of_whole_owner
 from shared.dialects.protocol import (
     JsonObject,
     Kind,
-    by_object_alone,
+    Status,
     cluster_identity,
 )
 from shared.dialects.settings import check_settings, read_settings, setting_errors
@@ -60,7 +61,7 @@ def kinds_of_groups(
     queues: Resource,
     *,
     with_volcano_fields: bool,
-    status_at: str,
+    status: Status,
 ) -> tuple[Kind, Kind]:
     """The kinds of an API group with PodGroups and Queues.
 
@@ -70,7 +71,7 @@ def kinds_of_groups(
         queues: Its Queues.
         with_volcano_fields: Whether to read the fields that Volcano added; kube-batch ignores
             minTaskMember and minResources.
-        status_at: Where the status of a PodGroup is written, as in `Kind`.
+        status: How a verdict is written on a PodGroup.
     """
     return (
         group_kind(
@@ -79,17 +80,15 @@ def kinds_of_groups(
             _volcano_group if with_volcano_fields else _kube_batch_group,
             dialect=dialect,
             shared=False,
-            status_at=status_at,
-            validated=True,
+            status=status,
             undecoded={"waits_for_inqueue": with_volcano_fields},
         ),
         Kind(
             resource=queues,
             neutral="queue",
             decoded=Queue,
-            read=by_object_alone(partial(read_queue, dialect=dialect)),
-            read_undecodable=by_object_alone(partial(read_undecodable_queue, dialect=dialect)),
-            validated=True,
+            read=partial(read_queue, dialect=dialect),
+            read_undecodable=partial(read_undecodable_queue, dialect=dialect),
         ),
     )
 
@@ -97,20 +96,18 @@ def kinds_of_groups(
 def _kube_batch_group(found: PodGroup, given: GroupFields, errors: list[str]) -> model.PodGroup:
     """The fields that all PodGroups have."""
     metadata, spec = found.metadata, found.spec
-    if spec.min_member < 0:
-        errors.append(f"spec.minMember: {spec.min_member} is negative")
+    minimum = not_negative(spec.min_member, "spec.minMember", errors)
     owner, namespace = given["owner"], metadata.namespace
     root = trace_root(metadata.annotations.get(annotations.TRACE_ROOT, ""), owner, namespace)
     given["traceparent"] = given["traceparent"] or ("" if root else link_of_job(owner, namespace))
     given["last_run"] = last_run(metadata, found.status)
     return model.PodGroup(
         **given,
-        min_member=max(0, spec.min_member),
-        queue=spec.queue[:TEXT_CHARACTERS_MAX],
-        priority_class=spec.priority_class_name[:TEXT_CHARACTERS_MAX],
-        phase=found.status.phase[:TEXT_CHARACTERS_MAX],
+        min_member=minimum,
+        queue=spec.queue,
+        priority_class=spec.priority_class_name,
+        phase=found.status.phase,
         trace_root=root,
-        topology=requirements.label_topology(metadata.annotations),
     )
 
 
@@ -133,7 +130,8 @@ def _volcano_group(found: PodGroup, given: GroupFields, errors: list[str]) -> mo
         made_for_pods=made,
         one_by_one=not is_declared and spec.min_member <= 1,
         workload_ended=made and annotations.WORKLOAD_ENDED in metadata.annotations,
-        topology=group.topology or requirements.topology(spec.network_topology),
+        topology=requirements.label_topology(metadata.annotations)
+        or requirements.topology(spec.network_topology),
         sub_groups=requirements.sub_groups(spec.sub_group_policy, errors),
     )
 
@@ -152,16 +150,14 @@ def read_queue(found: Queue, *, dialect: str) -> model.Queue:
             ("guarantee.resource", spec.guarantee and spec.guarantee.resource),
         )
     }
-    weight = 1 if spec.weight is None else spec.weight
-    if weight < 0:
-        errors.append(f"spec.weight: {weight} is negative")
+    weight = not_negative(1 if spec.weight is None else spec.weight, "spec.weight", errors)
     node_groups = requirements.node_groups(spec.affinity, errors)
     state = _QUEUE_STATES.get(found.status.state, "Unknown")
     return model.Queue(
         **cluster_identity(metadata),
         dialect=dialect,
         created_ms=metadata.created_ms,
-        weight=max(0, weight),
+        weight=weight,
         capability=amounts["capability"],
         deserved=amounts["deserved"],
         guarantee=amounts["guarantee.resource"],

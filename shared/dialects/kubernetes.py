@@ -14,27 +14,16 @@ for all groups in it that name none. A group that is a part of a CompositePodGro
 `kubernetes_composite` reads that one.
 """
 
-from collections.abc import Mapping
 from functools import partial
 from typing import Final, TypedDict
 
 from shared.contracts.annotations import QUEUE_NAME
 from shared.contracts.pending_reasons import PendingReason
 from shared.contracts.verdicts import Verdict
-from shared.dialects import requirements
 from shared.dialects.conditions import condition_of, disruption_target, written_condition
-from shared.dialects.group_metadata import (
-    TEXT_CHARACTERS_MAX,
-    GroupFields,
-    group_kind,
-    status_of,
-)
+from shared.dialects.group_metadata import TEXT_CHARACTERS_MAX, GroupFields, group_kind
 from shared.dialects.ignored_fields import ignored
-from shared.dialects.protocol import (
-    Dialect,
-    GroupReference,
-    JsonObject,
-)
+from shared.dialects.protocol import Dialect, GroupReference, JsonObject, Status
 from shared.kube.group_objects import (
     AnyDisruptionMode,
     CompositePodGroupSpec,
@@ -93,13 +82,13 @@ def spec_fields(
         errors.append("spec.schedulingPolicy: neither basic nor gang, which are the known policies")
     parent = spec.parent_composite_pod_group_name[:TEXT_CHARACTERS_MAX]
     return {
-        "queue": metadata.annotations.get(QUEUE_NAME, "")[:TEXT_CHARACTERS_MAX],
+        "queue": metadata.annotations.get(QUEUE_NAME, ""),
         "queue_of_namespace": True,
-        "priority_class": spec.priority_class_name[:TEXT_CHARACTERS_MAX],
+        "priority_class": spec.priority_class_name,
         "priority": spec.priority,
         "preempts": spec.preemption_policy != "Never",
         "uniform": True,
-        "topology": _topology(metadata.annotations, spec.scheduling_constraints, errors),
+        "topology": _topology(spec.scheduling_constraints, errors),
         "parent": parent,
         "parent_scope": COMPOSITE_PODGROUPS.title if parent else "",
         "disrupted_whole": _is_whole(spec.disruption_mode),
@@ -113,17 +102,14 @@ def has_been(status: KubernetesPodGroupStatus, *kinds: str) -> bool:
 
 
 def _topology(
-    annotations: Mapping[str, str], constraints: SchedulingConstraints, errors: list[str]
+    constraints: SchedulingConstraints, errors: list[str]
 ) -> model.NetworkTopology | None:
-    """The topology of `spec.schedulingConstraints`, else that of the annotations; None: there is
-    none. An error is appended to `errors`.
-    """
     keys = [one.key for one in constraints.topology]
     if len(keys) == 1:
         return model.NetworkTopology(mode="hard", label_key=keys[0][:TEXT_CHARACTERS_MAX])
     if keys:
         errors.append(f"spec.schedulingConstraints.topology: {len(keys)} keys, 1 is supported")
-    return requirements.label_topology(annotations)
+    return None
 
 
 def conditions_status(scheduled: str, invalid: str, verdict: Verdict) -> JsonObject:
@@ -168,12 +154,21 @@ DIALECT: Final = Dialect(
     name=NAME,
     # The API server validates the field, and other marks of such pods belong to operators.
     precedence=-10,
-    kinds=(group_kind(PODGROUPS_KUBERNETES, KubernetesPodGroup, _read, dialect=NAME, scope=SCOPE),),
-    status=status_of(
-        PODGROUPS_KUBERNETES,
-        partial(conditions_status, _SCHEDULED, "SchedulerError"),
-        versions={"v1alpha2": partial(conditions_status, _SCHEDULED_V1ALPHA2, "SchedulerError")},
-        patch_type="strategic",
+    kinds=(
+        group_kind(
+            PODGROUPS_KUBERNETES,
+            KubernetesPodGroup,
+            _read,
+            dialect=NAME,
+            scope=SCOPE,
+            status=Status(
+                body=partial(conditions_status, _SCHEDULED, "SchedulerError"),
+                versions={
+                    "v1alpha2": partial(conditions_status, _SCHEDULED_V1ALPHA2, "SchedulerError")
+                },
+                patch_type="strategic",
+            ),
+        ),
     ),
     references=(
         GroupReference(

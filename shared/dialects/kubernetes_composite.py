@@ -9,10 +9,10 @@ not scheduled, and that all its groups have a condition with the reason Invalid.
 from functools import partial
 from typing import Final
 
-from shared.dialects.group_metadata import GroupFields, group_kind, status_of
+from shared.dialects.group_metadata import GroupFields, group_kind
 from shared.dialects.ignored_fields import ignored
 from shared.dialects.kubernetes import conditions_status, has_been, spec_fields
-from shared.dialects.protocol import Dialect
+from shared.dialects.protocol import Dialect, Status
 from shared.kube.group_objects import CompositePodGroup
 from shared.kube.resources import COMPOSITE_PODGROUPS
 from shared.model import objects as model
@@ -45,12 +45,10 @@ DIALECT: Final = Dialect(
             dialect=NAME,
             scope=SCOPE,
             undecoded={"min_groups": 1},
+            status=Status(
+                body=partial(conditions_status, _SCHEDULED, "Invalid"), patch_type="strategic"
+            ),
         ),
-    ),
-    status=status_of(
-        COMPOSITE_PODGROUPS,
-        partial(conditions_status, _SCHEDULED, "Invalid"),
-        patch_type="strategic",
     ),
     scope=SCOPE,
     ignored=(

@@ -15,16 +15,15 @@ from shared.contracts.annotations import LOCAL_QUEUE
 from shared.dialects.ignored_fields import ignored_marks
 from shared.dialects.pod_declared import declared_by, number_of_pods
 from shared.dialects.protocol import Dialect, GroupReference, Membership
-from shared.kube.objects import ObjectMeta, PodSpec
+from shared.kube.objects import ObjectMeta
 
 NAME: Final = "kueue"
 _GROUP: Final = "kueue.x-k8s.io/pod-group-name"
 _TOTAL: Final = "kueue.x-k8s.io/pod-group-total-count"
 
 
-def membership(metadata: ObjectMeta, spec: PodSpec) -> Membership | None:
+def membership(metadata: ObjectMeta) -> Membership | None:
     """The pod's group; None when its name is empty."""
-    del spec
     name = metadata.labels.get(_GROUP) or metadata.annotations.get(_GROUP)
     if not name:
         return None

@@ -164,7 +164,7 @@ def _declared(one: JsonObject, api_group: str, context: ReadingContext) -> PodGr
     for dialect in dialects():
         for kind in dialect.kinds:
             if (kind.resource.kind, kind.resource.group) == (one["kind"], api_group):
-                found = kind.read(msgspec.convert(one, kind.decoded), context)
+                found = kind.neutral_object(msgspec.convert(one, kind.decoded), context)
                 if isinstance(found, PodGroup):
                     if found.errors:
                         raise ValueError("; ".join(found.errors))

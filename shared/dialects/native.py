@@ -10,7 +10,7 @@ from typing import Final
 
 from shared.dialects import devices, reference_objects, storage
 from shared.dialects.pods import read_pod, read_undecodable_pod
-from shared.dialects.protocol import Dialect, Kind, PodKeys, by_object_alone, cluster_identity
+from shared.dialects.protocol import Dialect, Kind, PodKeys, cluster_identity
 from shared.dialects.workload_kinds import read_workload, workload_kind
 from shared.kube import objects as kube
 from shared.kube import reference_objects as looked_up
@@ -103,20 +103,21 @@ DIALECT: Final = Dialect(
             decoded=kube.Pod,
             read=read_pod,
             read_undecodable=read_undecodable_pod,
+            in_context=True,
         ),
         Kind(
             resource=NODES,
             neutral="node",
             decoded=kube.Node,
-            read=by_object_alone(read_node),
-            read_undecodable=by_object_alone(read_undecodable_node),
+            read=read_node,
+            read_undecodable=read_undecodable_node,
         ),
         Kind(
             resource=PRIORITY_CLASSES,
             neutral="priorityclass",
             decoded=kube.PriorityClass,
-            read=by_object_alone(read_priority_class),
-            read_undecodable=by_object_alone(read_undecodable_priority_class),
+            read=read_priority_class,
+            read_undecodable=read_undecodable_priority_class,
         ),
         *reference_objects.KINDS,
         *storage.KINDS,

@@ -11,7 +11,8 @@ import msgspec
 
 from shared.contracts.verdicts import Verdict
 from shared.dialects.ignored_fields import IgnoredField
-from shared.kube.objects import ObjectMeta, PodSpec
+from shared.kube.decoding import Undecodable
+from shared.kube.objects import ObjectMeta
 from shared.kube.resources import Resource
 from shared.model.objects import GROUP_NAME_SCOPE, ClusterObject, PodGroup
 
@@ -85,12 +86,41 @@ class StatusPatch(msgspec.Struct, frozen=True, kw_only=True):
         return self.subresource == ""
 
 
-Reader: TypeAlias = Callable[[Any, ReadingContext], ClusterObject | None]
+class Status(msgspec.Struct, frozen=True, kw_only=True):
+    """How the controller shows a verdict on the group object, while there is one.
 
+    Attributes:
+        body: The status on a verdict; None: only the verdict's annotation is written.
+        at: Where it is written: "" is the main resource, "status" the subresource.
+        versions: The versions of the resource with another status.
+        patch_type: As in `StatusPatch`.
+        keeps_conditions: Likewise.
+    """
 
-def by_object_alone(read: Callable[[Any], ClusterObject | None]) -> Reader:
-    """A `Kind.read` or `Kind.read_undecodable` that needs only the object."""
-    return lambda found, _context: read(found)
+    body: Callable[[Verdict], JsonObject] | None = None
+    at: Literal["", "status"] = "status"
+    versions: Mapping[str, Callable[[Verdict], JsonObject]] = {}
+    patch_type: Literal["merge", "strategic"] = "merge"
+    keeps_conditions: bool = False
+
+    def patch(self, resource: Resource, verdict: Verdict) -> StatusPatch | None:
+        """The patch of a group object of this resource; None: there is none."""
+        if verdict.phase == "Gone" or not verdict.uid:
+            return None
+        of_object: JsonObject = {"metadata": {"uid": verdict.uid}}
+        return StatusPatch(
+            resource=resource,
+            namespace=verdict.namespace,
+            name=verdict.name,
+            subresource=self.at,
+            body=of_object if self.body is None else {**of_object, "status": self.body(verdict)},
+            bodies={
+                version: {**of_object, "status": body(verdict)}
+                for version, body in self.versions.items()
+            },
+            patch_type=self.patch_type,
+            keeps_conditions=self.keeps_conditions,
+        )
 
 
 class Kind(msgspec.Struct, frozen=True, kw_only=True):
@@ -107,30 +137,34 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
             for what users wrote.
         read_undecodable: The same for an object that does not fit `decoded`: its error must be
             reported to users. By default the object is left out.
+        in_context: Whether both have the `ReadingContext` as a second argument.
         lookup: The planner only looks such objects up, many clusters do not have the kind, and no
             service waits until it is served.
-        validated: Whether admission validates objects of the kind by `Dialect.validate`.
-        status_at: Where the controller writes the status: "" is the main resource, "status" the
-            subresource, None: it writes none.
-        claims_by_owner: For `neutral` "podgroup": its objects claim the pods of their controller
+        status: For `neutral` "podgroup": how a verdict is written; None: it is not.
+        claims_by_owner: Likewise: its objects claim the pods of their controller
             (`PodGroup.by_owner`), so that no pod names them.
         shared: Likewise: other schedulers have such groups, too (`PodGroup.shared`, which `read`
             sets).
-        of_groups: For `neutral` "podgroup": its objects are groups of groups
-            (`PodGroup.min_groups`), so that no pod names them.
+        of_groups: Likewise: its objects are groups of groups (`PodGroup.min_groups`), so that no
+            pod names them.
     """
 
     resource: Resource
     neutral: str
     decoded: type[msgspec.Struct]
-    read: Reader
-    read_undecodable: Reader = by_object_alone(lambda _found: None)
+    read: Callable[..., ClusterObject | None]
+    read_undecodable: Callable[..., ClusterObject | None] = lambda _found: None
+    in_context: bool = False
     lookup: bool = False
-    validated: bool = False
-    status_at: str | None = None
+    status: Status | None = None
     claims_by_owner: bool = False
     shared: bool = False
     of_groups: bool = False
+
+    def neutral_object(self, found: object, context: ReadingContext) -> ClusterObject | None:
+        """The neutral object of a decoded one, or of an `Undecodable`."""
+        read = self.read_undecodable if isinstance(found, Undecodable) else self.read
+        return read(found, context) if self.in_context else read(found)
 
 
 class Scheduler(msgspec.Struct, frozen=True, kw_only=True):
@@ -256,29 +290,17 @@ class DurationAnnotation(msgspec.Struct, frozen=True, kw_only=True):
     read: Callable[[str], int | None]
 
 
-def _no_status(verdict: Verdict) -> StatusPatch | None:
-    del verdict
-    return None
-
-
-def _no_errors(kind: str, candidate: JsonObject) -> list[FieldError]:
-    del kind, candidate
-    return []
-
-
 class Dialect(msgspec.Struct, frozen=True, kw_only=True):
-    """One way in which users declare gangs: the value of `DIALECT` in a file of `shared.dialects`.
+    """One way in which users declare gangs: `DIALECT` in a file of `shared.dialects`.
 
     Attributes:
-        name: Equal to the file's name; stored in `PodGroup.dialect` and `Queue.dialect`.
+        name: Unique; stored in `PodGroup.dialect` and `Queue.dialect`.
         precedence: Where dialects contradict each other about a pod, a gang or a queue, the
             smallest number counts, then the first name.
         kinds: Resources that it reads.
-        status: What to write on the group object of a verdict; None when there is nothing to
-            write to.
-        validate: Every reason for which admission refuses this object of a Kubernetes kind
-            ("PodGroup", "Pod"); empty when it is fine, or of a kind that is not the dialect's. Only
-            what the object itself shows: whether its queue exists is the webhook's business.
+        checks: Kubernetes kind ("PodGroup", "Pod") -> every reason for which admission refuses this
+            object. Only what the object itself shows: whether its queue exists is the webhook's
+            business.
         schedulers: Scheduler names of its users.
         references: Where pods declare their gang. A dialect that has kinds reads them only while
             the API server serves one of them.
@@ -307,11 +329,10 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     precedence: int = PRECEDENCE_DEFAULT
     kinds: tuple[Kind, ...] = ()
-    status: Callable[[Verdict], StatusPatch | None] = _no_status
-    validate: Callable[[str, JsonObject], list[FieldError]] = _no_errors
+    checks: Mapping[str, Callable[[JsonObject], list[FieldError]]] = {}
     schedulers: tuple[Scheduler, ...] = ()
     references: tuple[GroupReference, ...] = ()
-    membership: Callable[[ObjectMeta, PodSpec], Membership | None] | None = None
+    membership: Callable[[ObjectMeta], Membership | None] | None = None
     self_declared: bool = False
     kube_scheduler_ignores: bool = False
     scope: str = GROUP_NAME_SCOPE
@@ -324,6 +345,18 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
     workload: WorkloadLabels | None = None
     ignored: tuple[IgnoredField, ...] = ()
     device_parts: tuple[str, ...] = ()
+
+    def status(self, verdict: Verdict) -> StatusPatch | None:
+        """What to write on the group object of a verdict; None: there is nothing to write to."""
+        for kind in self.kinds:
+            if kind.status is not None:
+                return kind.status.patch(kind.resource, verdict)
+        return None
+
+    def validate(self, kind: str, candidate: JsonObject) -> list[FieldError]:
+        """The errors of `checks` in an object of a Kubernetes kind."""
+        check = self.checks.get(kind)
+        return [] if check is None else check(candidate)
 
 
 class ClusterIdentity(TypedDict):

@@ -13,7 +13,7 @@ import msgspec
 
 from shared.contracts import annotations
 from shared.dialects import selectors
-from shared.dialects.protocol import Kind, by_object_alone, cluster_identity, identity
+from shared.dialects.protocol import Kind, cluster_identity, identity
 from shared.kinds.hypernode import HyperNode, HyperNodeMember, MemberSelector
 from shared.kube import objects as kube
 from shared.kube import reference_objects as looked_up
@@ -112,7 +112,7 @@ def kind(
         resource=resource,
         neutral=neutral,
         decoded=decoded,
-        read=by_object_alone(read),
+        read=read,
         lookup=True,
     )
 

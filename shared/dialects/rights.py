@@ -33,12 +33,12 @@ def rights() -> tuple[Right, ...]:
     }
     for kind in kinds():
         found.add(_right("watcher", kind.resource, "", _READ))
-        if kind.status_at is None:
+        if kind.status is None:
             continue
         # The verdict's annotation is always written to the main resource.
         found.add(_right("controller", kind.resource, "", ("get", "patch")))
-        if kind.status_at:
-            found.add(_right("controller", kind.resource, kind.status_at, ("patch",)))
+        if kind.status.at:
+            found.add(_right("controller", kind.resource, kind.status.at, ("patch",)))
     return tuple(sorted(found))
 
 

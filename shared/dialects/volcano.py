@@ -4,7 +4,7 @@ Its PodGroup has no status subresource: status and annotations travel in one pat
 resource. Its operators create pods only once the group has left Pending, so an admitted group is
 set Inqueue before its pods exist (`waits_for_inqueue`).
 
-`validate` reports at creation the violations that Volcano's schema and webhooks report after
+`checks` report at creation the violations that Volcano's schema and webhooks report after
 defaulting (a weight of 0 has become 1), and no others: a negative minTaskMember is admitted, and
 the group's condition reports that it cannot be planned. Volcano's webhooks do not validate updates
 of a PodGroup; a caller that validates them here is stricter.
@@ -19,7 +19,6 @@ from shared.contracts.annotations import QUEUE_NAME, TASK_INDEX, TASK_SPEC
 from shared.contracts.verdicts import GangPhase
 from shared.dialects import kubebatch_fields as fields
 from shared.dialects.field_checks import INT32_MAX, Findings, amount_of, shown
-from shared.dialects.group_metadata import status_of
 from shared.dialects.ignored_fields import ignored, ignored_marks
 from shared.dialects.protocol import (
     Dialect,
@@ -27,6 +26,7 @@ from shared.dialects.protocol import (
     JsonObject,
     PodKeys,
     Scheduler,
+    Status,
 )
 from shared.dialects.settings import check_settings
 from shared.dialects.workload_kinds import workload_kind
@@ -47,19 +47,6 @@ _PHASES: Final[dict[GangPhase, str]] = {
 }
 #: Annotations by which a Job's pods declare how many of them may be disrupted.
 _DISRUPTION_KEYS: Final = ("volcano.sh/jdb-min-available", "volcano.sh/jdb-max-unavailable")
-
-
-def validate(kind: str, candidate: JsonObject) -> list[FieldError]:
-    """Violations of a PodGroup, a Queue or a Pod; see the module's docstring."""
-    match kind:
-        case "PodGroup":
-            return _pod_group_errors(candidate)
-        case "Queue":
-            return _queue_errors(candidate)
-        case "Pod":
-            return _pod_errors(candidate)
-        case _:
-            return []
 
 
 def _pod_group_errors(candidate: JsonObject) -> list[FieldError]:
@@ -215,12 +202,15 @@ DIALECT: Final = Dialect(
     precedence=10,
     kinds=(
         *fields.kinds_of_groups(
-            NAME, PODGROUPS_VOLCANO, QUEUES_VOLCANO, with_volcano_fields=True, status_at=""
+            NAME,
+            PODGROUPS_VOLCANO,
+            QUEUES_VOLCANO,
+            with_volcano_fields=True,
+            status=Status(body=partial(fields.group_status, _PHASES), at=""),
         ),
         workload_kind(JOBS_VOLCANO),
     ),
-    status=status_of(PODGROUPS_VOLCANO, partial(fields.group_status, _PHASES), subresource=""),
-    validate=validate,
+    checks={"PodGroup": _pod_group_errors, "Queue": _queue_errors, "Pod": _pod_errors},
     schedulers=(Scheduler(name="volcano"),),
     role=PodKeys(annotations=(TASK_SPEC,), labels=(TASK_SPEC,)),
     index=PodKeys(annotations=(TASK_INDEX,), labels=(TASK_INDEX,)),

@@ -92,7 +92,7 @@ def declared(one: JsonObject, *, uid: str, context: ReadingContext) -> FitReques
     }
     stored = msgspec.convert(without_nulls({"metadata": metadata, "spec": body}), StoredPodGroup)
     (groups,) = readers()[PODGROUPS_VOLCANO]
-    group = cast("PodGroup", groups.read(stored, context))
+    group = cast("PodGroup", groups.neutral_object(stored, context))
     return FitRequest(
         group=group,
         pods=tuple(_pods(group, parts, context)),

@@ -31,7 +31,7 @@ from shared.dialects.protocol import (
     PodKeys,
 )
 from shared.kinds.queue import name_of_path
-from shared.kube.objects import ObjectMeta, PodSpec, Quantity
+from shared.kube.objects import ObjectMeta, Quantity
 from shared.model.objects import Labels, Resources
 
 NAME: Final = "yunikorn"
@@ -59,9 +59,8 @@ class _TaskGroup(msgspec.Struct, frozen=True, rename="camel"):
 _decode: Final = msgspec.json.Decoder(list[_TaskGroup]).decode
 
 
-def membership(metadata: ObjectMeta, spec: PodSpec) -> Membership | None:
+def membership(metadata: ObjectMeta) -> Membership | None:
     """The pod's application, with its task groups if the pod declares them."""
-    del spec
     given = metadata.annotations
     name = _APPLICATION.read(metadata)
     text = given.get(_GROUPS)

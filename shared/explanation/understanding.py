@@ -245,8 +245,7 @@ class _Reader:
         decoded: Any = KindDecoder(kind.decoded).object(_encode({**manifest, "metadata": metadata}))
         if isinstance(decoded, Undecodable):
             subject.missing.append(f"cannot be read: {decoded.error}")
-            return kind.read_undecodable(decoded, self._context)
-        return kind.read(decoded, self._context)
+        return kind.neutral_object(decoded, self._context)
 
     def _pod(self, subject: _Object) -> None:
         metadata = {**subject.metadata, "name": subject.name}

@@ -281,8 +281,7 @@ def _watched(decoder: KindDecoder[Any], kind: Kind, line: bytes) -> object:
     found = change.object
     if found.metadata.resource_version != "17":
         return None  # The API server's own: no other client writes it.
-    read = kind.read_undecodable if isinstance(found, Undecodable) else kind.read
-    made = read(found, CONTEXT)
+    made = kind.neutral_object(found, CONTEXT)
     # What was read travels: it must be what CLUSTER's readers decode.
     kept = codec.encode(made)
     return None if made is None else msgspec.msgpack.decode(kept, type=type(made))

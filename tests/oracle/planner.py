@@ -10,7 +10,7 @@ from services.gang_planner.core.state.gangs import Gang
 from shared.contracts.decisions import GangDecision
 from shared.dialects.discovery import kinds
 from shared.dialects.protocol import Kind, ReadingContext
-from shared.kube.decoding import KindDecoder, Undecodable
+from shared.kube.decoding import KindDecoder
 from shared.model.objects import Pod
 from tests.oracle.scheduler import Cluster
 from tests.services.gang_planner.core.scene import Scene, make_group, state_of
@@ -94,6 +94,4 @@ def _read(plural: str, one: dict[str, Any]) -> Any:
     if kind is None:
         return None
     found = _DECODERS[plural.lower()].object(json.dumps(one).encode())
-    if isinstance(found, Undecodable):
-        return kind.read_undecodable(found, _CONTEXT)
-    return kind.read(found, _CONTEXT)
+    return kind.neutral_object(found, _CONTEXT)

@@ -242,12 +242,12 @@ def modules_are_used(files: list[File]) -> Iterator[str]:
 
 
 def dialects_are_not_imported_by_name(files: list[File]) -> Iterator[str]:
-    """What a dialect has, it states in its `DIALECT`, which `discovery` finds."""
+    """What a dialect has, it states in its `Dialect`, which `discovery` finds."""
     folder = PurePosixPath("shared/dialects")
     dialects = {
         f"shared.dialects.{file.path.stem}"
         for file in files
-        if file.path.parent == folder and re.search(r"^DIALECT\b", file.text, re.MULTILINE)
+        if file.path.parent == folder and re.search(r"^DIALECTS?\b", file.text, re.MULTILINE)
     }
     for file in files:
         if file.is_source and file.path.parent != folder:

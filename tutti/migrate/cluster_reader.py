@@ -183,7 +183,9 @@ def _read(
         for kind in readers().get(resource, ()):
             for obj in objects[resource]:
                 with contextlib.suppress(msgspec.ValidationError):
-                    read = kind.read(msgspec.convert(without_nulls(obj), kind.decoded), context)
+                    read = kind.neutral_object(
+                        msgspec.convert(without_nulls(obj), kind.decoded), context
+                    )
                     if isinstance(read, model):
                         read_objects.append(read)
     return tuple(read_objects)

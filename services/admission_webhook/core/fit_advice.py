@@ -101,7 +101,7 @@ def _of_pod_group(subject: Subject, uid: str) -> FitRequest | None:
     if isinstance(found, Undecodable):
         return None
     (kind,) = (kind for kind in dialect.kinds if kind.resource == rules.resource)
-    group = kind.read(found, _context(case))
+    group = kind.neutral_object(found, _context(case))
     if not isinstance(group, PodGroup) or not group.min_resources:
         return None  # its dialect reads no resources from it
     return FitRequest(

@@ -38,8 +38,7 @@ def group_read(dialect: Dialect, manifest: dict[str, Any]) -> model.PodGroup:
     """What the watcher makes of a group object of this dialect, whether it fits its type or not."""
     (kind,) = (one for one in dialect.kinds if one.neutral == "podgroup")
     found = KindDecoder(kind.decoded).object(msgspec.json.encode(manifest))
-    read = kind.read_undecodable if isinstance(found, Undecodable) else kind.read
-    group = read(found, CONTEXT)
+    group = kind.neutral_object(found, CONTEXT)
     assert isinstance(group, model.PodGroup)
     return group
 

@@ -26,7 +26,7 @@ BY_OBJECTS: Final = '''
 """Teams of Example: one object for each gang."""
 
 from shared.dialects.protocol import (
-    Dialect, FieldError, GroupReference, Kind, Membership, StatusPatch
+    Dialect, FieldError, GroupReference, Kind, Membership, Status
 )
 from shared.kube.objects import KubeStruct, ObjectMeta
 from shared.kube.resources import Resource
@@ -41,35 +41,28 @@ class Team(KubeStruct, frozen=True, kw_only=True):
     metadata: ObjectMeta = ObjectMeta()
     spec: TeamSpec = TeamSpec()
 
-def read(found, context):
+def read(found):
     metadata = found.metadata
     return PodGroup(
         uid=metadata.uid, dialect="team", namespace=metadata.namespace, name=metadata.name,
         resource_version=metadata.version, min_member=found.spec.size,
     )
 
-def membership(metadata, spec):
+def membership(metadata):
     name, _, _ = metadata.labels["example.com/team"].partition(".")
     return Membership(group_name=name)
 
-def status(verdict):
-    return StatusPatch(
-        resource=TEAMS, namespace=verdict.namespace, name=verdict.name, subresource="status",
-        body={"status": {"phase": verdict.phase}},
-    )
-
 DIALECT = Dialect(
     name="team",
-    validate=lambda kind, team: (
+    checks={"Team": lambda team: (
         [FieldError(path="spec.size", message="is 0")] if team["spec"]["size"] == 0 else []
-    ),
+    )},
     kinds=(
         Kind(
-            validated=True, resource=TEAMS, neutral="podgroup", decoded=Team, read=read,
-            read_undecodable=lambda found, context: None, status_at="status",
+            resource=TEAMS, neutral="podgroup", decoded=Team, read=read,
+            status=Status(body=lambda verdict: {"phase": verdict.phase}),
         ),
     ),
-    status=status,
     membership=membership,
     references=(GroupReference(place="label", key="example.com/team", declared_by="Example"),),
 )

@@ -141,7 +141,7 @@ def test_the_first_dialect_counts_and_another_gang_is_an_objection() -> None:
     first = Dialect(
         name="first",
         references=(KNOWN,),
-        membership=lambda metadata, _: Membership(
+        membership=lambda metadata: Membership(
             group_name=metadata.labels["group"].upper(), min_member=3
         ),
     )

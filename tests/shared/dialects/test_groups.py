@@ -35,7 +35,7 @@ def kind_of(dialect: Dialect, plural: str) -> Kind:
 
 def group(dialect: Dialect, spec: dict[str, Any], **meta: Any) -> model.PodGroup:
     manifest = {"metadata": metadata(**meta), "spec": spec, "status": {"phase": "Inqueue"}}
-    read = kind_of(dialect, "podgroups").read(decoded(PodGroup, manifest), CONTEXT)
+    read = kind_of(dialect, "podgroups").neutral_object(decoded(PodGroup, manifest), CONTEXT)
     assert isinstance(read, model.PodGroup)
     return read
 
@@ -45,7 +45,7 @@ def queue(
 ) -> model.Queue:
     about = {**metadata(annotations=annotations or {}), "namespace": ""}
     manifest = {"metadata": about, "spec": spec, "status": status}
-    read = kind_of(dialect, "queues").read(decoded(Queue, manifest), CONTEXT)
+    read = kind_of(dialect, "queues").neutral_object(decoded(Queue, manifest), CONTEXT)
     assert isinstance(read, model.Queue)
     return read
 
@@ -186,7 +186,7 @@ def test_a_group_that_cannot_be_meant_says_why(
 @pytest.mark.parametrize("dialect", [volcano, incubator, sigs], ids=lambda dialect: dialect.name)
 def test_a_group_of_the_wrong_type_is_kept_and_names_the_field(dialect: Any) -> None:
     found = undecodable(PodGroup, {"metadata": metadata(), "spec": {"minMember": "four"}})
-    read = kind_of(dialect, "podgroups").read_undecodable(found, CONTEXT)
+    read = kind_of(dialect, "podgroups").neutral_object(found, CONTEXT)
     assert isinstance(read, model.PodGroup)
     assert (read.uid, read.dialect) == ("uid-one", dialect.name)
     assert read.waits_for_inqueue == (dialect is volcano)
@@ -281,14 +281,14 @@ def test_a_queue_whose_ceiling_cannot_be_read_is_closed_instead_of_boundless() -
 
 def test_a_queue_of_the_wrong_type_takes_nothing() -> None:
     found = undecodable(Queue, {"metadata": metadata(), "spec": {"weight": "much"}})
-    read = kind_of(sigs, "queues").read_undecodable(found, CONTEXT)
+    read = kind_of(sigs, "queues").neutral_object(found, CONTEXT)
     assert isinstance(read, model.Queue)
     assert (read.state, "$.spec.weight" in read.settings[0][1]) == ("Unknown", True)
 
 
 def budget(spec: dict[str, Any], **meta: Any) -> model.ClusterObject | None:
     manifest = {"metadata": metadata(**meta), "spec": spec}
-    return kind_of(disruption_budget, "poddisruptionbudgets").read(
+    return kind_of(disruption_budget, "poddisruptionbudgets").neutral_object(
         decoded(kube.DisruptionBudget, manifest), CONTEXT
     )
 
@@ -380,7 +380,7 @@ def test_a_priority_class_that_never_preempts() -> None:
 
 def test_a_queue_carries_the_defaults_of_its_groups_and_takes_none_while_one_is_malformed() -> None:
     notes = {"tutti.dev/hold-seconds": "5", "tutti.dev/preflight": "always", "other": "x"}
-    read = kind_of(volcano, "queues").read(
+    read = kind_of(volcano, "queues").neutral_object(
         decoded(Queue, {"metadata": metadata(annotations=notes), "spec": {}}), CONTEXT
     )
     assert isinstance(read, model.Queue)
@@ -389,7 +389,7 @@ def test_a_queue_carries_the_defaults_of_its_groups_and_takes_none_while_one_is_
         ("tutti.dev/preflight", "always"),
     )
     notes["tutti.dev/hold-seconds"] = "-1"
-    read = kind_of(volcano, "queues").read(
+    read = kind_of(volcano, "queues").neutral_object(
         decoded(Queue, {"metadata": metadata(annotations=notes), "spec": {}}), CONTEXT
     )
     assert isinstance(read, model.Queue)

@@ -14,7 +14,7 @@ import yaml
 from shared.dialects.discovery import dialect, dialects
 from shared.dialects.ignored_fields import EACH, IgnoredField, fields_set, ignored, ignored_marks
 from shared.dialects.protocol import Kind, ReadingContext
-from shared.kube.decoding import KindDecoder, Undecodable
+from shared.kube.decoding import KindDecoder
 from tests.controlplane.fixtures import CRDS_DIR
 from tests.dialects.cases import FOLDER
 
@@ -217,9 +217,7 @@ def fields_of(
 
 def neutral_of(kind: Kind, one: Object) -> object:
     decoded: Any = KindDecoder(kind.decoded).object(msgspec.json.encode(one))
-    if isinstance(decoded, Undecodable):
-        return kind.read_undecodable(decoded, CONTEXT)
-    return kind.read(decoded, CONTEXT)
+    return kind.neutral_object(decoded, CONTEXT)
 
 
 def manifests(title: str) -> list[Object]:

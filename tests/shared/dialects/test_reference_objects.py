@@ -24,7 +24,7 @@ def read(resource: Resource, body: dict[str, Any], **meta: Any) -> Any:
     about = metadata(**meta)
     if not resource.namespaced:
         del about["namespace"]
-    return kind.read(decoded(kind.decoded, {"metadata": about, **body}), CONTEXT)
+    return kind.neutral_object(decoded(kind.decoded, {"metadata": about, **body}), CONTEXT)
 
 
 def test_a_namespace_is_its_labels() -> None:
@@ -124,4 +124,4 @@ def test_a_hypernode_names_its_members_in_three_ways() -> None:
 def test_what_cannot_be_read_is_left_out() -> None:
     kind = readers()[NAMESPACES][0]
     broken = undecodable(kind.decoded, {"metadata": {"name": "x", "labels": 5}})
-    assert kind.read_undecodable(broken, CONTEXT) is None
+    assert kind.neutral_object(broken, CONTEXT) is None

@@ -17,7 +17,7 @@ def read(resource: Resource, body: dict[str, Any], **meta: Any) -> Workload | No
     """An object as the planner knows it; None: it makes no pods."""
     (kind,) = (one for one in readers()[resource] if one.neutral == "workload")
     found = decoded(kind.decoded, {"metadata": metadata(**meta), **body})
-    read = kind.read(found, CONTEXT)
+    read = kind.neutral_object(found, CONTEXT)
     assert read is None or isinstance(read, Workload)
     return read
 

@@ -61,7 +61,7 @@ class Stored:
         self.dialect = dialect(name)
 
     def read(self) -> PodGroup:
-        group = self.kind.read(decoded(self.kind.decoded, self.manifest), CONTEXT)
+        group = self.kind.neutral_object(decoded(self.kind.decoded, self.manifest), CONTEXT)
         assert isinstance(group, PodGroup)
         return group
 
@@ -73,7 +73,7 @@ class Stored:
         found["resourceVersion"] = str(int(found["resourceVersion"]) + 1)
         found["annotations"] = {VERDICT: annotation_of(verdict)}
         written = {k: v for k, v in patch.body.get("status", {}).items() if v is not None}
-        if self.kind.status_at == "status":
+        if self.kind.status is not None and self.kind.status.at == "status":
             self.manifest["status"] = written
         elif written:
             self.manifest["status"] = {**self.manifest.get("status", {}), **written}
