@@ -15,7 +15,7 @@ Not dialects, but used by several of them: `pods` and `shapes` (a pod), `pod_dec
 without an object), `group_metadata` (a group with one), `sub_group_tree` (sub-groups that contain
 each other), `conditions` (of a status), `group_references` and `pod_vocabulary` (the keys of all
 dialects, merged), `kubebatch_fields`, `requirements` and `settings` (PodGroup and Queue),
-`reference_objects`, `storage`, `devices` and `workload_kinds` (objects that the planner looks up),
+`reference_objects`, `storage` and `devices` (objects that the planner looks up),
 `owner_kinds`, `owned_gangs` and `workload_sizes` (the gang of an object's pods, which the
 controller makes), `field_checks` (validation of JSON), `workloads` and `job_groups` (the gang of a
 workload that has no pods yet), `rights` (RBAC).

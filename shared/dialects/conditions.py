@@ -1,9 +1,9 @@
-"""Conditions of a verdict in the form of Kubernetes' API (`metav1.Condition`)."""
+"""Conditions of a verdict as the statuses of group objects have them."""
 
-from typing import Final
+from datetime import UTC, datetime
+from typing import Any, Final
 
 from shared.contracts.verdicts import Condition, Verdict
-from shared.dialects.kubebatch_fields import instant
 from shared.dialects.protocol import JsonObject
 
 #: The limit of the API.
@@ -15,9 +15,28 @@ def condition_of(verdict: Verdict, kind: str) -> Condition | None:
     return next((one for one in verdict.conditions if one.type == kind), None)
 
 
+def instant(at_ms: int) -> Any:
+    """RFC 3339 in whole seconds, as metav1.Time is; None (the field is left out) when unknown."""
+    if not at_ms:
+        return None
+    return datetime.fromtimestamp(at_ms // 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def conditions_of(verdict: Verdict) -> list[JsonObject]:
+    """The verdict's conditions, as kube-batch's heirs have them."""
+    return [
+        {
+            **written_condition(one.type, one.status, one.reason, one.message, one.since_ms),
+            "transitionID": verdict.trace_id,
+        }
+        for one in verdict.conditions
+    ]
+
+
 def written_condition(
     kind: str, status: str, reason: str, message: str, since_ms: int
 ) -> JsonObject:
+    """A condition in the form of Kubernetes' API (`metav1.Condition`)."""
     return {
         "type": kind,
         "status": status,

@@ -15,10 +15,11 @@ from typing import Final
 
 from shared.contracts.annotations import QUEUE_NAME, REPAIR_DEADLINE_SECONDS
 from shared.contracts.verdicts import Verdict
-from shared.dialects import kubebatch_fields as fields
+from shared.dialects.conditions import instant
 from shared.dialects.group_metadata import GroupFields, group_kind, not_negative
 from shared.dialects.ignored_fields import ignored
 from shared.dialects.koordinator import ignored_annotations
+from shared.dialects.kubebatch_fields import read_min_resources
 from shared.dialects.pod_declared import GROUPS, objection_to_list
 from shared.dialects.protocol import Dialect, GroupReference, JsonObject, Status
 from shared.kube.group_objects import CoschedulingPodGroup
@@ -36,7 +37,7 @@ def _read(found: CoschedulingPodGroup, given: GroupFields, errors: list[str]) ->
     if together:
         errors.append(f"metadata.annotations[{GROUPS}]: {together}")
     minimum = not_negative(spec.min_member, "spec.minMember", errors)
-    min_resources, resource_errors = fields.read_min_resources(spec.min_resources)
+    min_resources, resource_errors = read_min_resources(spec.min_resources)
     errors += resource_errors
     settings = dict(given["settings"])
     timeout_s = spec.schedule_timeout_seconds
@@ -60,7 +61,7 @@ def _status(verdict: Verdict) -> JsonObject:
         "running": verdict.running or None,
         "succeeded": verdict.succeeded or None,
         "failed": verdict.failed or None,
-        "scheduleStartTime": fields.instant(verdict.first_seen_ms) if began else None,
+        "scheduleStartTime": instant(verdict.first_seen_ms) if began else None,
     }
 
 

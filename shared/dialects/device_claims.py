@@ -89,12 +89,7 @@ def _exactly(name: str, found: looked_up.ExactDeviceRequest) -> devices.DeviceRe
         selectors=expressions(found.selectors),
         all_devices=found.allocation_mode == "All",
         admin_access=found.admin_access,
-        tolerations=tuple(
-            devices.DeviceToleration(
-                key=one.key, operator=one.operator, value=one.value, effect=one.effect
-            )
-            for one in found.tolerations
-        ),
+        tolerations=found.tolerations,
         capacity=tuple(
             (name, str(amount)) for name, amount in sorted(found.capacity.requests.items())
         ),

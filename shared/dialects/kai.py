@@ -23,9 +23,9 @@ from typing import Final
 from shared.contracts.pending_reasons import PendingReason
 from shared.contracts.verdicts import Verdict
 from shared.dialects import requirements
+from shared.dialects.conditions import conditions_of, instant
 from shared.dialects.group_metadata import GroupFields, group_kind, not_negative
 from shared.dialects.ignored_fields import ignored, ignored_marks
-from shared.dialects.kubebatch_fields import instant, written_conditions
 from shared.dialects.pod_declared import declared_by
 from shared.dialects.protocol import (
     Dialect,
@@ -138,7 +138,7 @@ def _status(verdict: Verdict) -> JsonObject:
         "running": verdict.running or None,
         "succeeded": verdict.succeeded or None,
         "failed": verdict.failed or None,
-        "conditions": written_conditions(verdict),
+        "conditions": conditions_of(verdict),
         "schedulingConditions": _scheduling_conditions(verdict),
     }
 

@@ -6,15 +6,15 @@ never planned, and its verdict lists them), and builds the status that all of th
 """
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from functools import partial
-from typing import Any, Final, get_args
+from typing import Final, get_args
 
 import msgspec
 
 from shared.contracts import annotations
 from shared.contracts.verdicts import GangPhase, Verdict
 from shared.dialects import requirements
+from shared.dialects.conditions import conditions_of
 from shared.dialects.field_checks import Findings, quantity
 from shared.dialects.group_metadata import (
     TEXT_CHARACTERS_MAX,
@@ -195,23 +195,8 @@ def group_status(phases: Mapping[GangPhase, str], verdict: Verdict) -> JsonObjec
         "running": verdict.running or None,
         "succeeded": verdict.succeeded or None,
         "failed": verdict.failed or None,
-        "conditions": written_conditions(verdict),
+        "conditions": conditions_of(verdict),
     }
-
-
-def written_conditions(verdict: Verdict) -> list[JsonObject]:
-    """The verdict's conditions, as kube-batch's heirs have them in a status."""
-    return [
-        {
-            "type": condition.type,
-            "status": condition.status,
-            "lastTransitionTime": instant(condition.since_ms),
-            "transitionID": verdict.trace_id,
-            "reason": condition.reason,
-            "message": condition.message,
-        }
-        for condition in verdict.conditions
-    ]
 
 
 def check_pod_group(candidate: JsonObject) -> tuple[Findings, JsonObject]:
@@ -268,10 +253,3 @@ def _amounts(resources: ResourceList, path: str, errors: list[str]) -> model.Res
 
 def _queue_errors(errors: list[str]) -> model.Labels:
     return ((model.QUEUE_ERRORS, "; ".join(errors)[:1024]),) if errors else ()
-
-
-def instant(at_ms: int) -> Any:
-    """RFC 3339 in whole seconds, as metav1.Time is; None (the field is left out) when unknown."""
-    if not at_ms:
-        return None
-    return datetime.fromtimestamp(at_ms // 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

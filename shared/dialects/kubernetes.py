@@ -30,10 +30,9 @@ from shared.kube.group_objects import (
     DisruptionMode,
     KubernetesPodGroup,
     KubernetesPodGroupSpec,
-    KubernetesPodGroupStatus,
     SchedulingConstraints,
 )
-from shared.kube.objects import ObjectMeta
+from shared.kube.objects import Conditions, ObjectMeta
 from shared.kube.resources import COMPOSITE_PODGROUPS, PODGROUPS_KUBERNETES
 from shared.model import objects as model
 
@@ -96,7 +95,7 @@ def spec_fields(
     }
 
 
-def has_been(status: KubernetesPodGroupStatus, *kinds: str) -> bool:
+def has_been(status: Conditions, *kinds: str) -> bool:
     """Whether a condition of one of these types is True."""
     return any(one.type in kinds and one.status == "True" for one in status.conditions)
 

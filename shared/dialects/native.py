@@ -11,7 +11,7 @@ from typing import Final
 from shared.dialects import devices, reference_objects, storage
 from shared.dialects.pods import read_pod, read_undecodable_pod
 from shared.dialects.protocol import Dialect, Kind, PodKeys, cluster_identity
-from shared.dialects.workload_kinds import read_workload, workload_kind
+from shared.dialects.reference_objects import read_workload, workload_kind
 from shared.kube import objects as kube
 from shared.kube import reference_objects as looked_up
 from shared.kube.decoding import Undecodable
@@ -29,10 +29,7 @@ def read_node(found: kube.Node) -> model.Node:
         **cluster_identity(metadata),
         labels=tuple(sorted(metadata.labels.items())),
         allocatable=tuple(sorted(_amounts(found.status.allocatable).items())),
-        taints=tuple(
-            model.Taint(key=taint.key, value=taint.value, effect=taint.effect)
-            for taint in found.spec.taints
-        ),
+        taints=found.spec.taints,
         unschedulable=found.spec.unschedulable,
         # As in kube-scheduler, only taints keep pods off a node without the condition Ready.
         ready="True" in ready if ready else True,

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from shared.dialects.protocol import Dialect, PodKeys, WorkloadLabels
-from shared.dialects.workload_kinds import read_workload, workload_kind
+from shared.dialects.reference_objects import read_workload, workload_kind
 from shared.kube import reference_objects as kube
 from shared.kube.resources import JOB_SETS, LEADER_WORKER_SETS
 from shared.model.reference_objects import Workload

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from shared.dialects.workload_sizes import Workload, has_ended
+from shared.dialects.workload_sizes import Workload, has_ended, pods_at_once
 from shared.kube.objects import (
     Container,
     KubeObject,
@@ -22,7 +22,6 @@ from shared.kube.objects import (
 )
 from shared.kube.owner_objects import (
     JobSet,
-    JobSpec,
     LeaderWorkerSet,
     MPIJob,
     PodTemplate,
@@ -97,12 +96,6 @@ class OwnerKind(msgspec.Struct, frozen=True, kw_only=True):
     direct_pods: bool = False
 
 
-def _at_once(job: JobSpec) -> int:
-    """The number of pods of a Job that run at the same time."""
-    parallelism = max(0, job.parallelism)
-    return parallelism if job.completions is None else min(parallelism, max(0, job.completions))
-
-
 def _of_job_set(found: JobSet) -> list[Part]:
     """Each replicated Job is a role. One that waits for another has no pods yet: its minimum is 0
     until JobSet creates it. Its pods are expected if it waits for the other's pods to be ready, and
@@ -137,7 +130,7 @@ def _of_replicated_job(
     job: ReplicatedJob, status: ReplicatedJobStatus | None, waits: bool, is_later: bool
 ) -> Part:
     ended = status is not None and 0 < job.replicas <= status.succeeded
-    count = 0 if ended else max(0, job.replicas) * _at_once(job.template.spec)
+    count = 0 if ended else max(0, job.replicas) * pods_at_once(job.template.spec)
     least, expected = 0 if waits else count, 0 if is_later else count
     return Part(job.name, least, expected, job.template.spec.template, job.template.metadata)
 

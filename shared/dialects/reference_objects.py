@@ -1,18 +1,24 @@
 """Reads reference objects, which the planner only looks up: namespaces, quotas, budgets,
-HyperNodes, topologies.
+HyperNodes, topologies, and workloads at the top of their pods' owners.
 
 They have no dialect of their own: `native` brings these kinds, like those of `storage` and
 `devices`. An object that cannot be read is left out and logged; gangs that need it wait, as if it
 did not exist.
+
+Owner references lead from a pod only to its next owner, and objects between it and the workload (a
+StatefulSet, the leader's pod, a child Job) are created again with the pods. `Dialect.workload` has
+the labels of a pod that name the workload itself.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 import msgspec
 
 from shared.contracts import annotations
 from shared.dialects import selectors
+from shared.dialects.pod_vocabulary import workload_name
 from shared.dialects.protocol import Kind, cluster_identity, identity
 from shared.kinds.hypernode import HyperNode, HyperNodeMember, MemberSelector
 from shared.kube import objects as kube
@@ -32,6 +38,12 @@ from shared.model import reference_objects
 #: Limits of free texts and collections, far above real uses.
 TEXT_CHARACTERS_MAX: Final = 1024
 _NAME_CHARACTERS_MAX: Final = 253
+#: Conditions after which no pod is created again, or not before a user wants it.
+_ENDED: Final = frozenset(
+    {"Complete", "Completed", "Failed", "FailureTarget", "SuccessCriteriaMet", "Suspended"}
+)
+#: Phases of a Volcano Job in which its pods are created, and created again.
+_LIVING_PHASES: Final = frozenset({"", "Pending", "Running", "Restarting"})
 #: Levels of a Topology; its API allows no more.
 _LEVELS_MAX: Final = 16
 
@@ -115,6 +127,43 @@ def kind(
         read=read,
         lookup=True,
     )
+
+
+def read_workload(
+    resource: Resource, found: looked_up.Workload, *, parts: int | None = None
+) -> reference_objects.Workload | None:
+    """The neutral workload; None when its controller creates no pods, or none again.
+
+    Args:
+        resource: The object's resource.
+        found: The object.
+        parts: The number of its parts; None: its pods' labels number no parts.
+    """
+    metadata, status = found.metadata, found.status
+    ended = any(one.type in _ENDED and one.status == "True" for one in status.conditions)
+    if metadata.deletion_timestamp is not None or found.spec.suspend or ended:
+        return None
+    if status.state.phase not in _LIVING_PHASES:
+        return None
+    owner = metadata.controller
+    kind_name, name = (resource.kind, metadata.name) if owner is None else (owner.kind, owner.name)
+    return reference_objects.Workload(
+        uid=metadata.uid,
+        namespace=metadata.namespace,
+        name=workload_name(resource, metadata.name),
+        resource_version=metadata.version,
+        title=f"{kind_name.lower()}/{name}"[:_NAME_CHARACTERS_MAX],
+        owner_uid=owner.uid if owner is not None else "",
+        parts=parts,
+    )
+
+
+def workload_kind(
+    resource: Resource,
+    read: Callable[[looked_up.Workload], reference_objects.Workload | None] | None = None,
+) -> Kind:
+    """The kind of a workload's resource, read by `read_workload` unless `read` is given."""
+    return kind(resource, "workload", looked_up.Workload, read or partial(read_workload, resource))
 
 
 def _quota_amounts(found: kube.ResourceList) -> model.Resources:

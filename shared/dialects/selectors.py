@@ -20,7 +20,7 @@ def read_selector(found: kube.LabelSelector) -> Selector:
         model.Requirement(key=key, operator="In", values=(value,))
         for key, value in found.match_labels.items()
     ]
-    return _sorted([*equal, *requirements(found.match_expressions)])
+    return _sorted([*equal, *found.match_expressions])
 
 
 def merged(
@@ -46,20 +46,11 @@ def merged(
 
 def term(found: kube.NodeSelectorTerm) -> model.SelectorTerm:
     """A term of a node affinity."""
-    return model.SelectorTerm(
-        expressions=requirements(found.match_expressions), fields=requirements(found.match_fields)
-    )
+    return model.SelectorTerm(expressions=found.match_expressions, fields=found.match_fields)
 
 
 def terms(found: kube.NodeSelector) -> tuple[model.SelectorTerm, ...]:
     return tuple(term(one) for one in found.node_selector_terms)
-
-
-def requirements(found: Iterable[kube.SelectorRequirement]) -> tuple[model.Requirement, ...]:
-    """Requirements of the model, in the same order."""
-    return tuple(
-        model.Requirement(key=one.key, operator=one.operator, values=one.values) for one in found
-    )
 
 
 def _sorted(found: list[model.Requirement]) -> Selector:

@@ -204,15 +204,7 @@ def _computed_shape(source: _ShapeSource) -> model.Shape:
         requests=requests,
         node_selector=tuple(sorted(spec.node_selector.items())),
         node_affinity=_node_affinity(spec),
-        tolerations=tuple(
-            model.Toleration(
-                key=toleration.key,
-                operator=toleration.operator,
-                value=toleration.value,
-                effect=toleration.effect,
-            )
-            for toleration in spec.tolerations
-        ),
+        tolerations=spec.tolerations,
         host_ports=host_ports(spec),
         preferred_node_affinity=_preferred_node_affinity(spec),
         pod_affinity=pod_affinity,

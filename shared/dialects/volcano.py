@@ -28,8 +28,8 @@ from shared.dialects.protocol import (
     Scheduler,
     Status,
 )
+from shared.dialects.reference_objects import workload_kind
 from shared.dialects.settings import check_settings
-from shared.dialects.workload_kinds import workload_kind
 from shared.kinds.podgroup import PHASES
 from shared.kinds.queue import STATES
 from shared.kube.resources import JOBS_VOLCANO, PODGROUPS_VOLCANO, QUEUES_VOLCANO

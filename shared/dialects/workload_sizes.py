@@ -16,8 +16,8 @@ from typing import Final
 
 from shared.contracts import annotations
 from shared.dialects.field_checks import natural
-from shared.kube.objects import Condition, KubeObject, KubeStruct, ObjectMeta
-from shared.kube.owner_objects import PodTemplate
+from shared.kube.objects import Condition, Conditions, KubeObject, LabelSelector, ObjectMeta
+from shared.kube.owner_objects import JobSpec
 from shared.kube.resources import (
     DAEMON_SETS,
     JOBS_BATCH,
@@ -38,22 +38,14 @@ _ENDED: Final = frozenset({"Complete", "Completed", "Succeeded", "Failed"})
 ALL: Final = "all"
 
 
-class Selector(KubeStruct, frozen=True, kw_only=True):
-    match_labels: Mapping[str, str] = {}
-
-
-class WorkloadSpec(KubeStruct, frozen=True, kw_only=True):
+class WorkloadSpec(JobSpec, frozen=True, kw_only=True):
     replicas: int | None = None
-    parallelism: int | None = None
-    completions: int | None = None
     suspend: bool = False
     pod_management_policy: str = ""
-    selector: Selector | None = None
-    template: PodTemplate = PodTemplate()
+    selector: LabelSelector | None = None
 
 
-class WorkloadStatus(KubeStruct, frozen=True, kw_only=True):
-    conditions: tuple[Condition, ...] = ()
+class WorkloadStatus(Conditions, frozen=True, kw_only=True):
     replicas: int = 0
     succeeded: int = 0
 
@@ -119,9 +111,13 @@ def _whole(spec: WorkloadSpec, mode: str | None, asked_by_default: bool) -> int:
     """The Job's own annotation has precedence over the default."""
     if not (asked_by_default if mode is None else mode == ALL):
         return 1
-    parallelism = 1 if spec.parallelism is None else spec.parallelism
-    most = parallelism if spec.completions is None else min(parallelism, spec.completions)
-    return max(1, most)
+    return max(1, pods_at_once(spec))
+
+
+def pods_at_once(job: JobSpec) -> int:
+    """The number of pods of a Job that run at the same time."""
+    parallelism = max(0, job.parallelism)
+    return parallelism if job.completions is None else min(parallelism, max(0, job.completions))
 
 
 def _replicas(spec: WorkloadSpec) -> int:

@@ -2,7 +2,7 @@
 
 from typing import TypeAlias
 
-from shared.kube.objects import Condition, Int32, KubeObject, KubeStruct, Present, ResourceList
+from shared.kube.objects import Conditions, Int32, KubeObject, KubeStruct, Present, ResourceList
 
 
 class Gang(KubeStruct, frozen=True, kw_only=True):
@@ -58,15 +58,11 @@ class KubernetesPodGroupSpec(_GroupSpec, frozen=True, kw_only=True):
     scheduling_policy: SchedulingPolicy = SchedulingPolicy()
 
 
-class KubernetesPodGroupStatus(KubeStruct, frozen=True, kw_only=True):
-    conditions: tuple[Condition, ...] = ()
-
-
 class KubernetesPodGroup(KubeObject, frozen=True, kw_only=True):
     """PodGroup of scheduling.k8s.io: the union of its versions."""
 
     spec: KubernetesPodGroupSpec = KubernetesPodGroupSpec()
-    status: KubernetesPodGroupStatus = KubernetesPodGroupStatus()
+    status: Conditions = Conditions()
 
 
 class GangOfGroups(KubeStruct, frozen=True, kw_only=True):
@@ -88,7 +84,7 @@ class CompositePodGroup(KubeObject, frozen=True, kw_only=True):
     """CompositePodGroup of scheduling.k8s.io/v1alpha3."""
 
     spec: CompositePodGroupSpec = CompositePodGroupSpec()
-    status: KubernetesPodGroupStatus = KubernetesPodGroupStatus()
+    status: Conditions = Conditions()
 
 
 class CoschedulingPodGroupSpec(KubeStruct, frozen=True, kw_only=True):

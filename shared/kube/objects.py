@@ -14,6 +14,9 @@ from typing import Annotated, Any, TypeAlias
 
 import msgspec
 
+from shared.model.objects import Taint, Toleration
+from shared.model.terms import Requirement
+
 Quantity: TypeAlias = str | int | float
 """A resource amount as JSON may hold it; `quantities.amount` reads it."""
 
@@ -110,29 +113,20 @@ class Condition(KubeStruct, frozen=True, kw_only=True):
     last_transition_time: datetime | None = None
 
 
+class Conditions(KubeStruct, frozen=True, kw_only=True):
+    """A status of which only the conditions are read."""
+
+    conditions: tuple[Condition, ...] = ()
+
+
 # --- Pod ---
-
-
-class Toleration(KubeStruct, frozen=True, kw_only=True):
-    key: str = ""
-    operator: str = ""
-    value: str = ""
-    effect: str = ""
-
-
-class SelectorRequirement(KubeStruct, frozen=True, kw_only=True):
-    """A requirement of a node selector term or of a label selector."""
-
-    key: str = ""
-    operator: str = ""
-    values: tuple[str, ...] = ()
 
 
 class NodeSelectorTerm(KubeStruct, frozen=True, kw_only=True):
     """One alternative of a node selector; a term without requirements matches nothing."""
 
-    match_expressions: tuple[SelectorRequirement, ...] = ()
-    match_fields: tuple[SelectorRequirement, ...] = ()
+    match_expressions: tuple[Requirement, ...] = ()
+    match_fields: tuple[Requirement, ...] = ()
 
 
 class NodeSelector(KubeStruct, frozen=True, kw_only=True):
@@ -159,7 +153,7 @@ class LabelSelector(KubeStruct, frozen=True, kw_only=True):
     """metav1.LabelSelector; an empty one selects everything."""
 
     match_labels: dict[str, str] = {}
-    match_expressions: tuple[SelectorRequirement, ...] = ()
+    match_expressions: tuple[Requirement, ...] = ()
 
 
 class PodAffinityTerm(KubeStruct, frozen=True, kw_only=True):
@@ -360,12 +354,6 @@ class Pod(KubeObject, frozen=True, kw_only=True):
 
 
 # --- Node ---
-
-
-class Taint(KubeStruct, frozen=True, kw_only=True):
-    key: str = ""
-    value: str = ""
-    effect: str = ""
 
 
 class NodeSpec(KubeStruct, frozen=True, kw_only=True):

@@ -4,7 +4,7 @@ are, and of which template. Absent fields have the defaults of each kind's API.
 
 import msgspec
 
-from shared.kube.objects import Condition, Int32, KubeObject, KubeStruct, PodSpec
+from shared.kube.objects import Conditions, Int32, KubeObject, KubeStruct, PodSpec
 
 
 class PodTemplate(KubeObject, frozen=True, kw_only=True):
@@ -56,8 +56,7 @@ class JobSetSpec(KubeStruct, frozen=True, kw_only=True):
     startup_policy: StartupPolicy = StartupPolicy()
 
 
-class JobSetStatus(KubeStruct, frozen=True, kw_only=True):
-    conditions: tuple[Condition, ...] = ()
+class JobSetStatus(Conditions, frozen=True, kw_only=True):
     replicated_jobs_status: tuple[ReplicatedJobStatus, ...] = ()
 
 
@@ -131,13 +130,9 @@ class MPIJobSpec(KubeStruct, frozen=True, kw_only=True):
     launcher_creation_policy: str = ""
 
 
-class MPIJobStatus(KubeStruct, frozen=True, kw_only=True):
-    conditions: tuple[Condition, ...] = ()
-
-
 class MPIJob(KubeObject, frozen=True, kw_only=True):
     spec: MPIJobSpec = MPIJobSpec()
-    status: MPIJobStatus = MPIJobStatus()
+    status: Conditions = Conditions()
 
 
 class SparkGpu(KubeStruct, frozen=True, kw_only=True):

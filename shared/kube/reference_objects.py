@@ -5,7 +5,7 @@ topologies and workloads.
 import msgspec
 
 from shared.kube.objects import (
-    Condition,
+    Conditions,
     Int32,
     Int64,
     KubeObject,
@@ -15,7 +15,9 @@ from shared.kube.objects import (
     Present,
     Quantity,
     ResourceList,
+    ResourceRequirements,
 )
+from shared.model.devices import DeviceToleration
 
 
 class Namespace(KubeObject, frozen=True, kw_only=True):
@@ -100,14 +102,10 @@ class PersistentVolume(KubeObject, frozen=True, kw_only=True):
     status: VolumeStatus = VolumeStatus()
 
 
-class ClaimResources(KubeStruct, frozen=True, kw_only=True):
-    requests: ResourceList = msgspec.field(default_factory=dict)
-
-
 class ClaimSpec(KubeStruct, frozen=True, kw_only=True):
     access_modes: tuple[str, ...] = ()
     selector: LabelSelector | None = None
-    resources: ClaimResources = ClaimResources()
+    resources: ResourceRequirements = ResourceRequirements()
     volume_name: str = ""
     storage_class_name: str | None = None
     volume_mode: str = "Filesystem"
@@ -331,13 +329,6 @@ class DeviceCapacity(KubeStruct, frozen=True, kw_only=True):
     requests: ResourceList = msgspec.field(default_factory=dict)
 
 
-class DeviceToleration(KubeStruct, frozen=True, kw_only=True):
-    key: str = ""
-    operator: str = ""
-    value: str = ""
-    effect: str = ""
-
-
 class ExactDeviceRequest(KubeStruct, frozen=True, kw_only=True):
     device_class_name: str = ""
     selectors: tuple[DeviceSelector, ...] = ()
@@ -427,10 +418,9 @@ class WorkloadPhase(KubeStruct, frozen=True, kw_only=True):
     phase: str = ""
 
 
-class WorkloadStatus(KubeStruct, frozen=True, kw_only=True):
+class WorkloadStatus(Conditions, frozen=True, kw_only=True):
     """`status` of the same kinds: the fields that show whether the workload has finished."""
 
-    conditions: tuple[Condition, ...] = ()
     state: WorkloadPhase = WorkloadPhase()
 
 
@@ -441,11 +431,7 @@ class Workload(KubeObject, frozen=True, kw_only=True):
     status: WorkloadStatus = WorkloadStatus()
 
 
-class ProvisioningRequestStatus(KubeStruct, frozen=True, kw_only=True):
-    conditions: tuple[Condition, ...] = ()
-
-
 class ProvisioningRequest(KubeObject, frozen=True, kw_only=True):
     """The answer to a request; what it asks for is in its name."""
 
-    status: ProvisioningRequestStatus = ProvisioningRequestStatus()
+    status: Conditions = Conditions()

@@ -1,5 +1,6 @@
 """The resources of the API server that Tutti knows, and their paths."""
 
+from functools import partial
 from typing import Final
 from urllib.parse import quote
 
@@ -67,20 +68,21 @@ class Resource(msgspec.Struct, frozen=True, order=True):
 
 
 def _namespaced(
-    api_version: str, kind: str, plural: str = "", further_versions: tuple[str, ...] = ()
+    api_version: str,
+    kind: str,
+    plural: str = "",
+    further_versions: tuple[str, ...] = (),
+    *,
+    namespaced: bool = True,
 ) -> Resource:
     """A kind with this `apiVersion`; `plural` is for those that do not only get an s."""
     group, _, version = api_version.rpartition("/")
     return Resource(
-        group, version, plural or f"{kind.lower()}s", kind, further_versions=further_versions
+        group, version, plural or f"{kind.lower()}s", kind, namespaced, further_versions
     )
 
 
-def _of_cluster(
-    api_version: str, kind: str, plural: str = "", further_versions: tuple[str, ...] = ()
-) -> Resource:
-    found = _namespaced(api_version, kind, plural, further_versions)
-    return msgspec.structs.replace(found, namespaced=False)
+_of_cluster: Final = partial(_namespaced, namespaced=False)
 
 
 PODS: Final = _namespaced("v1", "Pod")

@@ -6,10 +6,11 @@ else: callers decide whether and when to retry. `client` builds on it.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from types import MappingProxyType
-from typing import Final, Literal, NamedTuple, Self
+from typing import Final, Literal, NamedTuple, Protocol, Self, TypeVar
 from urllib.parse import urlencode
 
 import aiohttp
@@ -37,6 +38,14 @@ TIMEOUT_S: Final = 30.0
 
 
 _NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})
+
+
+class _Answer(Protocol):
+    @property
+    def status(self) -> int: ...
+
+
+A = TypeVar("A", bound=_Answer)
 
 
 class Reply(msgspec.Struct, frozen=True):
@@ -134,16 +143,11 @@ class Transport:
             CredentialsError: They could not be renewed.
         """
         url = _url(self._server, path, params)
+        given = _Given(body, content_type, if_none_match)
         status = 0
         try:
             async with asyncio.timeout(timeout_s):
-                authorization = self.credentials.fresh() or await self.credentials.refresh()
-                given = _Given(body, content_type, if_none_match)
-                reply = await self._exchange(method, url, given, authorization)
-                if reply.status == 401:
-                    renewed = await self.credentials.renew(authorization)
-                    if renewed is not None:
-                        reply = await self._exchange(method, url, given, renewed)
+                reply = await self._authorized(partial(self._exchange, method, url, given))
             status = reply.status
         except TimeoutError as error:
             raise RequestTimeout(f"{method} {path}: no answer within {timeout_s:g} s") from error
@@ -184,12 +188,7 @@ class Transport:
         self._open_session()
         status = 0
         try:
-            authorization = self.credentials.fresh() or await self.credentials.refresh()
-            reply = await self._post(path, body, authorization, timeout_s)
-            if reply.status == 401:
-                renewed = await self.credentials.renew(authorization)
-                if renewed is not None:
-                    reply = await self._post(path, body, renewed, timeout_s)
+            reply = await self._authorized(partial(self._post, path, body, timeout_s))
             status = reply.status
         except (TransportError, MalformedAnswer) as error:
             raise type(error)(f"POST {path}: {error}") from error
@@ -198,8 +197,20 @@ class Transport:
                 self._on_call("POST", status)
         return reply
 
+    async def _authorized(self, attempt: Callable[[Authorization], Awaitable[A]]) -> A:
+        """The answer to an attempt; after a 401 that of another one, if there are other
+        credentials.
+        """
+        authorization = self.credentials.fresh() or await self.credentials.refresh()
+        answer = await attempt(authorization)
+        if answer.status == 401:
+            renewed = await self.credentials.renew(authorization)
+            if renewed is not None:
+                return await attempt(renewed)
+        return answer
+
     async def _post(
-        self, path: str, body: bytes, authorization: Authorization, timeout_s: float
+        self, path: str, body: bytes, timeout_s: float, authorization: Authorization
     ) -> Reply:
         if authorization is not self._lines_of:
             self._lines, self._lines_of = self._header_lines(authorization), authorization
@@ -287,14 +298,7 @@ class Transport:
         status = 0
         try:
             async with asyncio.timeout(TIMEOUT_S):
-                authorization = self.credentials.fresh() or await self.credentials.refresh()
-                response = await self._begin(url, authorization, silence_s)
-                renewed = (
-                    await self.credentials.renew(authorization) if response.status == 401 else None
-                )
-                if renewed is not None:
-                    response.close()
-                    response = await self._begin(url, renewed, silence_s)
+                response = await self._authorized(partial(self._begin, url, silence_s))
                 status = response.status
                 if status < 400:
                     return response
@@ -309,9 +313,9 @@ class Transport:
         raise api_error(status, body, response.headers.get("Retry-After"))
 
     async def _begin(
-        self, url: URL, authorization: Authorization, silence_s: float | None
+        self, url: URL, silence_s: float | None, authorization: Authorization
     ) -> aiohttp.ClientResponse:
-        return await self._open_session().get(
+        response = await self._open_session().get(
             url,
             headers=authorization.headers,
             ssl=authorization.tls if authorization.tls is not None else True,
@@ -319,6 +323,9 @@ class Transport:
             allow_redirects=False,
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=10.0, sock_read=silence_s),
         )
+        if response.status >= 400:
+            await response.read()  # Its connection is free for another attempt.
+        return response
 
     def _open_session(self) -> aiohttp.ClientSession:
         if self._session is None:

@@ -100,7 +100,7 @@ class Toleration(Struct, frozen=True, kw_only=True):
 class Taint(Struct, frozen=True, kw_only=True):
     """`spec.taints[]` of a node."""
 
-    key: str
+    key: str = ""
     value: str = ""
     effect: str = ""
 

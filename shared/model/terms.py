@@ -41,8 +41,8 @@ class Requirement(Struct, frozen=True, kw_only=True):
     for nodes only).
     """
 
-    key: str
-    operator: str
+    key: str = ""
+    operator: str = ""
     values: tuple[str, ...] = ()
 
 
