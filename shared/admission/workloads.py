@@ -147,11 +147,11 @@ def _templates(candidate: JsonObject) -> Iterator[JsonObject]:
     kind = text_at(candidate, "kind")
     api_group = text_at(candidate, "apiVersion").rpartition("/")[0]
     try:
-        for part in parts_of(kind, api_group, as_object(candidate.get("spec")) or {}):
-            yield part.template
+        parts = [*parts_of(kind, api_group, as_object(candidate.get("spec")) or {})]
     except ValueError:
         # The API server, or the workload's own webhook, reports what is wrong with it.
         return
+    yield from (part.template for part in parts)
 
 
 RULES = tuple(

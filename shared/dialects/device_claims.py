@@ -10,6 +10,7 @@ from typing import Final
 
 from shared.dialects import selectors
 from shared.dialects.protocol import identity
+from shared.dialects.reference_objects import pod_owner_uid
 from shared.kube import reference_objects as looked_up
 from shared.kube.requests import EXTENDED_CLAIM
 from shared.model import devices
@@ -24,7 +25,6 @@ def read_device_claim(found: looked_up.ResourceClaim) -> devices.ResourceClaim:
     allocation = status.allocation or looked_up.Allocation()
     unsupported = tuple(_unsupported(spec))
     selector = allocation.node_selector
-    owner = metadata.controller
     results = [one for one in allocation.devices.results if not one.admin_access]
     return devices.ResourceClaim(
         **identity(metadata),
@@ -51,7 +51,7 @@ def read_device_claim(found: looked_up.ResourceClaim) -> devices.ResourceClaim:
         node_affinity=selectors.terms(selector) if selector is not None else None,
         reserved_for=tuple(sorted(one.uid for one in status.reserved_for if one.is_pod)),
         reserved_beyond_pods=not all(one.is_pod for one in status.reserved_for),
-        owner_uid=owner.uid if owner is not None and owner.kind == "Pod" else "",
+        owner_uid=pod_owner_uid(metadata),
         deleting=metadata.deletion_timestamp is not None,
         extended=metadata.annotations.get(EXTENDED_CLAIM) == "true",
     )

@@ -14,7 +14,7 @@ from shared.contracts.annotations import VERDICT
 from shared.contracts.identity import gang_trace_id, job_trace_root, traceparent_of
 from shared.dialects import requirements
 from shared.dialects.pods import controller_owner, preemptable, traceparent
-from shared.dialects.protocol import Identity, Kind, Status, identity
+from shared.dialects.protocol import NAME_CHARACTERS_MAX, Identity, Kind, Status, identity
 from shared.dialects.settings import read_settings, setting_errors
 from shared.kinds.podgroup import PodGroupStatus
 from shared.kube.decoding import Undecodable
@@ -57,8 +57,6 @@ def _is_job(owner: Owner | None) -> TypeGuard[Owner]:
     return owner is not None and owner.kind == "Job" and owner.api_version.startswith(_JOB_API)
 
 
-#: Characters of a text that a user chose freely.
-TEXT_CHARACTERS_MAX: Final = 253
 _ERRORS_MAX: Final = 10
 #: Roles, and sub-gangs, that a verdict counts.
 _COUNTS_MAX: Final = 32
@@ -152,9 +150,9 @@ def group_kind(
         group = read(found, fields, errors)
         return msgspec.structs.replace(
             group,
-            queue=group.queue[:TEXT_CHARACTERS_MAX],
-            priority_class=group.priority_class[:TEXT_CHARACTERS_MAX],
-            phase=group.phase[:TEXT_CHARACTERS_MAX],
+            queue=group.queue[:NAME_CHARACTERS_MAX],
+            priority_class=group.priority_class[:NAME_CHARACTERS_MAX],
+            phase=group.phase[:NAME_CHARACTERS_MAX],
             topology=group.topology or requirements.label_topology(metadata.annotations),
             errors=shown(errors),
         )
@@ -218,7 +216,7 @@ def last_run(metadata: ObjectMeta, status: PodGroupStatus | None = None) -> mode
         failed=_count(found.failed),
         succeeded_by_role=_counts(found.succeeded_by_role),
         succeeded_by_part=_counts(found.succeeded_by_part),
-        jobs=tuple(uid for uid in found.jobs[:_COUNTS_MAX] if len(uid) <= TEXT_CHARACTERS_MAX),
+        jobs=tuple(uid for uid in found.jobs[:_COUNTS_MAX] if len(uid) <= NAME_CHARACTERS_MAX),
     )
 
 
@@ -237,7 +235,7 @@ def _counts(found: tuple[tuple[str, int], ...]) -> tuple[tuple[str, int], ...]:
     return tuple(
         (name, _count(count))
         for name, count in found[:_COUNTS_MAX]
-        if len(name) <= TEXT_CHARACTERS_MAX
+        if len(name) <= NAME_CHARACTERS_MAX
     )
 
 
@@ -261,4 +259,4 @@ def not_negative(number: int, path: str, errors: list[str]) -> int:
 
 def shown(errors: Iterable[str]) -> tuple[str, ...]:
     """The first violations, as `PodGroup.errors` has them."""
-    return tuple(error[:TEXT_CHARACTERS_MAX] for error in list(errors)[:_ERRORS_MAX])
+    return tuple(error[:NAME_CHARACTERS_MAX] for error in list(errors)[:_ERRORS_MAX])

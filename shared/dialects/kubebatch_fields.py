@@ -17,7 +17,6 @@ from shared.dialects import requirements
 from shared.dialects.conditions import conditions_of
 from shared.dialects.field_checks import Findings, quantity
 from shared.dialects.group_metadata import (
-    TEXT_CHARACTERS_MAX,
     GroupFields,
     group_kind,
     last_run,
@@ -27,6 +26,7 @@ from shared.dialects.group_metadata import (
 )
 from shared.dialects.owned_gangs import is_made_for_pods, is_of_whole_owner
 from shared.dialects.protocol import (
+    NAME_CHARACTERS_MAX,
     JsonObject,
     Kind,
     Status,
@@ -162,13 +162,13 @@ def read_queue(found: Queue, *, dialect: str) -> model.Queue:
         deserved=amounts["deserved"],
         guarantee=amounts["guarantee.resource"],
         reclaimable=spec.reclaimable is not False,
-        parent=spec.parent[:TEXT_CHARACTERS_MAX],
+        parent=spec.parent[:NAME_CHARACTERS_MAX],
         priority=spec.priority,
         state="Unknown" if errors else state,
         settings=(*_queue_errors(errors), *read_settings(metadata.annotations)),
         hierarchy=metadata.annotations.get(HIERARCHY, "")[:_PATH_CHARACTERS_MAX],
         hierarchy_weights=metadata.annotations.get(HIERARCHY_WEIGHTS, "")[:_PATH_CHARACTERS_MAX],
-        dequeue_strategy=spec.dequeue_strategy[:TEXT_CHARACTERS_MAX],
+        dequeue_strategy=spec.dequeue_strategy[:NAME_CHARACTERS_MAX],
         node_groups=node_groups,
     )
 

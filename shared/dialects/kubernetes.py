@@ -21,12 +21,17 @@ from shared.contracts.annotations import QUEUE_NAME
 from shared.contracts.pending_reasons import PendingReason
 from shared.contracts.verdicts import Verdict
 from shared.dialects.conditions import condition_of, disruption_target, written_condition
-from shared.dialects.group_metadata import TEXT_CHARACTERS_MAX, GroupFields, group_kind
+from shared.dialects.group_metadata import GroupFields, group_kind
 from shared.dialects.ignored_fields import ignored
-from shared.dialects.protocol import Dialect, GroupReference, JsonObject, Status
+from shared.dialects.protocol import (
+    NAME_CHARACTERS_MAX,
+    Dialect,
+    GroupReference,
+    JsonObject,
+    Status,
+)
 from shared.kube.group_objects import (
     AnyDisruptionMode,
-    CompositePodGroupSpec,
     DisruptionMode,
     KubernetesPodGroup,
     KubernetesPodGroupSpec,
@@ -73,13 +78,13 @@ class SpecFields(TypedDict):
 
 
 def spec_fields(
-    metadata: ObjectMeta, spec: KubernetesPodGroupSpec | CompositePodGroupSpec, errors: list[str]
+    metadata: ObjectMeta, spec: KubernetesPodGroupSpec, errors: list[str]
 ) -> SpecFields:
     """Read these fields; violations are appended to `errors`."""
     policy = spec.scheduling_policy
     if policy.gang is None and policy.basic is None:
         errors.append("spec.schedulingPolicy: neither basic nor gang, which are the known policies")
-    parent = spec.parent_composite_pod_group_name[:TEXT_CHARACTERS_MAX]
+    parent = spec.parent_composite_pod_group_name[:NAME_CHARACTERS_MAX]
     return {
         "queue": metadata.annotations.get(QUEUE_NAME, ""),
         "queue_of_namespace": True,
@@ -91,7 +96,7 @@ def spec_fields(
         "parent": parent,
         "parent_scope": COMPOSITE_PODGROUPS.title if parent else "",
         "disrupted_whole": _is_whole(spec.disruption_mode),
-        "made_from": spec.workload_ref.workload_name[:TEXT_CHARACTERS_MAX],
+        "made_from": spec.workload_ref.workload_name[:NAME_CHARACTERS_MAX],
     }
 
 
@@ -105,7 +110,7 @@ def _topology(
 ) -> model.NetworkTopology | None:
     keys = [one.key for one in constraints.topology]
     if len(keys) == 1:
-        return model.NetworkTopology(mode="hard", label_key=keys[0][:TEXT_CHARACTERS_MAX])
+        return model.NetworkTopology(mode="hard", label_key=keys[0][:NAME_CHARACTERS_MAX])
     if keys:
         errors.append(f"spec.schedulingConstraints.topology: {len(keys)} keys, 1 is supported")
     return None

@@ -13,7 +13,7 @@ from shared.dialects.group_metadata import GroupFields, group_kind
 from shared.dialects.ignored_fields import ignored
 from shared.dialects.kubernetes import conditions_status, has_been, spec_fields
 from shared.dialects.protocol import Dialect, Status
-from shared.kube.group_objects import CompositePodGroup
+from shared.kube.group_objects import KubernetesPodGroup
 from shared.kube.resources import COMPOSITE_PODGROUPS
 from shared.model import objects as model
 
@@ -23,7 +23,7 @@ SCOPE: Final = COMPOSITE_PODGROUPS.title
 _SCHEDULED: Final = "CompositePodGroupInitiallyScheduled"
 
 
-def _read(found: CompositePodGroup, given: GroupFields, errors: list[str]) -> model.PodGroup:
+def _read(found: KubernetesPodGroup, given: GroupFields, errors: list[str]) -> model.PodGroup:
     gang = found.spec.scheduling_policy.gang
     return model.PodGroup(
         **given,
@@ -40,7 +40,7 @@ DIALECT: Final = Dialect(
         # A tree with a group that does not fit its type is never planned.
         group_kind(
             COMPOSITE_PODGROUPS,
-            CompositePodGroup,
+            KubernetesPodGroup,
             _read,
             dialect=NAME,
             scope=SCOPE,

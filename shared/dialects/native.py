@@ -11,11 +11,15 @@ from typing import Final
 from shared.dialects import devices, reference_objects, storage
 from shared.dialects.pods import read_pod, read_undecodable_pod
 from shared.dialects.protocol import Dialect, Kind, PodKeys, cluster_identity
-from shared.dialects.reference_objects import read_workload, workload_kind
+from shared.dialects.reference_objects import (
+    labels,
+    read_workload,
+    readable_amounts,
+    workload_kind,
+)
 from shared.kube import objects as kube
 from shared.kube import reference_objects as looked_up
 from shared.kube.decoding import Undecodable
-from shared.kube.quantities import QuantityError, amount
 from shared.kube.resources import JOBS_BATCH, NODES, PODS, PRIORITY_CLASSES
 from shared.model import objects as model
 from shared.model.reference_objects import Workload
@@ -27,8 +31,8 @@ def read_node(found: kube.Node) -> model.Node:
     ready = [one.status for one in found.status.conditions if one.type == "Ready"]
     return model.Node(
         **cluster_identity(metadata),
-        labels=tuple(sorted(metadata.labels.items())),
-        allocatable=tuple(sorted(_amounts(found.status.allocatable).items())),
+        labels=labels(metadata),
+        allocatable=readable_amounts(found.status.allocatable),
         taints=found.spec.taints,
         unschedulable=found.spec.unschedulable,
         # As in kube-scheduler, only taints keep pods off a node without the condition Ready.
@@ -76,18 +80,6 @@ def read_undecodable_priority_class(found: Undecodable) -> model.PriorityClass:
 def read_job(found: looked_up.Workload) -> Workload | None:
     """A Job of `batch`; None when it creates no pods again, or wants none (parallelism 0)."""
     return None if found.spec.parallelism == 0 else read_workload(JOBS_BATCH, found)
-
-
-def _amounts(resources: kube.ResourceList) -> dict[str, int]:
-    good: dict[str, int] = {}
-    for name, text in resources.items():
-        try:
-            good[name] = amount(name, text)
-        except QuantityError:
-            # As if the kubelet had not reported it: nothing is placed on capacity that cannot be
-            # counted.
-            continue
-    return good
 
 
 DIALECT: Final = Dialect(

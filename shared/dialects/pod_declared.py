@@ -12,8 +12,9 @@ import msgspec
 from shared.contracts.annotations import QUEUE_NAME
 from shared.dialects import requirements
 from shared.dialects.field_checks import natural
-from shared.dialects.protocol import Membership
-from shared.dialects.settings import read_settings, setting_errors
+from shared.dialects.group_metadata import annotation_errors, shown
+from shared.dialects.protocol import NAME_CHARACTERS_MAX, Membership
+from shared.dialects.settings import read_settings
 from shared.kube.objects import ObjectMeta
 from shared.model.objects import Labels, PodGroup, Resources
 
@@ -21,8 +22,6 @@ from shared.model.objects import Labels, PodGroup, Resources
 GROUPS: Final = "gang.scheduling.koordinator.sh/groups"
 #: Gangs that one list may name. Koordinator has no limit, but each pod carries the minima of all.
 _TOGETHER_MAX: Final = 50
-#: Names of gangs are cut at this length.
-_TEXT_CHARACTERS_MAX: Final = 253
 _HASH_CHARACTERS: Final = 16
 
 _decode: Final = msgspec.json.Decoder(list[str]).decode
@@ -65,10 +64,10 @@ def objection_to_list(text: str, namespace: str, own: str) -> str:
 def name_of_all(names: tuple[str, ...]) -> str:
     """The name of the gang that these gangs are together; different for different names."""
     name = ",".join(sorted(names))
-    if len(name) <= _TEXT_CHARACTERS_MAX:
+    if len(name) <= NAME_CHARACTERS_MAX:
         return name
     digest = hashlib.sha256(name.encode()).hexdigest()[:_HASH_CHARACTERS]
-    return f"{name[: _TEXT_CHARACTERS_MAX - _HASH_CHARACTERS - 1]},{digest}"
+    return f"{name[: NAME_CHARACTERS_MAX - _HASH_CHARACTERS - 1]},{digest}"
 
 
 def number_of_pods(metadata: ObjectMeta, key: str, *, least: int) -> tuple[int, tuple[str, ...]]:
@@ -108,8 +107,7 @@ def declared_by(
         errors: What is wrong with the declaration: such a gang is not planned.
     """
     given = metadata.annotations
-    name = name[:_TEXT_CHARACTERS_MAX]
-    found = (*errors, *setting_errors(given), *(one.text for one in requirements.objections(given)))
+    name = name[:NAME_CHARACTERS_MAX]
     group = PodGroup(
         uid="",
         dialect=dialect,
@@ -120,9 +118,9 @@ def declared_by(
         min_member=min_member,
         min_task_member=min_task_member,
         min_resources=min_resources,
-        queue=(given.get(QUEUE_NAME) or queue)[:_TEXT_CHARACTERS_MAX],
+        queue=(given.get(QUEUE_NAME) or queue)[:NAME_CHARACTERS_MAX],
         settings=tuple(sorted({**dict(settings), **dict(read_settings(given))}.items())),
         topology=requirements.label_topology(given),
-        errors=tuple(error[:_TEXT_CHARACTERS_MAX] for error in found[:10]),
+        errors=shown([*errors, *annotation_errors(metadata)]),
     )
     return Membership(group_name=name, self_declared=True, scope=dialect, group=group)

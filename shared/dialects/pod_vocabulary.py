@@ -3,16 +3,12 @@
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import cache
 from sys import intern
-from typing import Final
 
 from shared.dialects.discovery import by_precedence
 from shared.dialects.group_references import ReferenceTable
-from shared.dialects.protocol import Dialect, PodKeys, WorkloadLabels
+from shared.dialects.protocol import NAME_CHARACTERS_MAX, Dialect, PodKeys, WorkloadLabels
 from shared.kube.objects import ObjectMeta
 from shared.kube.resources import Resource
-
-#: Names in Kubernetes are at most this long: more of a text cannot name anything.
-NAME_CHARACTERS_MAX: Final = 253
 
 
 class PodVocabulary:

@@ -13,8 +13,13 @@ import msgspec
 from shared.contracts import annotations
 from shared.contracts.identity import safe_token
 from shared.dialects.group_references import implied_group
-from shared.dialects.pod_vocabulary import NAME_CHARACTERS_MAX, PodVocabulary, pod_vocabulary
-from shared.dialects.protocol import DEFAULT_SCHEDULER, Membership, ReadingContext
+from shared.dialects.pod_vocabulary import PodVocabulary, pod_vocabulary
+from shared.dialects.protocol import (
+    DEFAULT_SCHEDULER,
+    NAME_CHARACTERS_MAX,
+    Membership,
+    ReadingContext,
+)
 from shared.dialects.shapes import shape, unjudged
 from shared.kinds.durations import duration_ms
 from shared.kube import objects as kube

@@ -23,6 +23,8 @@ JsonObject: TypeAlias = dict[str, Any]
 DEFAULT_SCHEDULER: Final = "default-scheduler"
 #: Name of the dialect of the groups and queues that Tutti makes itself, and of Volcano's Jobs.
 VOLCANO: Final = "volcano"
+#: Names in Kubernetes are at most this long: more of a text cannot name anything.
+NAME_CHARACTERS_MAX: Final = 253
 #: `Dialect.precedence` of a dialect that states none.
 PRECEDENCE_DEFAULT: Final = 1000
 

@@ -19,7 +19,7 @@ import msgspec
 from shared.contracts import annotations
 from shared.dialects import selectors
 from shared.dialects.pod_vocabulary import workload_name
-from shared.dialects.protocol import Kind, cluster_identity, identity
+from shared.dialects.protocol import NAME_CHARACTERS_MAX, Kind, cluster_identity, identity
 from shared.kinds.hypernode import HyperNode, HyperNodeMember, MemberSelector
 from shared.kube import objects as kube
 from shared.kube import reference_objects as looked_up
@@ -37,7 +37,6 @@ from shared.model import reference_objects
 
 #: Limits of free texts and collections, far above real uses.
 TEXT_CHARACTERS_MAX: Final = 1024
-_NAME_CHARACTERS_MAX: Final = 253
 #: Conditions after which no pod is created again, or not before a user wants it.
 _ENDED: Final = frozenset(
     {"Complete", "Completed", "Failed", "FailureTarget", "SuccessCriteriaMet", "Suspended"}
@@ -48,12 +47,12 @@ _LIVING_PHASES: Final = frozenset({"", "Pending", "Running", "Restarting"})
 _LEVELS_MAX: Final = 16
 
 
-def read_namespace(found: looked_up.Namespace) -> reference_objects.Namespace:
+def read_namespace(found: kube.KubeObject) -> reference_objects.Namespace:
     metadata = found.metadata
     return reference_objects.Namespace(
         **cluster_identity(metadata),
         labels=labels(metadata),
-        queue=metadata.annotations.get(annotations.QUEUE_NAME, "")[:_NAME_CHARACTERS_MAX],
+        queue=metadata.annotations.get(annotations.QUEUE_NAME, "")[:NAME_CHARACTERS_MAX],
     )
 
 
@@ -68,8 +67,8 @@ def read_quota(found: looked_up.ResourceQuota) -> reference_objects.ResourceQuot
         ]
     return reference_objects.ResourceQuota(
         **identity(metadata),
-        hard=_quota_amounts(status.hard or spec.hard),
-        used=_quota_amounts(status.used),
+        hard=readable_amounts(status.hard or spec.hard),
+        used=readable_amounts(status.used),
         scopes=tuple(scope[:TEXT_CHARACTERS_MAX] for scope in sorted(scopes)),
     )
 
@@ -113,6 +112,12 @@ def labels(metadata: kube.ObjectMeta) -> model.Labels:
     return tuple(sorted(metadata.labels.items()))
 
 
+def pod_owner_uid(metadata: kube.ObjectMeta) -> str:
+    """UID of the pod that controls an object; "": no pod does."""
+    owner = metadata.controller
+    return owner.uid if owner is not None and owner.kind == "Pod" else ""
+
+
 def kind(
     resource: Resource,
     neutral: str,
@@ -152,7 +157,7 @@ def read_workload(
         namespace=metadata.namespace,
         name=workload_name(resource, metadata.name),
         resource_version=metadata.version,
-        title=f"{kind_name.lower()}/{name}"[:_NAME_CHARACTERS_MAX],
+        title=f"{kind_name.lower()}/{name}"[:NAME_CHARACTERS_MAX],
         owner_uid=owner.uid if owner is not None else "",
         parts=parts,
     )
@@ -166,13 +171,15 @@ def workload_kind(
     return kind(resource, "workload", looked_up.Workload, read or partial(read_workload, resource))
 
 
-def _quota_amounts(found: kube.ResourceList) -> model.Resources:
+def readable_amounts(found: kube.ResourceList) -> model.Resources:
+    """The amounts that can be read: nothing is placed on capacity that cannot be counted. The API
+    server has checked the quantities of all resources but custom ones.
+    """
     good: list[tuple[str, int]] = []
     for name, text in sorted(found.items()):
         try:
             good.append((name, amount(name, text)))
         except QuantityError:
-            # The API server has checked the quantities of all resources but custom ones.
             continue
     return tuple(good)
 
@@ -187,7 +194,7 @@ def _member(found: HyperNodeMember, selector: MemberSelector) -> reference_objec
 
 
 KINDS: Final = (
-    kind(NAMESPACES, "namespace", looked_up.Namespace, read_namespace),
+    kind(NAMESPACES, "namespace", kube.KubeObject, read_namespace),
     kind(RESOURCE_QUOTAS, "resourcequota", looked_up.ResourceQuota, read_quota),
     kind(DISRUPTION_BUDGETS, "budget", kube.DisruptionBudget, read_budget),
     kind(TOPOLOGIES_KAI, "topology", looked_up.Topology, read_topology),

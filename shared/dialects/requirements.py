@@ -12,7 +12,7 @@ import msgspec
 
 from shared.contracts import annotations
 from shared.dialects import selectors
-from shared.dialects.protocol import FieldError
+from shared.dialects.protocol import NAME_CHARACTERS_MAX, FieldError
 from shared.kinds.durations import duration_ms
 from shared.kinds.fields import NetworkTopology
 from shared.kinds.podgroup import SubGroupPolicy
@@ -35,7 +35,6 @@ _SLA: Final = ("volcano.sh/sla-waiting-time", "sla-waiting-time")
 _TOPOLOGIES: Final = (annotations.REQUIRED_TOPOLOGY, annotations.PREFERRED_TOPOLOGY)
 _NODE_POOL: Final = "kai.scheduler/node-pool"
 _ANNOTATION_CHARACTERS_MAX: Final = 4096
-_NAME_CHARACTERS_MAX: Final = 253
 _BYTES_MAX: Final = 64 * 1024
 _T = TypeVar("_T")
 _encode: Final = msgspec.msgpack.Encoder().encode
@@ -67,7 +66,7 @@ def topology(found: NetworkTopology | None) -> model.NetworkTopology | None:
     return model.NetworkTopology(
         mode="soft" if found.mode == "soft" else "hard",
         highest_tier=max(0, found.highest_tier_allowed or 0),
-        highest_tier_name=found.highest_tier_name[:_NAME_CHARACTERS_MAX],
+        highest_tier_name=found.highest_tier_name[:NAME_CHARACTERS_MAX],
     )
 
 
@@ -90,13 +89,13 @@ def packed(required: str, preferred: str, levels_of: str = "") -> model.NetworkT
 
     `levels_of` names the object `Topology` that has the levels between these; "": none is named.
     """
-    keys = [key[:_NAME_CHARACTERS_MAX] for key in (preferred, required) if key]
+    keys = [key[:NAME_CHARACTERS_MAX] for key in (preferred, required) if key]
     if not keys:
         return None
     return model.NetworkTopology(
         mode="hard" if required else "soft",
         label_key=",".join(keys),
-        levels_of=levels_of[:_NAME_CHARACTERS_MAX],
+        levels_of=levels_of[:NAME_CHARACTERS_MAX],
     )
 
 
@@ -106,7 +105,7 @@ def node_pool(labels: Mapping[str, str]) -> tuple[model.Requirement, ...]:
     """
     name = labels.get(_NODE_POOL)
     if name:
-        values = (name[:_NAME_CHARACTERS_MAX],)
+        values = (name[:NAME_CHARACTERS_MAX],)
         return (model.Requirement(key=_NODE_POOL, operator="In", values=values),)
     return (model.Requirement(key=_NODE_POOL, operator="DoesNotExist"),)
 

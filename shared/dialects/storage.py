@@ -8,7 +8,7 @@ from typing import Final
 
 from shared.dialects import selectors
 from shared.dialects.protocol import cluster_identity, identity
-from shared.dialects.reference_objects import TEXT_CHARACTERS_MAX, kind, labels
+from shared.dialects.reference_objects import TEXT_CHARACTERS_MAX, kind, labels, pod_owner_uid
 from shared.kube import objects as kube
 from shared.kube import reference_objects as looked_up
 from shared.kube.quantities import QuantityError, amount
@@ -68,7 +68,6 @@ def read_volume(found: looked_up.PersistentVolume) -> reference_objects.Volume:
 
 def read_claim(found: looked_up.PersistentVolumeClaim) -> reference_objects.Claim:
     metadata, spec = found.metadata, found.spec
-    owner = metadata.controller
     return reference_objects.Claim(
         **identity(metadata),
         storage_class=metadata.annotations.get(_CLASS_ANNOTATION, spec.storage_class_name),
@@ -80,7 +79,7 @@ def read_claim(found: looked_up.PersistentVolumeClaim) -> reference_objects.Clai
         selected_node=metadata.annotations.get(_SELECTED_NODE, "")[:TEXT_CHARACTERS_MAX],
         bind_completed=_BIND_COMPLETED in metadata.annotations,
         phase=found.status.phase,
-        owner_uid=owner.uid if owner is not None and owner.kind == "Pod" else "",
+        owner_uid=pod_owner_uid(metadata),
         deleting=metadata.deletion_timestamp is not None,
     )
 

@@ -47,20 +47,6 @@ class Part(NamedTuple):
     topology: object = None
 
 
-def parts_of(kind: str, api_group: str, spec: JsonObject) -> list[Part]:
-    """The pods that a workload's controller would create; [] for an unknown kind.
-
-    Args:
-        kind: The workload's kind.
-        api_group: Its API group; "" is the core group.
-        spec: Its spec, as plain JSON.
-
-    Raises:
-        ValueError: A field has the wrong type; the message names it.
-    """
-    return list(_parts(kind, api_group, spec))
-
-
 def declared(one: JsonObject, *, uid: str, context: ReadingContext) -> FitRequest | None:
     """The gang of a workload, as a request whether it would fit; None for an unknown kind.
 
@@ -76,7 +62,7 @@ def declared(one: JsonObject, *, uid: str, context: ReadingContext) -> FitReques
     kind = str(one.get("kind", ""))
     api_group = str(one.get("apiVersion", "")).rpartition("/")[0]
     spec = _section(one, "spec")
-    parts = parts_of(kind, api_group, spec)
+    parts = [*parts_of(kind, api_group, spec)]
     if not parts:
         return None
     total = sum(part.replicas for part in parts)
@@ -158,7 +144,12 @@ def _filled(container: kube.Container) -> kube.Container:
     )
 
 
-def _parts(kind: str, api_group: str, spec: JsonObject) -> Iterator[Part]:
+def parts_of(kind: str, api_group: str, spec: JsonObject) -> Iterator[Part]:
+    """The pods that a workload's controller would create; none for an unknown kind.
+
+    Raises:
+        ValueError: A field of the spec has the wrong type; the message names it.
+    """
     if kind in REPLICATED:
         yield _whole("", _number(spec, "replicas", 1), spec)
     elif (kind, api_group) == (JOBS_BATCH.kind, JOBS_BATCH.group):

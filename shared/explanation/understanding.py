@@ -200,7 +200,7 @@ class _Reader:
             self._volcano_job(subject)
         elif (gang := self._owner_gang(subject)) is not None:
             self._whole_owner(subject, gang)
-        elif parts := parts_of(subject.kind, subject.api_group, subject.spec):
+        elif parts := [*parts_of(subject.kind, subject.api_group, subject.spec)]:
             if any(key.endswith("ReplicaSpecs") for key in subject.spec):
                 self._operated(subject, parts)
             else:
@@ -335,7 +335,7 @@ class _Reader:
         if scheduler not in self._scheduler_names:
             subject.missing.append("Tutti's Job controller leaves Jobs of other schedulers alone")
         group = self._group(subject, f"{subject.title}, whose controller creates its PodGroup")
-        parts = parts_of(subject.kind, subject.api_group, subject.spec)
+        parts = [*parts_of(subject.kind, subject.api_group, subject.spec)]
         for task, part in zip(job.spec.tasks, parts, strict=True):
             if task.depends_on is not None:
                 names = ", ".join(task.depends_on.name)

@@ -6,7 +6,10 @@ from shared.kube.objects import Conditions, Int32, KubeObject, KubeStruct, Prese
 
 
 class Gang(KubeStruct, frozen=True, kw_only=True):
+    """`min_count` pods, or `min_group_count` groups."""
+
     min_count: Int32 = 0
+    min_group_count: Int32 = 0
 
 
 class SchedulingPolicy(KubeStruct, frozen=True, kw_only=True):
@@ -41,9 +44,8 @@ class WorkloadReference(KubeStruct, frozen=True, kw_only=True):
     workload_name: str = ""
 
 
-class _GroupSpec(KubeStruct, frozen=True, kw_only=True):
-    """What PodGroup and CompositePodGroup of scheduling.k8s.io have in common."""
-
+class KubernetesPodGroupSpec(KubeStruct, frozen=True, kw_only=True):
+    scheduling_policy: SchedulingPolicy = SchedulingPolicy()
     scheduling_constraints: SchedulingConstraints = SchedulingConstraints()
     priority_class_name: str = ""
     #: Set at admission where the API server has priorities of groups.
@@ -54,36 +56,10 @@ class _GroupSpec(KubeStruct, frozen=True, kw_only=True):
     disruption_mode: AnyDisruptionMode = None
 
 
-class KubernetesPodGroupSpec(_GroupSpec, frozen=True, kw_only=True):
-    scheduling_policy: SchedulingPolicy = SchedulingPolicy()
-
-
 class KubernetesPodGroup(KubeObject, frozen=True, kw_only=True):
-    """PodGroup of scheduling.k8s.io: the union of its versions."""
+    """PodGroup or CompositePodGroup of scheduling.k8s.io: the union of their versions."""
 
     spec: KubernetesPodGroupSpec = KubernetesPodGroupSpec()
-    status: Conditions = Conditions()
-
-
-class GangOfGroups(KubeStruct, frozen=True, kw_only=True):
-    min_group_count: Int32 = 0
-
-
-class CompositeSchedulingPolicy(KubeStruct, frozen=True, kw_only=True):
-    """`spec.schedulingPolicy`: exactly one of them, as far as it is known here."""
-
-    basic: Present | None = None
-    gang: GangOfGroups | None = None
-
-
-class CompositePodGroupSpec(_GroupSpec, frozen=True, kw_only=True):
-    scheduling_policy: CompositeSchedulingPolicy = CompositeSchedulingPolicy()
-
-
-class CompositePodGroup(KubeObject, frozen=True, kw_only=True):
-    """CompositePodGroup of scheduling.k8s.io/v1alpha3."""
-
-    spec: CompositePodGroupSpec = CompositePodGroupSpec()
     status: Conditions = Conditions()
 
 

@@ -20,10 +20,6 @@ from shared.kube.objects import (
 from shared.model.devices import DeviceToleration
 
 
-class Namespace(KubeObject, frozen=True, kw_only=True):
-    """Only its metadata is read."""
-
-
 class ScopeRequirement(KubeStruct, frozen=True, kw_only=True):
     scope_name: str = ""
     operator: str = ""

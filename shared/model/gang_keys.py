@@ -91,10 +91,10 @@ def gang_title(name: str, owner: str = "") -> str:
     return _with_part(owner, part)
 
 
-def title_of_place(place: str, owner: str = "") -> str:
+def title_of_place(place: str) -> str:
     """The title of the gang "namespace/name", behind its namespace."""
     namespace, slash, name = place.rpartition("/")
-    return f"{namespace}{slash}{gang_title(name, owner)}"
+    return f"{namespace}{slash}{gang_title(name)}"
 
 
 def _with_part(title: str, part: str | None) -> str:
