@@ -38,7 +38,7 @@ class OwnerWalk:
                     owners.append(found)
                     break
         for _ in range(STEPS_MAX):
-            above = (owners[-1].found.metadata if owners else metadata).controller
+            above = (owners[-1].owner.metadata if owners else metadata).controller
             kind_above = None if above is None else owner_kind(above.api_version, above.kind)
             if above is None or kind_above is None:
                 break
@@ -57,7 +57,7 @@ class OwnerWalk:
             KubeError: The request failed.
         """
         found = await self._read(kind, namespace, owner.name, owner.uid)
-        return None if found is None else found.found
+        return None if found is None else found.owner
 
     async def _read(self, kind: OwnerKind, namespace: str, name: str, uid: str) -> Owned | None:
         """The object of this name and UID ("": any UID)."""

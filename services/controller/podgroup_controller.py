@@ -152,14 +152,14 @@ class PodGroupController(RequestConsumer):
         queue: str,
         asked_by_default: bool,
     ) -> None:
-        direct = owners[0].found if owners else None
+        direct = owners[0].owner if owners else None
         owner = direct if isinstance(direct, Workload) else await self._owner(pod)
         manifest = pod_group_for(
             pod,
             owner,
             verdict.group_wanted,
             queue=queue,
-            above=[one.found.metadata.annotations for one in owners if one.found is not owner],
+            above=[one.owner.metadata.annotations for one in owners if one.owner is not owner],
             asked_by_default=asked_by_default,
         )
         await self._create(manifest, verdict.namespace)
@@ -211,7 +211,7 @@ class PodGroupController(RequestConsumer):
         """
         at = owners.index(owned)
         others = (*owners[at + 1 :], *owners[:at])
-        above = [one.found.metadata.annotations for one in others]
+        above = [one.owner.metadata.annotations for one in others]
         joining: dict[str, list[PodRef]] = {}
         for one in verdict.unnamed:
             if owned.kind.part_label or not joining:

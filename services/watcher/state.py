@@ -61,12 +61,12 @@ class WatcherState:
         """
         resource = kinds[0].resource
         self._note_service(resource, served=True)
-        found = [self._readable(resource, one) for one in objects]
+        readable = [self._readable(resource, listed) for listed in objects]
         count = sum(
             self.cluster_state.relist(
                 resource.title,
                 kind.neutral,
-                [model for one in found if (model := self._read(kind, one)) is not None],
+                [model for decoded in readable if (model := self._read(kind, decoded)) is not None],
                 resource_version,
             )
             for kind in kinds
@@ -84,15 +84,15 @@ class WatcherState:
         count = 0
         for change in changes:
             deleted = change.type == "DELETED"
-            found = change.object if deleted else self._readable(resource, change.object)
+            decoded = change.object if deleted else self._readable(resource, change.object)
             for kind in kinds:
-                model = None if deleted else self._read(kind, found)
+                model = None if deleted else self._read(kind, decoded)
                 if model is not None:
                     count += self.cluster_state.observe(source, model)
                 else:
                     # Deleted, or not needed for scheduling any more (a budget without owner).
-                    metadata = found.metadata
-                    last = self._read(kind, found) if deleted and kind.neutral == "pod" else None
+                    metadata = decoded.metadata
+                    last = self._read(kind, decoded) if deleted and kind.neutral == "pod" else None
                     count += self.cluster_state.forget(
                         source, kind.neutral, metadata.uid, metadata.version, last=last
                     )
@@ -122,16 +122,16 @@ class WatcherState:
         problems, self._problems = self._problems, []
         return problems
 
-    def _readable(self, resource: Resource, found: Any) -> Any:
+    def _readable(self, resource: Resource, decoded: Any) -> Any:
         """Return the object; count and keep the problem of one that does not fit its type."""
-        if isinstance(found, Undecodable):
+        if isinstance(decoded, Undecodable):
             self.unreadable += 1
-            self._note_problem(resource, found, found.error)
-        return found
+            self._note_problem(resource, decoded, decoded.error)
+        return decoded
 
-    def _read(self, kind: Kind, found: Any) -> ClusterObject | None:
+    def _read(self, kind: Kind, decoded: Any) -> ClusterObject | None:
         """The neutral object, within the bounds of all messages."""
-        read = kind.neutral_object(found, self._context)
+        read = kind.neutral_object(decoded, self._context)
         if read is None:
             return None
         read = bounded(read)
@@ -140,7 +140,7 @@ class WatcherState:
             known = self.too_large.setdefault(kind.neutral, {})
             if what and known.get(read.uid) != what:
                 known[read.uid] = what
-                self._note_problem(kind.resource, found, what)
+                self._note_problem(kind.resource, decoded, what)
             elif not what:
                 known.pop(read.uid, None)
         return read
@@ -151,9 +151,9 @@ class WatcherState:
         for uid in [uid for uid in known if not self.cluster_state.has(kind.neutral, uid)]:
             del known[uid]
 
-    def _note_problem(self, resource: Resource, found: Any, what: str) -> None:
+    def _note_problem(self, resource: Resource, decoded: Any, what: str) -> None:
         if len(self._problems) < _PROBLEMS_MAX:
-            metadata = found.metadata
+            metadata = decoded.metadata
             self._problems.append(f"{resource.title} {metadata.namespace}/{metadata.name}: {what}")
 
     def _note_service(self, resource: Resource, *, served: bool) -> None:

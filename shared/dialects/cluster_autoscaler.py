@@ -26,18 +26,18 @@ _REASON_CHARACTERS_MAX: Final = 128
 
 
 def read_provisioning_request(
-    found: looked_up.ProvisioningRequest,
+    request: looked_up.ProvisioningRequest,
 ) -> ProvisioningRequest | None:
     """A request of a gang; None for other requests, and for one that is being deleted."""
-    metadata = found.metadata
+    metadata = request.metadata
     name = parse_request_name(metadata.name)
     if name is None or metadata.deletion_timestamp is not None:
         return None
-    conditions = {one.type: one for one in found.status.conditions}
+    conditions = {condition.type: condition for condition in request.status.conditions}
     state: ProvisioningState = ""
-    for one in reversed(_STATES):
-        if one in conditions and conditions[one].status == "True":
-            state = one
+    for candidate in reversed(_STATES):
+        if candidate in conditions and conditions[candidate].status == "True":
+            state = candidate
     shown = conditions.get(state, Condition())
     if state in {"", "Accepted"}:
         # While it is False, its message says what the autoscaler waits for.

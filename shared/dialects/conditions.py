@@ -12,7 +12,7 @@ _MESSAGE_CHARACTERS_MAX: Final = 32_768
 
 def condition_of(verdict: Verdict, kind: str) -> Condition | None:
     """The verdict's condition of this type; None: it has none."""
-    return next((one for one in verdict.conditions if one.type == kind), None)
+    return next((condition for condition in verdict.conditions if condition.type == kind), None)
 
 
 def instant(at_ms: int) -> Any:
@@ -26,10 +26,16 @@ def conditions_of(verdict: Verdict) -> list[JsonObject]:
     """The verdict's conditions, as kube-batch's heirs have them."""
     return [
         {
-            **written_condition(one.type, one.status, one.reason, one.message, one.since_ms),
+            **written_condition(
+                condition.type,
+                condition.status,
+                condition.reason,
+                condition.message,
+                condition.since_ms,
+            ),
             "transitionID": verdict.trace_id,
         }
-        for one in verdict.conditions
+        for condition in verdict.conditions
     ]
 
 

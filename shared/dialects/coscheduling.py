@@ -29,8 +29,8 @@ from shared.model import objects as model
 NAME: Final = "coscheduling"
 
 
-def _read(found: CoschedulingPodGroup, given: GroupFields, errors: list[str]) -> model.PodGroup:
-    metadata, spec = found.metadata, found.spec
+def _read(group: CoschedulingPodGroup, given: GroupFields, errors: list[str]) -> model.PodGroup:
+    metadata, spec = group.metadata, group.spec
     together = objection_to_list(
         metadata.annotations.get(GROUPS, ""), metadata.namespace, metadata.name
     )

@@ -20,88 +20,96 @@ _EXPRESSIONS_CHARACTERS_MAX: Final = 128 * 1024
 _TOO_MANY: Final = f" (selectors of more than {_EXPRESSIONS_CHARACTERS_MAX} characters)"
 
 
-def read_device_claim(found: looked_up.ResourceClaim) -> devices.ResourceClaim:
-    metadata, spec, status = found.metadata, found.spec.devices, found.status
+def read_device_claim(claim: looked_up.ResourceClaim) -> devices.ResourceClaim:
+    metadata, spec, status = claim.metadata, claim.spec.devices, claim.status
     allocation = status.allocation or looked_up.Allocation()
     unsupported = tuple(_unsupported(spec))
     selector = allocation.node_selector
-    results = [one for one in allocation.devices.results if not one.admin_access]
+    results = [result for result in allocation.devices.results if not result.admin_access]
     return devices.ResourceClaim(
         **identity(metadata),
-        requests=() if unsupported else tuple(_request(one) for one in spec.requests),
+        requests=() if unsupported else tuple(_request(request) for request in spec.requests),
         constraints=() if unsupported else tuple(_constraints(spec)),
         unsupported=unsupported,
         has_allocation=status.allocation is not None,
         # A pod with admin access does not consume the device.
         allocated=tuple(
-            (one.driver, one.pool, one.device) for one in results if one.share_id is None
+            (result.driver, result.pool, result.device)
+            for result in results
+            if result.share_id is None
         ),
         shares=tuple(
             devices.SharedDevice(
-                driver=one.driver,
-                pool=one.pool,
-                device=one.device,
+                driver=result.driver,
+                pool=result.pool,
+                device=result.device,
                 capacity=tuple(
-                    (name, str(amount)) for name, amount in sorted(one.consumed_capacity.items())
+                    (name, str(amount)) for name, amount in sorted(result.consumed_capacity.items())
                 ),
             )
-            for one in results
-            if one.share_id is not None
+            for result in results
+            if result.share_id is not None
         ),
         node_affinity=selectors.terms(selector) if selector is not None else None,
-        reserved_for=tuple(sorted(one.uid for one in status.reserved_for if one.is_pod)),
-        reserved_beyond_pods=not all(one.is_pod for one in status.reserved_for),
+        reserved_for=tuple(
+            sorted(consumer.uid for consumer in status.reserved_for if consumer.is_pod)
+        ),
+        reserved_beyond_pods=not all(consumer.is_pod for consumer in status.reserved_for),
         owner_uid=pod_owner_uid(metadata),
         deleting=metadata.deletion_timestamp is not None,
         extended=metadata.annotations.get(EXTENDED_CLAIM) == "true",
     )
 
 
-def expressions(found: Sequence[looked_up.DeviceSelector]) -> tuple[str, ...]:
+def expressions(selectors: Sequence[looked_up.DeviceSelector]) -> tuple[str, ...]:
     """The CEL expressions of selectors."""
-    return tuple(one.cel.expression for one in found if one.cel is not None)
+    return tuple(selector.cel.expression for selector in selectors if selector.cel is not None)
 
 
-def beyond_expressions(found: Sequence[looked_up.DeviceSelector]) -> str | None:
+def beyond_expressions(selectors: Sequence[looked_up.DeviceSelector]) -> str | None:
     """The suffix that names selectors of another kind, or too many; None: all are CEL."""
-    for index, one in enumerate(found):
-        if one.cel is None:
+    for index, selector in enumerate(selectors):
+        if selector.cel is None:
             return f"[{index}]"
-    if sum(map(len, expressions(found))) > _EXPRESSIONS_CHARACTERS_MAX:
+    if sum(map(len, expressions(selectors))) > _EXPRESSIONS_CHARACTERS_MAX:
         return _TOO_MANY
     return None
 
 
-def _request(found: looked_up.DeviceRequest) -> devices.DeviceRequest:
-    if found.exactly is not None:
-        return _exactly(found.name, found.exactly)
+def _request(request: looked_up.DeviceRequest) -> devices.DeviceRequest:
+    if request.exactly is not None:
+        return _exactly(request.name, request.exactly)
     return devices.DeviceRequest(
-        name=found.name,
-        alternatives=tuple(_exactly(one.name, one) for one in found.first_available),
-    )
-
-
-def _exactly(name: str, found: looked_up.ExactDeviceRequest) -> devices.DeviceRequest:
-    return devices.DeviceRequest(
-        name=name,
-        device_class=found.device_class_name,
-        count=found.count,
-        selectors=expressions(found.selectors),
-        all_devices=found.allocation_mode == "All",
-        admin_access=found.admin_access,
-        tolerations=found.tolerations,
-        capacity=tuple(
-            (name, str(amount)) for name, amount in sorted(found.capacity.requests.items())
+        name=request.name,
+        alternatives=tuple(
+            _exactly(alternative.name, alternative) for alternative in request.first_available
         ),
     )
 
 
-def _constraints(found: looked_up.DeviceClaim) -> Iterator[devices.DeviceConstraint]:
-    for one in found.constraints:
-        attribute = one.match_attribute or one.distinct_attribute
+def _exactly(name: str, request: looked_up.ExactDeviceRequest) -> devices.DeviceRequest:
+    return devices.DeviceRequest(
+        name=name,
+        device_class=request.device_class_name,
+        count=request.count,
+        selectors=expressions(request.selectors),
+        all_devices=request.allocation_mode == "All",
+        admin_access=request.admin_access,
+        tolerations=request.tolerations,
+        capacity=tuple(
+            (name, str(amount)) for name, amount in sorted(request.capacity.requests.items())
+        ),
+    )
+
+
+def _constraints(claim: looked_up.DeviceClaim) -> Iterator[devices.DeviceConstraint]:
+    for constraint in claim.constraints:
+        attribute = constraint.match_attribute or constraint.distinct_attribute
         if attribute is not None:
             yield devices.DeviceConstraint(
-                requests=one.requests, attribute=attribute, distinct=one.match_attribute is None
+                requests=constraint.requests,
+                attribute=attribute,
+                distinct=constraint.match_attribute is None,
             )
 
 
@@ -117,14 +125,14 @@ def _unsupported(claim: looked_up.DeviceClaim) -> Iterator[str]:
             alternatives = [(f"{path}.exactly", request.exactly)]
         else:
             alternatives = [
-                (f"{path}.firstAvailable[{number}]", one)
-                for number, one in enumerate(request.first_available)
+                (f"{path}.firstAvailable[{number}]", alternative)
+                for number, alternative in enumerate(request.first_available)
             ]
         if not alternatives:
             yield path
-        for place, one in alternatives:
-            yield from (f"{place}.{field}" for field in _beyond(one))
-            characters += sum(map(len, expressions(one.selectors)))
+        for place, alternative in alternatives:
+            yield from (f"{place}.{field}" for field in _beyond(alternative))
+            characters += sum(map(len, expressions(alternative.selectors)))
     if characters > _EXPRESSIONS_CHARACTERS_MAX:
         yield f"spec.devices.requests{_TOO_MANY}"
 

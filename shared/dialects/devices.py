@@ -26,23 +26,23 @@ from shared.model.terms import SelectorTerm
 _OF_DRIVER: Final = re.compile(r"""\s*device\.driver\s*==\s*(?:"([^"\\]+)"|'([^'\\]+)')\s*""")
 
 
-def read_device_class(found: looked_up.DeviceClass) -> devices.DeviceClass:
-    beyond = beyond_expressions(found.spec.selectors)
+def read_device_class(device_class: looked_up.DeviceClass) -> devices.DeviceClass:
+    beyond = beyond_expressions(device_class.spec.selectors)
     unsupported = () if beyond is None else (f"spec.selectors{beyond}",)
     return devices.DeviceClass(
-        **cluster_identity(found.metadata),
-        driver="" if unsupported else _driver(found.spec)[:TEXT_CHARACTERS_MAX],
-        selectors=() if unsupported else expressions(found.spec.selectors),
+        **cluster_identity(device_class.metadata),
+        driver="" if unsupported else _driver(device_class.spec)[:TEXT_CHARACTERS_MAX],
+        selectors=() if unsupported else expressions(device_class.spec.selectors),
         unsupported=unsupported,
-        configured=bool(found.spec.config),
-        extended_resource=found.spec.extended_resource_name[:TEXT_CHARACTERS_MAX],
-        created_ms=found.metadata.created_ms,
+        configured=bool(device_class.spec.config),
+        extended_resource=device_class.spec.extended_resource_name[:TEXT_CHARACTERS_MAX],
+        created_ms=device_class.metadata.created_ms,
     )
 
 
-def read_slice(found: looked_up.ResourceSlice) -> devices.ResourceSlice:
-    metadata, spec = found.metadata, found.spec
-    details = tuple(_detail(spec.driver, one) for one in spec.devices)
+def read_slice(resource_slice: looked_up.ResourceSlice) -> devices.ResourceSlice:
+    metadata, spec = resource_slice.metadata, resource_slice.spec
+    details = tuple(_detail(spec.driver, device) for device in spec.devices)
     return devices.ResourceSlice(
         **cluster_identity(metadata),
         driver=spec.driver,
@@ -53,23 +53,26 @@ def read_slice(found: looked_up.ResourceSlice) -> devices.ResourceSlice:
         node_affinity=_terms(spec.node_selector),
         all_nodes=spec.all_nodes,
         per_device_nodes=spec.per_device_node_selection,
-        devices=tuple(one.name for one in spec.devices),
-        details=details if any(one != _NO_DETAILS for one in details) else (),
-        shared_counters=tuple(_counters(one.name, one.counters) for one in spec.shared_counters),
+        devices=tuple(device.name for device in spec.devices),
+        details=details if any(detail != _NO_DETAILS for detail in details) else (),
+        shared_counters=tuple(
+            _counters(counter_set.name, counter_set.counters)
+            for counter_set in spec.shared_counters
+        ),
     )
 
 
-def read_taint_rule(found: looked_up.DeviceTaintRule) -> devices.DeviceTaintRule | None:
+def read_taint_rule(rule: looked_up.DeviceTaintRule) -> devices.DeviceTaintRule | None:
     """A rule that keeps devices from being allocated; None: it has no such effect.
 
     One without a selector selects all devices, as in kube-scheduler 1.36; its API says none.
     """
-    selector = found.spec.device_selector or looked_up.DeviceTaintSelector()
-    taints = tuple(_taints((found.spec.taint,)))
+    selector = rule.spec.device_selector or looked_up.DeviceTaintSelector()
+    taints = tuple(_taints((rule.spec.taint,)))
     if not taints:
         return None
     return devices.DeviceTaintRule(
-        **cluster_identity(found.metadata),
+        **cluster_identity(rule.metadata),
         taint=taints[0],
         driver=selector.driver,
         pool=selector.pool,
@@ -90,22 +93,24 @@ _NO_DETAILS: Final = devices.DeviceDetails()
 
 def _detail(driver: str, device: looked_up.Device) -> devices.DeviceDetails:
     attributes = [
-        _attribute(_qualified(driver, name), one) for name, one in sorted(device.attributes.items())
+        _attribute(_qualified(driver, name), attribute)
+        for name, attribute in sorted(device.attributes.items())
     ]
     return devices.DeviceDetails(
-        attributes=tuple(one for one in attributes if one is not None),
+        attributes=tuple(attribute for attribute in attributes if attribute is not None),
         capacity=tuple(
-            (_qualified(driver, name), str(one.value))
-            for name, one in sorted(device.capacity.items())
+            (_qualified(driver, name), str(capacity.value))
+            for name, capacity in sorted(device.capacity.items())
         ),
         taints=tuple(_taints(device.taints)),
         consumes=tuple(
-            _counters(one.counter_set, one.counters) for one in device.consumes_counters
+            _counters(consumption.counter_set, consumption.counters)
+            for consumption in device.consumes_counters
         ),
         shareable=device.allow_multiple_allocations,
         policies=tuple(
-            _policy(name, one)
-            for name, one in sorted(device.capacity.items())
+            _policy(name, capacity)
+            for name, capacity in sorted(device.capacity.items())
             if device.allow_multiple_allocations
         ),
         node=device.node_name,
@@ -117,29 +122,29 @@ def _detail(driver: str, device: looked_up.Device) -> devices.DeviceDetails:
     )
 
 
-def _taints(found: Iterable[looked_up.DeviceTaint]) -> Iterator[devices.DeviceTaint]:
+def _taints(taints: Iterable[looked_up.DeviceTaint]) -> Iterator[devices.DeviceTaint]:
     """Those that keep devices from being allocated."""
-    for one in found:
+    for taint in taints:
         for effect in get_args(devices.TaintEffect):
-            if one.effect == effect:
-                yield devices.DeviceTaint(key=one.key, value=one.value, effect=effect)
+            if taint.effect == effect:
+                yield devices.DeviceTaint(key=taint.key, value=taint.value, effect=effect)
 
 
-def _terms(found: NodeSelector | None) -> tuple[SelectorTerm, ...] | None:
-    return selectors.terms(found) if found is not None else None
+def _terms(selector: NodeSelector | None) -> tuple[SelectorTerm, ...] | None:
+    return selectors.terms(selector) if selector is not None else None
 
 
-def _counters(name: str, found: dict[str, looked_up.CounterValue]) -> devices.Counters:
-    amounts = tuple((counter, str(one.value)) for counter, one in sorted(found.items()))
+def _counters(name: str, counters: dict[str, looked_up.CounterValue]) -> devices.Counters:
+    amounts = tuple((counter, str(value.value)) for counter, value in sorted(counters.items()))
     return devices.Counters(counter_set=name, amounts=amounts)
 
 
-def _policy(name: str, found: looked_up.CapacityValue) -> devices.CapacityPolicy:
-    policy = found.request_policy or looked_up.CapacityRequestPolicy()
+def _policy(name: str, capacity: looked_up.CapacityValue) -> devices.CapacityPolicy:
+    policy = capacity.request_policy or looked_up.CapacityRequestPolicy()
     limits = policy.valid_range or looked_up.CapacityRange()
     return devices.CapacityPolicy(
         name=name,
-        value=str(found.value),
+        value=str(capacity.value),
         default=_text(policy.default),
         values=tuple(map(str, policy.valid_values)),
         minimum=_text(limits.minimum),
@@ -148,35 +153,35 @@ def _policy(name: str, found: looked_up.CapacityValue) -> devices.CapacityPolicy
     )
 
 
-def _text(found: Quantity | None) -> str:
-    return "" if found is None else str(found)
+def _text(quantity: Quantity | None) -> str:
+    return "" if quantity is None else str(quantity)
 
 
 def _qualified(driver: str, name: str) -> str:
     return name if "/" in name else f"{driver}/{name}"
 
 
-def _attribute(name: str, found: looked_up.DeviceAttribute) -> devices.DeviceAttribute | None:
+def _attribute(name: str, attribute: looked_up.DeviceAttribute) -> devices.DeviceAttribute | None:
     """The attribute's value; None: it has none that this version knows."""
-    value = next((one for one in _values(found) if one is not None), None)
+    value = next((candidate for candidate in _values(attribute) if candidate is not None), None)
     if value is None:
         return None
-    version = value is found.version or value is found.versions
+    version = value is attribute.version or value is attribute.versions
     return devices.DeviceAttribute(name=name, value=value, version=version)
 
 
 def _values(
-    found: looked_up.DeviceAttribute,
+    attribute: looked_up.DeviceAttribute,
 ) -> Iterator[bool | int | str | tuple[bool | int | str, ...] | None]:
     """Every possible value, lists first, as kube-scheduler reads them."""
-    yield found.int_values
-    yield found.bool_values
-    yield found.strings
-    yield found.versions
-    yield found.int_value
-    yield found.bool_value
-    yield found.string
-    yield found.version
+    yield attribute.int_values
+    yield attribute.bool_values
+    yield attribute.strings
+    yield attribute.versions
+    yield attribute.int_value
+    yield attribute.bool_value
+    yield attribute.string
+    yield attribute.version
 
 
 KINDS: Final = (

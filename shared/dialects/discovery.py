@@ -17,19 +17,19 @@ OWN_SCHEDULER: Final = "tutti"
 @cache
 def dialects() -> tuple[Dialect, ...]:
     """All dialects, sorted by name."""
-    found: list[Dialect] = []
+    declared: list[Dialect] = []
     for entry in pkgutil.iter_modules(shared.dialects.__path__):
         module = importlib.import_module(f"{shared.dialects.__name__}.{entry.name}")
-        found += getattr(module, "DIALECTS", ())
+        declared += getattr(module, "DIALECTS", ())
         if hasattr(module, "DIALECT"):
-            found.append(module.DIALECT)
-    return tuple(sorted(found, key=lambda declared: declared.name))
+            declared.append(module.DIALECT)
+    return tuple(sorted(declared, key=lambda declared: declared.name))
 
 
 @cache
 def by_precedence() -> tuple[Dialect, ...]:
     """All dialects, sorted by precedence."""
-    return tuple(sorted(dialects(), key=lambda found: (found.precedence, found.name)))
+    return tuple(sorted(dialects(), key=lambda dialect: (dialect.precedence, dialect.name)))
 
 
 def dialect(name: str) -> Dialect:
@@ -41,21 +41,21 @@ def precedence_of(name: str) -> int:
     """`Dialect.precedence` of the dialect of that name; the default for an unknown name, which a
     newer watcher may have published.
     """
-    found = _by_name().get(name)
-    return PRECEDENCE_DEFAULT if found is None else found.precedence
+    known = _by_name().get(name)
+    return PRECEDENCE_DEFAULT if known is None else known.precedence
 
 
 def kinds() -> tuple[Kind, ...]:
     """Every kind of every dialect, in the order of `dialects`."""
-    return tuple(kind for found in dialects() for kind in found.kinds)
+    return tuple(kind for dialect in dialects() for kind in dialect.kinds)
 
 
 def readers() -> dict[Resource, tuple[Kind, ...]]:
     """The kinds that each resource is read into, in the order of `dialects`."""
-    found: dict[Resource, tuple[Kind, ...]] = {}
+    kinds_of: dict[Resource, tuple[Kind, ...]] = {}
     for kind in kinds():
-        found[kind.resource] = (*found.get(kind.resource, ()), kind)
-    return found
+        kinds_of[kind.resource] = (*kinds_of.get(kind.resource, ()), kind)
+    return kinds_of
 
 
 @cache
@@ -63,22 +63,22 @@ def group_resources(scope: str | None = None) -> tuple[Resource, ...]:
     """The resources of the group objects that pods name, by the precedence of their dialects; with
     a scope, only those whose names belong to it.
     """
-    found = (
+    resources = (
         kind.resource
-        for one in by_precedence()
-        for kind in one.kinds
+        for dialect in by_precedence()
+        for kind in dialect.kinds
         if kind.neutral == "podgroup"
         and not kind.claims_by_owner
         and not kind.of_groups
-        and scope in {None, one.scope}
+        and scope in {None, dialect.scope}
     )
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(resources))
 
 
 def scope_of(resource: Resource) -> str:
     """The scope of the names of a group resource (`Dialect.scope`)."""
-    found = dialect_of(resource)
-    return GROUP_NAME_SCOPE if found is None else found.scope
+    reader = dialect_of(resource)
+    return GROUP_NAME_SCOPE if reader is None else reader.scope
 
 
 @cache
@@ -91,9 +91,9 @@ def dialect_of(resource: Resource) -> Dialect | None:
     """The dialect that reads a resource, the first by name if there are two; None when no dialect
     does.
     """
-    for found in dialects():
-        if any(kind.resource == resource for kind in found.kinds):
-            return found
+    for dialect in dialects():
+        if any(kind.resource == resource for kind in dialect.kinds):
+            return dialect
     return None
 
 
@@ -104,8 +104,8 @@ def scheduler_names() -> tuple[str, ...]:
     """
     names = {
         scheduler.name
-        for found in dialects()
-        for scheduler in found.schedulers
+        for dialect in dialects()
+        for scheduler in dialect.schedulers
         if scheduler.by_default
     }
     return (OWN_SCHEDULER, *sorted(names - {OWN_SCHEDULER}))
@@ -116,12 +116,14 @@ def preferred_dialects() -> dict[str, frozenset[str]]:
     """Scheduler name -> names of the dialects whose group objects its pods prefer; only schedulers
     with such a preference.
     """
-    found: dict[str, frozenset[str]] = {}
+    preferred: dict[str, frozenset[str]] = {}
     for declared in dialects():
         for scheduler in declared.schedulers:
             if scheduler.prefers_own_groups:
-                found[scheduler.name] = found.get(scheduler.name, frozenset()) | {declared.name}
-    return found
+                preferred[scheduler.name] = preferred.get(scheduler.name, frozenset()) | {
+                    declared.name
+                }
+    return preferred
 
 
 @cache
@@ -129,7 +131,7 @@ def dialects_watched_for_pods() -> frozenset[str]:
     """Names of the dialects with both references and kinds: whether their kinds are served decides
     how pods are read (`ReadingContext.served`).
     """
-    return frozenset(found.name for found in dialects() if found.references and found.kinds)
+    return frozenset(dialect.name for dialect in dialects() if dialect.references and dialect.kinds)
 
 
 def resources_read_before_pods() -> frozenset[Resource]:
@@ -141,4 +143,4 @@ def resources_read_before_pods() -> frozenset[Resource]:
 
 @cache
 def _by_name() -> dict[str, Dialect]:
-    return {found.name: found for found in dialects()}
+    return {dialect.name: dialect for dialect in dialects()}

@@ -19,11 +19,11 @@ from shared.model import objects as model
 NAME: Final = "disruption_budget"
 
 
-def read_disruption_budget(found: kube.DisruptionBudget) -> model.PodGroup | None:
+def read_disruption_budget(budget: kube.DisruptionBudget) -> model.PodGroup | None:
     """The gang that a controlled budget declares; None when it declares none."""
-    metadata = found.metadata
+    metadata = budget.metadata
     owner = controller_owner(metadata)
-    size = found.spec.min_available
+    size = budget.spec.min_available
     if owner is None or not isinstance(size, int) or size <= 0:
         return None
     return model.PodGroup(

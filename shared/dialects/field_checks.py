@@ -34,24 +34,24 @@ class Findings:
         """The object at `path` (its last part is the key in `parent`); {} when absent or wrong,
         which is noted.
         """
-        found = parent.get(_key(path))
-        if found is None:
+        section = parent.get(_key(path))
+        if section is None:
             return {}
-        if not isinstance(found, dict):
-            self.add(path, f"Invalid value: {shown(found)}: must be an object")
+        if not isinstance(section, dict):
+            self.add(path, f"Invalid value: {shown(section)}: must be an object")
             return {}
-        return cast("JsonObject", found)
+        return cast("JsonObject", section)
 
     def items(self, parent: JsonObject, path: str) -> list[tuple[str, JsonObject]]:
         """The objects of the array at `path` with their own paths."""
-        found = parent.get(_key(path))
-        if found is None:
+        array = parent.get(_key(path))
+        if array is None:
             return []
-        if not isinstance(found, list):
-            self.add(path, f"Invalid value: {shown(found)}: must be an array")
+        if not isinstance(array, list):
+            self.add(path, f"Invalid value: {shown(array)}: must be an array")
             return []
         objects: list[tuple[str, JsonObject]] = []
-        for index, item in enumerate(cast("list[object]", found)):
+        for index, item in enumerate(cast("list[object]", array)):
             if isinstance(item, dict):
                 objects.append((f"{path}[{index}]", cast("JsonObject", item)))
             else:
@@ -59,23 +59,23 @@ class Findings:
         return objects
 
     def text(self, parent: JsonObject, path: str) -> str | None:
-        found = parent.get(_key(path))
-        if found is None or isinstance(found, str):
-            return found
-        self.add(path, f"Invalid value: {shown(found)}: must be a string")
+        value = parent.get(_key(path))
+        if value is None or isinstance(value, str):
+            return value
+        self.add(path, f"Invalid value: {shown(value)}: must be a string")
         return None
 
     def choice(self, parent: JsonObject, path: str, allowed: tuple[str, ...]) -> None:
         """A string out of the allowed ones."""
-        found = self.text(parent, path)
-        if found is not None and found not in allowed:
+        text = self.text(parent, path)
+        if text is not None and text not in allowed:
             supported = ", ".join(f'"{value}"' for value in allowed)
-            self.add(path, f"Unsupported value: {shown(found)}: supported values: {supported}")
+            self.add(path, f"Unsupported value: {shown(text)}: supported values: {supported}")
 
     def boolean(self, parent: JsonObject, path: str) -> None:
-        found = parent.get(_key(path))
-        if found is not None and not isinstance(found, bool):
-            self.add(path, f"Invalid value: {shown(found)}: must be true or false")
+        value = parent.get(_key(path))
+        if value is not None and not isinstance(value, bool):
+            self.add(path, f"Invalid value: {shown(value)}: must be true or false")
 
     def integer(
         self, parent: JsonObject, path: str, minimum: int = INT32_MIN, maximum: int = INT32_MAX
@@ -97,9 +97,9 @@ class Findings:
         """A resource list; `check` returns an objection to an amount, or None. Returns the valid
         amounts in our units.
         """
-        found = self.section(parent, path)
+        amounts = self.section(parent, path)
         good: dict[str, int] = {}
-        for name, value in found.items():
+        for name, value in amounts.items():
             objection = check(name, value)
             if objection is None:
                 good[name] = _amount_or_zero(name, value)
@@ -107,15 +107,15 @@ class Findings:
                 self.add(f"{path}.{name}", f"Invalid value: {shown(value)}: {objection}")
         return good
 
-    def _integer(self, found: object, path: str, minimum: int, maximum: int) -> None:
-        if found is None:
+    def _integer(self, value: object, path: str, minimum: int, maximum: int) -> None:
+        if value is None:
             return
-        if isinstance(found, bool) or not isinstance(found, int):
-            self.add(path, f"Invalid value: {shown(found)}: must be an integer")
-        elif found < minimum:
-            self.add(path, f"Invalid value: {found}: must be greater than or equal to {minimum}")
-        elif found > maximum:
-            self.add(path, f"Invalid value: {found}: must be less than or equal to {maximum}")
+        if isinstance(value, bool) or not isinstance(value, int):
+            self.add(path, f"Invalid value: {shown(value)}: must be an integer")
+        elif value < minimum:
+            self.add(path, f"Invalid value: {value}: must be greater than or equal to {minimum}")
+        elif value > maximum:
+            self.add(path, f"Invalid value: {value}: must be less than or equal to {maximum}")
 
 
 def shown(value: object) -> str:

@@ -135,8 +135,8 @@ def group_kind(
             and its verdict names the field.
     """
 
-    def decodable(found: Any) -> model.PodGroup:
-        metadata: ObjectMeta = found.metadata
+    def decodable(stored: Any) -> model.PodGroup:
+        metadata: ObjectMeta = stored.metadata
         errors = annotation_errors(metadata)
         fields: GroupFields = {
             **_identity(metadata, dialect, scope, shared),
@@ -147,7 +147,7 @@ def group_kind(
             "notes": requirements.policy_annotations(metadata.annotations),
             "last_run": last_run(metadata),
         }
-        group = read(found, fields, errors)
+        group = read(stored, fields, errors)
         return msgspec.structs.replace(
             group,
             queue=group.queue[:NAME_CHARACTERS_MAX],
@@ -157,9 +157,9 @@ def group_kind(
             errors=shown(errors),
         )
 
-    def undecodable(found: Undecodable) -> model.PodGroup:
-        identified = _identity(found.metadata, dialect, scope, shared)
-        return model.PodGroup(**identified, **undecoded, errors=shown([found.error]))
+    def undecodable(unread: Undecodable) -> model.PodGroup:
+        identified = _identity(unread.metadata, dialect, scope, shared)
+        return model.PodGroup(**identified, **undecoded, errors=shown([unread.error]))
 
     return Kind(
         resource=resource,
@@ -197,26 +197,26 @@ def last_run(metadata: ObjectMeta, status: PodGroupStatus | None = None) -> mode
     written = _verdict_on(metadata)
     if written is not None and written.uid != metadata.uid:
         return None
-    found = written or _Written()
+    verdict = written or _Written()
     if status is not None and status.phase == _COMPLETED:
         succeeded, failed = status.succeeded, status.failed
-        found = msgspec.structs.replace(
-            found,
+        verdict = msgspec.structs.replace(
+            verdict,
             phase=_COMPLETED,
-            succeeded=max(succeeded, found.succeeded),
-            failed=max(failed, found.failed),
+            succeeded=max(succeeded, verdict.succeeded),
+            failed=max(failed, verdict.failed),
         )
-    ended = found.phase == _COMPLETED
-    if not (ended or found.succeeded > 0):
+    ended = verdict.phase == _COMPLETED
+    if not (ended or verdict.succeeded > 0):
         return None
     return model.LastRun(
         ended=ended,
-        attempt=_count(found.attempt),
-        succeeded=_count(found.succeeded),
-        failed=_count(found.failed),
-        succeeded_by_role=_counts(found.succeeded_by_role),
-        succeeded_by_part=_counts(found.succeeded_by_part),
-        jobs=tuple(uid for uid in found.jobs[:_COUNTS_MAX] if len(uid) <= NAME_CHARACTERS_MAX),
+        attempt=_count(verdict.attempt),
+        succeeded=_count(verdict.succeeded),
+        failed=_count(verdict.failed),
+        succeeded_by_role=_counts(verdict.succeeded_by_role),
+        succeeded_by_part=_counts(verdict.succeeded_by_part),
+        jobs=tuple(uid for uid in verdict.jobs[:_COUNTS_MAX] if len(uid) <= NAME_CHARACTERS_MAX),
     )
 
 
@@ -231,10 +231,10 @@ def _verdict_on(metadata: ObjectMeta) -> _Written | None:
         return None
 
 
-def _counts(found: tuple[tuple[str, int], ...]) -> tuple[tuple[str, int], ...]:
+def _counts(counts: tuple[tuple[str, int], ...]) -> tuple[tuple[str, int], ...]:
     return tuple(
         (name, _count(count))
-        for name, count in found[:_COUNTS_MAX]
+        for name, count in counts[:_COUNTS_MAX]
         if len(name) <= NAME_CHARACTERS_MAX
     )
 
@@ -246,8 +246,8 @@ def _count(number: int) -> int:
 
 def annotation_errors(metadata: ObjectMeta) -> list[str]:
     """The violations in these annotations. A dialect appends those of the spec."""
-    found = [one.text for one in requirements.objections(metadata.annotations)]
-    return [*setting_errors(metadata.annotations), *found]
+    objections = [objection.text for objection in requirements.objections(metadata.annotations)]
+    return [*setting_errors(metadata.annotations), *objections]
 
 
 def not_negative(number: int, path: str, errors: list[str]) -> int:

@@ -133,7 +133,9 @@ class ReferenceTable:
             reference for reference, dialect in read if not dialect.self_declared
         )
         #: References that no dialect reads.
-        self.unread = tuple(one for one in known if (one.place, one.key) not in keys)
+        self.unread = tuple(
+            reference for reference in known if (reference.place, reference.key) not in keys
+        )
         self._labels: dict[str, _Row] = {}
         self._annotations: dict[str, _Row] = {}
         self._fields: dict[str, _Row] = {}
@@ -164,24 +166,24 @@ class ReferenceTable:
             read, or that names another gang; () for most pods. A reference that is not read but
             names the same gang is harmless.
         """
-        found = self._found(metadata, spec)
-        if not found:
+        rows = self._found(metadata, spec)
+        if not rows:
             return None, ()
-        made = _made_names(metadata) if len(found) > 1 else frozenset[str]()
-        if made and any(value not in made and _is_read(row, value, served) for row, value in found):
+        made = _made_names(metadata) if len(rows) > 1 else frozenset[str]()
+        if made and any(value not in made and _is_read(row, value, served) for row, value in rows):
             # The controller made its group before the pod's own reference was read.
-            found = [one for one in found if one[1] not in made]
+            rows = [pair for pair in rows if pair[1] not in made]
         joined, first = None, None
-        for row, value in found:
+        for row, value in rows:
             if _is_read(row, value, served):
                 joined = _membership(row, value, metadata)
                 if joined is not None:
                     first = row
                     break
-        if first is not None and len(found) == 1:
+        if first is not None and len(rows) == 1:
             return joined, ()
         objections: list[str] = []
-        for row, value in found:
+        for row, value in rows:
             is_read = _is_read(row, value, served)
             own = _membership(row, value, metadata) if is_read else None
             if own is None:
@@ -213,21 +215,24 @@ class ReferenceTable:
         Arguments as for `read`.
         """
         declared = self.declarations(metadata, spec, served)
-        dialect = next((one.dialect for one in declared if one.membership is not None), None)
+        dialect = next(
+            (declaration.dialect for declaration in declared if declaration.membership is not None),
+            None,
+        )
         return dialect is not None and dialect.kube_scheduler_ignores
 
     def _found(self, metadata: ObjectMeta, spec: PodSpec) -> list[_Found]:
         """The references that the pod has, by precedence."""
         annotations, labels = metadata.annotations, metadata.labels
-        found: list[_Found] = []
+        rows: list[_Found] = []
         if not self._annotation_keys.isdisjoint(annotations):
-            found += [
+            rows += [
                 (self._annotations[key], annotations[key])
                 for key in self._annotation_keys.intersection(annotations)
                 if annotations[key]
             ]
         if not self._label_keys.isdisjoint(labels):
-            found += [
+            rows += [
                 (self._labels[key], labels[key])
                 for key in self._label_keys.intersection(labels)
                 if labels[key]
@@ -235,12 +240,12 @@ class ReferenceTable:
         # A field without a known name belongs to a later version of the API.
         if spec.scheduling_group is not None:
             row = self._fields["spec.schedulingGroup"]
-            found.append((row, spec.scheduling_group.pod_group_name or _UNKNOWN))
+            rows.append((row, spec.scheduling_group.pod_group_name or _UNKNOWN))
         if spec.workload_ref is not None:
-            found.append((self._fields["spec.workloadRef"], spec.workload_ref.name or _UNKNOWN))
-        if len(found) > 1:
-            found.sort(key=lambda one: one[0].order)
-        return found
+            rows.append((self._fields["spec.workloadRef"], spec.workload_ref.name or _UNKNOWN))
+        if len(rows) > 1:
+            rows.sort(key=lambda pair: pair[0].order)
+        return rows
 
 
 def _is_read(row: _Row, value: str, served: Collection[str] | None) -> bool:

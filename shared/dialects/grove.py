@@ -41,8 +41,8 @@ _QUEUE: Final = "kai.scheduler/queue"
 _TOPOLOGY: Final = "grove.io/topology-name"
 
 
-def _read(found: PodGang, given: GroupFields, errors: list[str]) -> model.PodGroup:
-    metadata, spec = found.metadata, found.spec
+def _read(pod_gang: PodGang, given: GroupFields, errors: list[str]) -> model.PodGroup:
+    metadata, spec = pod_gang.metadata, pod_gang.spec
     tree = _tree(metadata, spec, errors)
     return model.PodGroup(
         **given,
@@ -89,7 +89,7 @@ def _tree(metadata: ObjectMeta, spec: PodGangSpec, errors: list[str]) -> Tree:
                 parent=set_of.get(group.name, ""),
                 size=group.min_replicas,
                 topology=_packed(metadata, group.topology_constraint),
-                pods=tuple(sorted(one.name for one in group.pod_references)),
+                pods=tuple(sorted(pod.name for pod in group.pod_references)),
             )
         )
     title = f"PodGang {metadata.name}"
@@ -112,12 +112,12 @@ def _reference_errors(
     return errors
 
 
-def _packed(metadata: ObjectMeta, found: PodGangTopology | None) -> model.NetworkTopology | None:
-    if found is None or found.pack_constraint is None:
+def _packed(metadata: ObjectMeta, topology: PodGangTopology | None) -> model.NetworkTopology | None:
+    if topology is None or topology.pack_constraint is None:
         return None
     return requirements.packed(
-        found.pack_constraint.required or "",
-        found.pack_constraint.preferred or "",
+        topology.pack_constraint.required or "",
+        topology.pack_constraint.preferred or "",
         metadata.annotations.get(_TOPOLOGY, ""),
     )
 
@@ -126,7 +126,7 @@ def _status(verdict: Verdict) -> JsonObject:
     conditions = (_scheduled(verdict), disruption_target(verdict))
     return {
         "phase": _phase(verdict),
-        "conditions": [one for one in conditions if one is not None],
+        "conditions": [condition for condition in conditions if condition is not None],
     }
 
 
@@ -143,10 +143,10 @@ def _phase(verdict: Verdict) -> str:
 
 
 def _scheduled(verdict: Verdict) -> JsonObject:
-    found = condition_of(verdict, "Scheduled")
-    if found is not None and found.status == "True":
+    scheduled = condition_of(verdict, "Scheduled")
+    if scheduled is not None and scheduled.status == "True":
         return written_condition(
-            "Scheduled", "True", "MinReplicasScheduled", found.message, found.since_ms
+            "Scheduled", "True", "MinReplicasScheduled", scheduled.message, scheduled.since_ms
         )
     why = verdict.why
     reason, message = ("Scheduling", "") if why is None else (why.reason, why.sentence)

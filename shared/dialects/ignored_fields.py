@@ -51,9 +51,9 @@ def ignored_marks(place: str, because: str, *keys: str) -> tuple[IgnoredField, .
     return ignored("Pod", because, *(f"metadata.{place}[{key}]" for key in keys))
 
 
-def fields_set(one: object, fields: Iterable[IgnoredField]) -> Iterator[IgnoredField]:
+def fields_set(manifest: object, fields: Iterable[IgnoredField]) -> Iterator[IgnoredField]:
     """Those of the fields that an object sets to anything."""
-    return (field for field in fields if _is_set(one, field.steps))
+    return (field for field in fields if _is_set(manifest, field.steps))
 
 
 def _is_set(value: object, steps: tuple[str, ...]) -> bool:

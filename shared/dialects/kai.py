@@ -70,8 +70,8 @@ def membership(metadata: ObjectMeta) -> Membership | None:
     return declared_by(metadata, metadata.name, dialect=NAME, min_member=1, errors=missing)
 
 
-def _read(found: KaiPodGroup, given: GroupFields, errors: list[str]) -> model.PodGroup:
-    metadata, spec = found.metadata, found.spec
+def _read(group: KaiPodGroup, given: GroupFields, errors: list[str]) -> model.PodGroup:
+    metadata, spec = group.metadata, group.spec
     minimum = not_negative(spec.min_member or 0, "spec.minMember", errors)
     if spec.preemptibility and spec.preemptibility not in _PREEMPTIBILITY:
         errors.append(
@@ -101,17 +101,17 @@ def _read(found: KaiPodGroup, given: GroupFields, errors: list[str]) -> model.Po
 
 def _tree(name: str, spec: KaiPodGroupSpec, errors: list[str]) -> Tree:
     parts: list[Part] = []
-    for index, one in enumerate(spec.sub_groups):
+    for index, sub_group in enumerate(spec.sub_groups):
         path = f"spec.subGroups[{index}]"
-        not_negative(one.min_member or 0, f"{path}.minMember", errors)
+        not_negative(sub_group.min_member or 0, f"{path}.minMember", errors)
         parts.append(
             Part(
                 path=path,
-                name=one.name,
-                parent=one.parent or "",
-                size=one.min_member,
-                parts_needed=one.min_sub_group,
-                topology=_levels(one.topology_constraint),
+                name=sub_group.name,
+                parent=sub_group.parent or "",
+                size=sub_group.min_member,
+                parts_needed=sub_group.min_sub_group,
+                topology=_levels(sub_group.topology_constraint),
                 label=_SUB_GROUP,
             )
         )
@@ -124,9 +124,9 @@ def _tree(name: str, spec: KaiPodGroupSpec, errors: list[str]) -> Tree:
     )
 
 
-def _levels(found: KaiTopologyConstraint) -> model.NetworkTopology | None:
+def _levels(constraint: KaiTopologyConstraint) -> model.NetworkTopology | None:
     return requirements.packed(
-        found.required_topology_level, found.preferred_topology_level, found.topology
+        constraint.required_topology_level, constraint.preferred_topology_level, constraint.topology
     )
 
 

@@ -93,28 +93,28 @@ def kinds_of_groups(
     )
 
 
-def _kube_batch_group(found: PodGroup, given: GroupFields, errors: list[str]) -> model.PodGroup:
+def _kube_batch_group(stored: PodGroup, given: GroupFields, errors: list[str]) -> model.PodGroup:
     """The fields that all PodGroups have."""
-    metadata, spec = found.metadata, found.spec
+    metadata, spec = stored.metadata, stored.spec
     minimum = not_negative(spec.min_member, "spec.minMember", errors)
     owner, namespace = given["owner"], metadata.namespace
     root = trace_root(metadata.annotations.get(annotations.TRACE_ROOT, ""), owner, namespace)
     given["traceparent"] = given["traceparent"] or ("" if root else link_of_job(owner, namespace))
-    given["last_run"] = last_run(metadata, found.status)
+    given["last_run"] = last_run(metadata, stored.status)
     return model.PodGroup(
         **given,
         min_member=minimum,
         queue=spec.queue,
         priority_class=spec.priority_class_name,
-        phase=found.status.phase,
+        phase=stored.status.phase,
         trace_root=root,
     )
 
 
-def _volcano_group(found: PodGroup, given: GroupFields, errors: list[str]) -> model.PodGroup:
+def _volcano_group(stored: PodGroup, given: GroupFields, errors: list[str]) -> model.PodGroup:
     """The same with the fields that Volcano added."""
-    metadata, spec = found.metadata, found.spec
-    group = _kube_batch_group(found, given, errors)
+    metadata, spec = stored.metadata, stored.spec
+    group = _kube_batch_group(stored, given, errors)
     min_task_member = _min_task_member(spec.min_task_member, errors)
     min_resources, resource_errors = read_min_resources(spec.min_resources)
     errors.extend(resource_errors)
@@ -136,11 +136,11 @@ def _volcano_group(found: PodGroup, given: GroupFields, errors: list[str]) -> mo
     )
 
 
-def read_queue(found: Queue, *, dialect: str) -> model.Queue:
+def read_queue(queue: Queue, *, dialect: str) -> model.Queue:
     """The neutral queue. One with a malformed amount is in state Unknown: a limit that cannot be
     read must not be dropped.
     """
-    metadata, spec = found.metadata, found.spec
+    metadata, spec = queue.metadata, queue.spec
     errors = list(setting_errors(metadata.annotations))
     amounts = {
         name: _amounts(resources or {}, f"spec.{name}", errors)
@@ -152,7 +152,7 @@ def read_queue(found: Queue, *, dialect: str) -> model.Queue:
     }
     weight = not_negative(1 if spec.weight is None else spec.weight, "spec.weight", errors)
     node_groups = requirements.node_groups(spec.affinity, errors)
-    state = _QUEUE_STATES.get(found.status.state, "Unknown")
+    state = _QUEUE_STATES.get(queue.status.state, "Unknown")
     return model.Queue(
         **cluster_identity(metadata),
         dialect=dialect,
@@ -173,15 +173,15 @@ def read_queue(found: Queue, *, dialect: str) -> model.Queue:
     )
 
 
-def read_undecodable_queue(found: Undecodable, *, dialect: str) -> model.Queue:
+def read_undecodable_queue(undecodable: Undecodable, *, dialect: str) -> model.Queue:
     """A queue that does not fit its type takes no gangs."""
-    metadata = found.metadata
+    metadata = undecodable.metadata
     return model.Queue(
         **cluster_identity(metadata),
         dialect=dialect,
         created_ms=metadata.created_ms,
         state="Unknown",
-        settings=_queue_errors([found.error]),
+        settings=_queue_errors([undecodable.error]),
     )
 
 
@@ -211,16 +211,16 @@ def check_pod_group(candidate: JsonObject) -> tuple[Findings, JsonObject]:
     return findings, spec
 
 
-def _min_task_member(found: dict[str, int], errors: list[str]) -> tuple[tuple[str, int], ...]:
-    if _too_many(found):
-        errors.append(f"spec.minTaskMember: {len(found)} roles, more than are supported")
+def _min_task_member(minima: dict[str, int], errors: list[str]) -> tuple[tuple[str, int], ...]:
+    if _too_many(minima):
+        errors.append(f"spec.minTaskMember: {len(minima)} roles, more than are supported")
         return ()
     errors.extend(
         f"spec.minTaskMember.{role}: {least} is negative"
-        for role, least in sorted(found.items())
+        for role, least in sorted(minima.items())
         if least < 0
     )
-    return tuple(sorted(found.items()))
+    return tuple(sorted(minima.items()))
 
 
 def _too_many(named: Mapping[str, object]) -> bool:
@@ -228,13 +228,15 @@ def _too_many(named: Mapping[str, object]) -> bool:
 
 
 def read_min_resources(
-    found: ResourceList | None,
+    resources: ResourceList | None,
 ) -> tuple[model.Resources | None, list[str]]:
     """Amounts of the resources that nodes have, and violations; keys of quotas repeat them."""
-    if found is None:
+    if resources is None:
         return None, []
     errors: list[str] = []
-    of_nodes = {name: text for name, text in found.items() if not name.startswith(_QUOTA_PREFIXES)}
+    of_nodes = {
+        name: text for name, text in resources.items() if not name.startswith(_QUOTA_PREFIXES)
+    }
     return _amounts(of_nodes, "spec.minResources", errors), errors
 
 

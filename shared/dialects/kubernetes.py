@@ -49,15 +49,15 @@ _SCHEDULED_V1ALPHA2: Final = "PodGroupScheduled"
 _SCHEDULED: Final = "PodGroupInitiallyScheduled"
 
 
-def _read(found: KubernetesPodGroup, given: GroupFields, errors: list[str]) -> model.PodGroup:
+def _read(group: KubernetesPodGroup, given: GroupFields, errors: list[str]) -> model.PodGroup:
     """The neutral group, from any version."""
-    gang = found.spec.scheduling_policy.gang
+    gang = group.spec.scheduling_policy.gang
     return model.PodGroup(
         **given,
-        **spec_fields(found.metadata, found.spec, errors),
+        **spec_fields(group.metadata, group.spec, errors),
         min_member=max(0, gang.min_count) if gang is not None else 0,
         one_by_one=gang is None,
-        scheduled_once=has_been(found.status, _SCHEDULED, _SCHEDULED_V1ALPHA2),
+        scheduled_once=has_been(group.status, _SCHEDULED, _SCHEDULED_V1ALPHA2),
     )
 
 
@@ -102,13 +102,15 @@ def spec_fields(
 
 def has_been(status: Conditions, *kinds: str) -> bool:
     """Whether a condition of one of these types is True."""
-    return any(one.type in kinds and one.status == "True" for one in status.conditions)
+    return any(
+        condition.type in kinds and condition.status == "True" for condition in status.conditions
+    )
 
 
 def _topology(
     constraints: SchedulingConstraints, errors: list[str]
 ) -> model.NetworkTopology | None:
-    keys = [one.key for one in constraints.topology]
+    keys = [level.key for level in constraints.topology]
     if len(keys) == 1:
         return model.NetworkTopology(mode="hard", label_key=keys[0][:NAME_CHARACTERS_MAX])
     if keys:
@@ -124,8 +126,8 @@ def conditions_status(scheduled: str, invalid: str, verdict: Verdict) -> JsonObj
         invalid: Its reason if the group, or a group of its tree, has errors.
         verdict: The verdict.
     """
-    found = (_scheduled(verdict, scheduled, invalid), disruption_target(verdict))
-    return {"conditions": [one for one in found if one]}
+    conditions = (_scheduled(verdict, scheduled, invalid), disruption_target(verdict))
+    return {"conditions": [condition for condition in conditions if condition]}
 
 
 def _scheduled(verdict: Verdict, kind: str, invalid: str) -> JsonObject | None:

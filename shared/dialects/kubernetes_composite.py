@@ -23,13 +23,13 @@ SCOPE: Final = COMPOSITE_PODGROUPS.title
 _SCHEDULED: Final = "CompositePodGroupInitiallyScheduled"
 
 
-def _read(found: KubernetesPodGroup, given: GroupFields, errors: list[str]) -> model.PodGroup:
-    gang = found.spec.scheduling_policy.gang
+def _read(group: KubernetesPodGroup, given: GroupFields, errors: list[str]) -> model.PodGroup:
+    gang = group.spec.scheduling_policy.gang
     return model.PodGroup(
         **given,
-        **spec_fields(found.metadata, found.spec, errors),
+        **spec_fields(group.metadata, group.spec, errors),
         min_groups=max(1, gang.min_group_count) if gang is not None else 1,
-        scheduled_once=has_been(found.status, _SCHEDULED),
+        scheduled_once=has_been(group.status, _SCHEDULED),
     )
 
 

@@ -58,22 +58,22 @@ def expand(
     #: Number of the first object of each gang.
     first: dict[GangKey, int] = {}
     numbered: list[tuple[int, FitRequest]] = []
-    for number, (where, found) in enumerate(_readings(placed, namespace, context)):
-        match found:
+    for number, (where, reading) in enumerate(_readings(placed, namespace, context)):
+        match reading:
             case None:
                 passed_over.append(where)
-            case FitRequest() if found.pods:
-                numbered.append((number, found))
+            case FitRequest() if reading.pods:
+                numbered.append((number, reading))
             case FitRequest():
-                key = key_of_group(found.group)
-                groups[key] = found.group
+                key = key_of_group(reading.group)
+                groups[key] = reading.group
                 first.setdefault(key, number)
-                if is_in_tree(found.group):
-                    trees.put(found.group)
+                if is_in_tree(reading.group):
+                    trees.put(reading.group)
             case tuple():
-                one = found[0]
-                key = one.group_scope, one.namespace, one.group_name or one.name
-                members.setdefault(key, []).extend(found)
+                pod = reading[0]
+                key = pod.group_scope, pod.namespace, pod.group_name or pod.name
+                members.setdefault(key, []).extend(reading)
                 first.setdefault(key, number)
     of_gangs: dict[GangKey, list[Pod]] = {}
     beginnings: dict[GangKey, int] = {}
@@ -88,8 +88,8 @@ def expand(
             )
         group = _of_tree(key, trees) or groups.get(key) or _of_pods(key, pods)
         numbered.append((beginnings[key], FitRequest(group=group, pods=tuple(pods))))
-    numbered.sort(key=lambda one: one[0])
-    return Expanded([one for _, one in numbered], passed_over)
+    numbered.sort(key=lambda pair: pair[0])
+    return Expanded([question for _, question in numbered], passed_over)
 
 
 def flattened(documents: Iterable[Any]) -> Iterator[tuple[str, JsonObject]]:
@@ -102,21 +102,21 @@ def flattened(documents: Iterable[Any]) -> Iterator[tuple[str, JsonObject]]:
             raise InvalidManifest(f"document {number}: must be an object with a kind")
         items: object = document.get("items") if document["kind"].endswith("List") else None
         for item in cast("list[object]", items) if isinstance(items, list) else [document]:
-            one = _with_kind(item)
-            if one is None:
+            listed = _with_kind(item)
+            if listed is None:
                 raise InvalidManifest(f"document {number}: items: must be objects with a kind")
-            metadata: object = one.get("metadata")
+            metadata: object = listed.get("metadata")
             named = cast("JsonObject", metadata) if isinstance(metadata, dict) else {}
-            where = f"document {number}, {one['kind']} {named.get('name', '')}"
-            yield where.rstrip(), without_nulls(one)
+            where = f"document {number}, {listed['kind']} {named.get('name', '')}"
+            yield where.rstrip(), without_nulls(listed)
 
 
 def _with_kind(value: object) -> JsonObject | None:
     """A value that is an object with a kind; None: it is not."""
     if not isinstance(value, dict):
         return None
-    found = cast("JsonObject", value)
-    return found if isinstance(found.get("kind"), str) else None
+    candidate = cast("JsonObject", value)
+    return candidate if isinstance(candidate.get("kind"), str) else None
 
 
 def _readings(
@@ -124,61 +124,61 @@ def _readings(
 ) -> Iterator[tuple[str, FitRequest | tuple[Pod, ...] | None]]:
     """The place of each object, and what it declares. Raises InvalidManifest."""
     total = 0
-    for where, one in placed:
+    for where, manifest in placed:
         try:
-            found = _read(one, namespace, context)
+            reading = _read(manifest, namespace, context)
         except ValueError as error:  # msgspec.ValidationError is one
             raise InvalidManifest(f"{where}: {error}") from error
         except OverflowError:
             # Of the encoding of its pods: the API server takes no such number.
             raise InvalidManifest(f"{where}: a number must fit in 64 bits") from None
-        total += len(found.pods if isinstance(found, FitRequest) else found or ())
+        total += len(reading.pods if isinstance(reading, FitRequest) else reading or ())
         if total > PODS_IN_ALL_MAX:
             raise InvalidManifest(f"{where}: all together have more than {PODS_IN_ALL_MAX} pods")
-        yield where, found
+        yield where, reading
 
 
 def _read(
-    one: JsonObject, namespace: str, context: ReadingContext
+    manifest: JsonObject, namespace: str, context: ReadingContext
 ) -> FitRequest | tuple[Pod, ...] | None:
     """A group with its pods, or pods of a group that another document declares; None: neither."""
-    kind = one["kind"]
-    api_group = str(one.get("apiVersion", "")).rpartition("/")[0]
-    given: object = one.get("metadata", {})
+    kind = manifest["kind"]
+    api_group = str(manifest.get("apiVersion", "")).rpartition("/")[0]
+    given: object = manifest.get("metadata", {})
     if not isinstance(given, dict):
         raise ValueError("metadata: must be an object")  # noqa: TRY004 - as other invalid fields
     metadata = {**cast("JsonObject", given)}
     metadata["namespace"] = metadata.get("namespace") or namespace
-    whole = {**one, "metadata": metadata}
+    whole = {**manifest, "metadata": metadata}
     if kind in _group_kinds():
         metadata.setdefault("uid", f"asked/{kind}/{metadata['namespace']}/{metadata.get('name')}")
         return FitRequest(group=_declared(whole, api_group, context))
     if kind == "Pod":
         return (template_pod(whole, context),)
     name = metadata.get("name", "") or "unnamed"
-    found = declared(whole, uid=f"asked/{metadata['namespace']}/{name}", context=context)
-    return found and (named_members(whole, found, context) or found)
+    request = declared(whole, uid=f"asked/{metadata['namespace']}/{name}", context=context)
+    return request and (named_members(whole, request, context) or request)
 
 
-def _declared(one: JsonObject, api_group: str, context: ReadingContext) -> PodGroup:
+def _declared(manifest: JsonObject, api_group: str, context: ReadingContext) -> PodGroup:
     for dialect in dialects():
         for kind in dialect.kinds:
-            if (kind.resource.kind, kind.resource.group) == (one["kind"], api_group):
-                found = kind.neutral_object(msgspec.convert(one, kind.decoded), context)
-                if isinstance(found, PodGroup):
-                    if found.errors:
-                        raise ValueError("; ".join(found.errors))
-                    return found
-    raise ValueError(f"no dialect reads {one['kind']}s of {api_group or 'the core group'}")
+            if (kind.resource.kind, kind.resource.group) == (manifest["kind"], api_group):
+                group = kind.neutral_object(msgspec.convert(manifest, kind.decoded), context)
+                if isinstance(group, PodGroup):
+                    if group.errors:
+                        raise ValueError("; ".join(group.errors))
+                    return group
+    raise ValueError(f"no dialect reads {manifest['kind']}s of {api_group or 'the core group'}")
 
 
 @cache
 def _group_kinds() -> frozenset[str]:
     """The kinds of group objects that pods or groups name."""
     return frozenset(
-        one.resource.kind
-        for one in kinds()
-        if one.neutral == "podgroup" and not one.claims_by_owner
+        kind.resource.kind
+        for kind in kinds()
+        if kind.neutral == "podgroup" and not kind.claims_by_owner
     )
 
 
@@ -187,7 +187,7 @@ def _of_tree(key: GangKey, trees: GroupTrees) -> PodGroup | None:
     group = trees.group_of_gang(key)
     scope, namespace, name = key
     if group is None and (parts := trees.parts(key)):
-        named = ", ".join(one.name for one in parts if one.parent == name)
+        named = ", ".join(part.name for part in parts if part.parent == name)
         raise InvalidManifest(
             f"{named}: the parent {namespace}/{name} ({scope}) is not in these files, and groups "
             "of a tree start together"

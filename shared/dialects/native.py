@@ -25,35 +25,35 @@ from shared.model import objects as model
 from shared.model.reference_objects import Workload
 
 
-def read_node(found: kube.Node) -> model.Node:
+def read_node(node: kube.Node) -> model.Node:
     """A node; a malformed amount of a resource counts as none of it."""
-    metadata = found.metadata
-    ready = [one.status for one in found.status.conditions if one.type == "Ready"]
+    metadata = node.metadata
+    ready = [condition.status for condition in node.status.conditions if condition.type == "Ready"]
     return model.Node(
         **cluster_identity(metadata),
         labels=labels(metadata),
-        allocatable=readable_amounts(found.status.allocatable),
-        taints=found.spec.taints,
-        unschedulable=found.spec.unschedulable,
+        allocatable=readable_amounts(node.status.allocatable),
+        taints=node.spec.taints,
+        unschedulable=node.spec.unschedulable,
         # As in kube-scheduler, only taints keep pods off a node without the condition Ready.
         ready="True" in ready if ready else True,
         images=tuple(
             sorted(
                 {
-                    intern(name): one.size_bytes
-                    for one in found.status.images
-                    for name in one.names
+                    intern(name): image.size_bytes
+                    for image in node.status.images
+                    for name in image.names
                 }.items()
             )
         )
-        if found.status.images
+        if node.status.images
         else (),
     )
 
 
-def read_undecodable_node(found: Undecodable) -> model.Node:
+def read_undecodable_node(undecodable: Undecodable) -> model.Node:
     """A node that cannot be read takes no pods, but those on it are still on an existing node."""
-    metadata = found.metadata
+    metadata = undecodable.metadata
     return model.Node(
         **cluster_identity(metadata),
         unschedulable=True,
@@ -61,25 +61,25 @@ def read_undecodable_node(found: Undecodable) -> model.Node:
     )
 
 
-def read_priority_class(found: kube.PriorityClass) -> model.PriorityClass:
+def read_priority_class(priority_class: kube.PriorityClass) -> model.PriorityClass:
     return model.PriorityClass(
-        **cluster_identity(found.metadata),
-        value=found.value,
-        global_default=found.global_default,
-        preempts=found.preemption_policy != "Never",
+        **cluster_identity(priority_class.metadata),
+        value=priority_class.value,
+        global_default=priority_class.global_default,
+        preempts=priority_class.preemption_policy != "Never",
     )
 
 
-def read_undecodable_priority_class(found: Undecodable) -> model.PriorityClass:
+def read_undecodable_priority_class(undecodable: Undecodable) -> model.PriorityClass:
     """A class that cannot be read is known by name, with the value that an unknown class has: 0."""
     return model.PriorityClass(
-        **cluster_identity(found.metadata),
+        **cluster_identity(undecodable.metadata),
     )
 
 
-def read_job(found: looked_up.Workload) -> Workload | None:
+def read_job(workload: looked_up.Workload) -> Workload | None:
     """A Job of `batch`; None when it creates no pods again, or wants none (parallelism 0)."""
-    return None if found.spec.parallelism == 0 else read_workload(JOBS_BATCH, found)
+    return None if workload.spec.parallelism == 0 else read_workload(JOBS_BATCH, workload)
 
 
 DIALECT: Final = Dialect(

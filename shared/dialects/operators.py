@@ -18,10 +18,10 @@ _LEADER_WORKER_SET: Final = "leaderworkerset.sigs.k8s.io/"
 _WORKER_INDEX: Final = f"{_LEADER_WORKER_SET}worker-index"
 
 
-def _read_leader_worker_set(found: kube.Workload) -> Workload | None:
+def _read_leader_worker_set(workload: kube.Workload) -> Workload | None:
     """The workload, with the number of its groups; None when it makes no pods again."""
-    replicas = found.spec.replicas
-    return read_workload(LEADER_WORKER_SETS, found, parts=1 if replicas is None else replicas)
+    replicas = workload.spec.replicas
+    return read_workload(LEADER_WORKER_SETS, workload, parts=1 if replicas is None else replicas)
 
 
 def _leader_or_worker(labels: Mapping[str, str]) -> str:

@@ -30,14 +30,14 @@ class Owned(NamedTuple):
     """An object above a pod, with its kind."""
 
     kind: OwnerKind
-    found: KubeObject
+    owner: KubeObject
 
 
 def default_counts(owners: Sequence[Owned]) -> bool:
     """Whether a queue or a namespace may ask for a gang of these owners' pods: if no owner has an
     annotation of its own.
     """
-    return not any(annotations.GANG in one.found.metadata.annotations for one in owners)
+    return not any(annotations.GANG in owned.owner.metadata.annotations for owned in owners)
 
 
 def gang_owner(owners: Sequence[Owned], *, asked_by_default: bool) -> Owned | None:
@@ -50,7 +50,7 @@ def gang_owner(owners: Sequence[Owned], *, asked_by_default: bool) -> Owned | No
             (`default_counts`).
     """
     asked: int | None = None
-    stated = [one.found.metadata.annotations.get(annotations.GANG) for one in owners]
+    stated = [owned.owner.metadata.annotations.get(annotations.GANG) for owned in owners]
     if ALL in stated:
         asked = len(stated) - 1 - stated[::-1].index(ALL)
     elif owners and asked_by_default:
@@ -92,7 +92,7 @@ def may_be_owned(pod: ObjectMeta) -> bool:
 
 def queue_for(pod: ObjectMeta, owners: Sequence[Owned]) -> str:
     """The queue that the pod names, else the nearest object above it that names one."""
-    above = [one.found.metadata.annotations for one in owners]
+    above = [owned.owner.metadata.annotations for owned in owners]
     named = (each.get(annotations.QUEUE_NAME) for each in (pod.annotations, *above))
     return next(filter(None, named), "default")
 
@@ -101,7 +101,7 @@ def group_name(owned: Owned, pod: ObjectMeta) -> str:
     """The name of the group of this pod: the same for all generations of its pods. "": the pod does
     not have the label that numbers its gang.
     """
-    name = f"{PREFIX}{owned.found.metadata.uid}"
+    name = f"{PREFIX}{owned.owner.metadata.uid}"
     if not owned.kind.part_label:
         return name
     part = pod.labels.get(owned.kind.part_label, "")
@@ -110,19 +110,19 @@ def group_name(owned: Owned, pod: ObjectMeta) -> str:
 
 def is_wanted(owned: Owned, name: str) -> bool:
     """Whether the owner has pods for the group of this name at present."""
-    if owned.kind.is_suspended(owned.found):
+    if owned.kind.is_suspended(owned.owner):
         return False
     if not owned.kind.part_label:
         return True
-    part = name.removeprefix(f"{PREFIX}{owned.found.metadata.uid}-")
-    return not part.isdecimal() or int(part) < owned.kind.gangs(owned.found)
+    part = name.removeprefix(f"{PREFIX}{owned.owner.metadata.uid}-")
+    return not part.isdecimal() or int(part) < owned.kind.gangs(owned.owner)
 
 
 def group_sizes(owned: Owned) -> JsonObject:
     """The fields of the group's spec that follow its owner: `minMember`, and where they are known
     `minTaskMember` and `minResources`. {} if the owner creates no pods now.
     """
-    parts = owned.kind.parts(owned.found) if owned.kind.parts is not None else []
+    parts = owned.kind.parts(owned.owner) if owned.kind.parts is not None else []
     least = sum(part.least for part in parts)
     if least == 0:
         return {}

@@ -96,20 +96,20 @@ class OwnerKind(msgspec.Struct, frozen=True, kw_only=True):
     direct_pods: bool = False
 
 
-def _of_job_set(found: JobSet) -> list[Part]:
+def _of_job_set(job_set: JobSet) -> list[Part]:
     """Each replicated Job is a role. One that waits for another has no pods yet: its minimum is 0
     until JobSet creates it. Its pods are expected if it waits for the other's pods to be ready, and
     not if it waits for their end. The minimum of a replicated Job that has ended is 0.
     """
-    jobs = found.spec.replicated_jobs
-    status = {one.name: one for one in found.status.replicated_jobs_status}
-    replicas = {one.name: one.replicas for one in jobs}
-    in_order = found.spec.startup_policy.startup_policy_order == "InOrder"
+    jobs = job_set.spec.replicated_jobs
+    status = {counts.name: counts for counts in job_set.status.replicated_jobs_status}
+    replicas = {job.name: job.replicas for job in jobs}
+    in_order = job_set.spec.startup_policy.startup_policy_order == "InOrder"
     parts: list[Part] = []
     #: Replicated Jobs that wait for the end of others, or for such a Job.
     later: set[str] = set()
     for index, job in enumerate(jobs):
-        before = [(one.name, one.status) for one in job.depends_on]
+        before = [(dependency.name, dependency.status) for dependency in job.depends_on]
         if in_order and index:
             before.append((jobs[index - 1].name, "Ready"))
         waits = False
@@ -135,27 +135,27 @@ def _of_replicated_job(
     return Part(job.name, least, expected, job.template.spec.template, job.template.metadata)
 
 
-def _of_leader_worker_set(found: LeaderWorkerSet) -> list[Part]:
+def _of_leader_worker_set(workload: LeaderWorkerSet) -> list[Part]:
     """One group of pods: with `LeaderReady` the workers are created when the leader runs."""
-    template = found.spec.leader_worker_template
+    template = workload.spec.leader_worker_template
     workers = max(0, template.size - 1)
     leader = template.leader_template or template.worker_template
-    now = 0 if found.spec.startup_policy == "LeaderReady" else workers
+    now = 0 if workload.spec.startup_policy == "LeaderReady" else workers
     return [
         Part("leader", 1, 1, leader),
         Part("worker", now, workers, template.worker_template),
     ]
 
 
-def _of_ray_cluster(found: RayCluster) -> list[Part]:
+def _of_ray_cluster(cluster: RayCluster) -> list[Part]:
     """The head and all workers; with autoscaling the fewest workers that it keeps, because the
     autoscaler adds others singly.
     """
-    head = Part("head", 1, 1, found.spec.head_group_spec.template)
-    scales = found.spec.enable_in_tree_autoscaling
+    head = Part("head", 1, 1, cluster.spec.head_group_spec.template)
+    scales = cluster.spec.enable_in_tree_autoscaling
     workers = [
         (0 if group.suspend else _ray_units(group, scales) * group.num_of_hosts, group)
-        for group in found.spec.worker_group_specs
+        for group in cluster.spec.worker_group_specs
     ]
     return [
         head,
@@ -171,52 +171,52 @@ def _ray_units(group: WorkerGroup, scales: bool) -> int:
     return max(least, min(group.replicas, group.max_replicas))
 
 
-def _of_mpi_job(found: MPIJob) -> list[Part]:
+def _of_mpi_job(mpi_job: MPIJob) -> list[Part]:
     """Launcher and workers. The launcher may be created only when all workers are ready. With
     `minAvailable` as many workers as are missing to it are extras.
     """
-    launcher = found.spec.mpi_replica_specs.get("Launcher")
-    worker = found.spec.mpi_replica_specs.get("Worker")
+    launcher = mpi_job.spec.mpi_replica_specs.get("Launcher")
+    worker = mpi_job.spec.mpi_replica_specs.get("Worker")
     parts: list[Part] = []
     if launcher is not None:
-        now = 0 if found.spec.launcher_creation_policy == "WaitForWorkersReady" else 1
+        now = 0 if mpi_job.spec.launcher_creation_policy == "WaitForWorkersReady" else 1
         parts.append(Part("launcher", now, 1, launcher.template))
     if worker is not None:
         count = max(0, worker.replicas or 0)
-        least = found.spec.run_policy.scheduling_policy.min_available
+        least = mpi_job.spec.run_policy.scheduling_policy.min_available
         if least is not None:
             count = max(0, min(count, least - len(parts)))
         parts.append(Part("worker", count, count, worker.template))
     return parts
 
 
-def _of_spark_application(found: SparkApplication) -> list[Part]:
+def _of_spark_application(application: SparkApplication) -> list[Part]:
     """The driver creates the executors: it is the minimum, and there must be capacity for all. In
     client mode it is no pod.
     """
-    spec = found.spec
+    spec = application.spec
     dynamic = spec.dynamic_allocation
     count = spec.executor.instances
     if dynamic.enabled:
         given = (dynamic.initial_executors, dynamic.min_executors)
-        count = max((one for one in given if one is not None), default=count)
+        count = max((number for number in given if number is not None), default=count)
     count = max(0, count)
-    executor = _spark_pod(spec.executor, found)
+    executor = _spark_pod(spec.executor, application)
     if spec.mode == "client":
         return [Part("executor", min(1, count), count, executor)]
     return [
-        Part("driver", 1, 1, _spark_pod(spec.driver, found)),
+        Part("driver", 1, 1, _spark_pod(spec.driver, application)),
         Part("executor", 0, count, executor),
     ]
 
 
-def _spark_pod(pods: SparkPods, found: SparkApplication) -> PodTemplate:
+def _spark_pod(pods: SparkPods, application: SparkApplication) -> PodTemplate:
     """The requests of a driver or an executor; memory that cannot be read is left out."""
     requests: ResourceList = {"cpu": pods.core_request or str(pods.cores)}
     heap, overhead = _spark_bytes(pods.memory or "1g"), _spark_bytes(pods.memory_overhead)
     if heap is not None:
         if overhead is None:
-            overhead = max(_SPARK_OVERHEAD_MIN, int(heap * _spark_factor(found)))
+            overhead = max(_SPARK_OVERHEAD_MIN, int(heap * _spark_factor(application)))
         requests["memory"] = str(heap + overhead)
     if pods.gpu is not None and pods.gpu.name and pods.gpu.quantity > 0:
         requests[pods.gpu.name] = str(pods.gpu.quantity)
@@ -226,18 +226,18 @@ def _spark_pod(pods: SparkPods, found: SparkApplication) -> PodTemplate:
 
 
 def _spark_bytes(text: str) -> int | None:
-    found = _SPARK_MEMORY.fullmatch(text.strip().lower())
-    return int(found[1]) << _SPARK_UNITS[found[2]] if found is not None else None
+    matched = _SPARK_MEMORY.fullmatch(text.strip().lower())
+    return int(matched[1]) << _SPARK_UNITS[matched[2]] if matched is not None else None
 
 
-def _spark_factor(found: SparkApplication) -> float:
+def _spark_factor(application: SparkApplication) -> float:
     try:
-        given = float(found.spec.memory_overhead_factor)
+        given = float(application.spec.memory_overhead_factor)
     except ValueError:
         given = -1.0
     if 0 <= given <= 1:
         return given
-    return _SPARK_OVERHEAD.get(found.spec.type, _SPARK_OVERHEAD_JVM)
+    return _SPARK_OVERHEAD.get(application.spec.type, _SPARK_OVERHEAD_JVM)
 
 
 OWNER_KINDS: Final = (
@@ -246,8 +246,8 @@ OWNER_KINDS: Final = (
         resource=JOB_SETS,
         decoded=JobSet,
         parts=_of_job_set,
-        is_suspended=lambda found: found.spec.suspend,
-        has_ended=lambda found: has_ended(found.status.conditions),
+        is_suspended=lambda owner: owner.spec.suspend,
+        has_ended=lambda owner: has_ended(owner.status.conditions),
         name_label="jobset.sigs.k8s.io/jobset-name",
     ),
     OwnerKind(
@@ -256,14 +256,14 @@ OWNER_KINDS: Final = (
         parts=_of_leader_worker_set,
         name_label="leaderworkerset.sigs.k8s.io/name",
         part_label="leaderworkerset.sigs.k8s.io/group-index",
-        gangs=lambda found: found.spec.replicas,
+        gangs=lambda owner: owner.spec.replicas,
     ),
     OwnerKind(resource=TRAIN_JOBS, decoded=KubeObject),
     OwnerKind(
         resource=RAY_CLUSTERS,
         decoded=RayCluster,
         parts=_of_ray_cluster,
-        is_suspended=lambda found: found.spec.suspend,
+        is_suspended=lambda owner: owner.spec.suspend,
         name_label="ray.io/cluster",
         # Its clean-up Job runs when the other pods are gone.
         direct_pods=True,
@@ -274,8 +274,8 @@ OWNER_KINDS: Final = (
         resource=MPI_JOBS,
         decoded=MPIJob,
         parts=_of_mpi_job,
-        is_suspended=lambda found: found.spec.run_policy.suspend,
-        has_ended=lambda found: has_ended(found.status.conditions),
+        is_suspended=lambda owner: owner.spec.run_policy.suspend,
+        has_ended=lambda owner: has_ended(owner.status.conditions),
         name_label="training.kubeflow.org/job-name",
     ),
     # A Spark driver owns its executors.
@@ -284,12 +284,12 @@ OWNER_KINDS: Final = (
         resource=SPARK_APPLICATIONS,
         decoded=SparkApplication,
         parts=_of_spark_application,
-        is_suspended=lambda found: found.spec.suspend,
+        is_suspended=lambda owner: owner.spec.suspend,
         name_label="sparkoperator.k8s.io/app-name",
     ),
 )
 
-_BY_KIND: Final = {(one.resource.group, one.resource.kind): one for one in OWNER_KINDS}
+_BY_KIND: Final = {(kind.resource.group, kind.resource.kind): kind for kind in OWNER_KINDS}
 
 
 def owner_kind(api_version: str, kind: str) -> OwnerKind | None:

@@ -37,18 +37,18 @@ def other_gangs(text: str, namespace: str, own: str) -> tuple[tuple[str, ...], s
         listed = _decode(text)
     except msgspec.MsgspecError as error:
         return (), str(error)
-    found: set[str] = set()
-    for one in listed:
-        place, _, name = one.partition("/")
+    names: set[str] = set()
+    for gang in listed:
+        place, _, name = gang.partition("/")
         if not place or not name:
-            return (), f'"{one[:50]}" is not a gang as namespace/name'
+            return (), f'"{gang[:50]}" is not a gang as namespace/name'
         if place != namespace:
-            return (), f'"{one[:50]}" is a gang of another namespace'
-        found.add(name)
-    found.discard(own)
-    if len(found) >= _TOGETHER_MAX:
+            return (), f'"{gang[:50]}" is a gang of another namespace'
+        names.add(name)
+    names.discard(own)
+    if len(names) >= _TOGETHER_MAX:
         return (), f"names more than {_TOGETHER_MAX} gangs"
-    return tuple(sorted(found)), ""
+    return tuple(sorted(names)), ""
 
 
 def objection_to_list(text: str, namespace: str, own: str) -> str:
@@ -76,8 +76,10 @@ def number_of_pods(metadata: ObjectMeta, key: str, *, least: int) -> tuple[int, 
     number = natural(text)
     if number is not None and number >= least:
         return number, ()
-    found = f'not "{text[:50]}"' if text else "and is missing"
-    return 0, (f"metadata.annotations[{key}]: must be a number of pods, {least} or more, {found}",)
+    problem = f'not "{text[:50]}"' if text else "and is missing"
+    return 0, (
+        f"metadata.annotations[{key}]: must be a number of pods, {least} or more, {problem}",
+    )
 
 
 def declared_by(

@@ -24,38 +24,38 @@ class PodVocabulary:
 
     def __init__(self, dialects: Iterable[Dialect]) -> None:
         """Merge the keys of these dialects, given by precedence."""
-        found = tuple(dialects)
-        self.references = ReferenceTable(found)
-        self.min_member = _merged(each.min_member for each in found)
-        self.queue = _merged(each.queue for each in found)
-        self.index = _merged(each.index for each in found)
-        self._role = _merged(each.role for each in found)
+        ordered = tuple(dialects)
+        self.references = ReferenceTable(ordered)
+        self.min_member = _merged(each.min_member for each in ordered)
+        self.queue = _merged(each.queue for each in ordered)
+        self.index = _merged(each.index for each in ordered)
+        self._role = _merged(each.role for each in ordered)
         self._derive_role: tuple[Callable[[Mapping[str, str]], str], ...] = tuple(
-            each.derive_role for each in found if each.derive_role is not None
+            each.derive_role for each in ordered if each.derive_role is not None
         )
         self._workloads: tuple[WorkloadLabels, ...] = tuple(
-            each.workload for each in found if each.workload is not None
+            each.workload for each in ordered if each.workload is not None
         )
-        self._device_parts = tuple(key for each in found for key in each.device_parts)
+        self._device_parts = tuple(key for each in ordered for key in each.device_parts)
         self.without_implied_groups = frozenset(
             scheduler.name
-            for each in found
+            for each in ordered
             for scheduler in each.schedulers
             if not scheduler.implies_groups
         )
         self._grouped_later = {
             scheduler.name: (each.name, scheduler.grouped_later)
-            for each in found
+            for each in ordered
             for scheduler in each.schedulers
             if scheduler.grouped_later
         }
 
     def group_to_come(self, scheduler_name: str, served: Collection[str] | None) -> tuple[str, ...]:
         """Why a pod of this scheduler that declares no gang is not bound yet; () if it may be."""
-        found = self._grouped_later.get(scheduler_name)
-        if found is None or (served is not None and found[0] not in served):
+        scheduler = self._grouped_later.get(scheduler_name)
+        if scheduler is None or (served is not None and scheduler[0] not in served):
             return ()
-        return (found[1],)
+        return (scheduler[1],)
 
     def device_parts(self, annotations: Mapping[str, str]) -> tuple[str, ...]:
         """The annotations by which a pod requests parts of devices, as messages name them."""
@@ -92,8 +92,8 @@ def workload_name(resource: Resource, name: str) -> str:
 
 
 def _merged(keys: Iterable[PodKeys]) -> PodKeys:
-    found = tuple(keys)
+    given = tuple(keys)
     return PodKeys(
-        annotations=tuple(dict.fromkeys(key for one in found for key in one.annotations)),
-        labels=tuple(dict.fromkeys(key for one in found for key in one.labels)),
+        annotations=tuple(dict.fromkeys(key for pod_keys in given for key in pod_keys.annotations)),
+        labels=tuple(dict.fromkeys(key for pod_keys in given for key in pod_keys.labels)),
     )

@@ -56,11 +56,11 @@ _INT32_MAX: Final = 2**31 - 1
 _encode: Final = msgspec.msgpack.Encoder().encode
 
 
-def read_pod(found: kube.Pod, context: ReadingContext) -> model.Pod:
+def read_pod(pod: kube.Pod, context: ReadingContext) -> model.Pod:
     """The neutral model of a pod, whatever its scheduler is.
 
     Args:
-        found: The pod, decoded.
+        pod: The pod, decoded.
         context: Which scheduler names are ours, and which dialects are served.
 
     Returns:
@@ -68,7 +68,7 @@ def read_pod(found: kube.Pod, context: ReadingContext) -> model.Pod:
         shape. Whatever cannot be judged is named in the shape, and keeps a pod of ours from being
         bound.
     """
-    metadata, spec, status = found.metadata, found.spec, found.status
+    metadata, spec, status = pod.metadata, pod.spec, pod.status
     given = metadata.annotations
     vocabulary = pod_vocabulary()
     ours = spec.scheduler_name in context.scheduler_names
@@ -76,7 +76,7 @@ def read_pod(found: kube.Pod, context: ReadingContext) -> model.Pod:
     joined, objections = vocabulary.references.read(metadata, spec, context.served)
     if joined is None and not objections:
         objections = vocabulary.group_to_come(spec.scheduler_name, context.served)
-    group_name, implied = _group(found, joined, context, vocabulary)
+    group_name, implied = _group(pod, joined, context, vocabulary)
     min_member = _min_member(metadata, joined, vocabulary)
     labels = _labels(metadata.labels) if metadata.labels else b""
     workload, part = vocabulary.workload(metadata.labels) if metadata.labels else ("", "")
@@ -140,11 +140,11 @@ def read_pod(found: kube.Pod, context: ReadingContext) -> model.Pod:
     )
 
 
-def read_undecodable_pod(found: Undecodable, context: ReadingContext) -> model.Pod | None:
+def read_undecodable_pod(undecodable: Undecodable, context: ReadingContext) -> model.Pod | None:
     """A pod that does not fit its type: a member that cannot be judged if its metadata declares a
     gang, else None. Its scheduler is in the part that cannot be read, so it counts as ours.
     """
-    metadata = found.metadata
+    metadata = undecodable.metadata
     joined, _ = pod_vocabulary().references.read(metadata, kube.PodSpec(), context.served)
     if joined is None:
         return None
@@ -154,7 +154,7 @@ def read_undecodable_pod(found: Undecodable, context: ReadingContext) -> model.P
         name=metadata.name,
         resource_version=metadata.version,
         created_ms=metadata.created_ms,
-        shape=unjudged(f"unreadable: {found.error}"),
+        shape=unjudged(f"unreadable: {undecodable.error}"),
         ours=True,
         group_name=joined.group_name[:NAME_CHARACTERS_MAX],
         group_scope=joined.scope,
@@ -165,8 +165,8 @@ def read_undecodable_pod(found: Undecodable, context: ReadingContext) -> model.P
 
 def traceparent(given: dict[str, str]) -> str:
     """The W3C traceparent in the annotations; "" if there is none, or it is not valid."""
-    found = given.get(annotations.TRACEPARENT, "")
-    return found if _TRACEPARENT.fullmatch(found) else ""
+    text = given.get(annotations.TRACEPARENT, "")
+    return text if _TRACEPARENT.fullmatch(text) else ""
 
 
 def preemptable(metadata: kube.ObjectMeta) -> str:
@@ -188,7 +188,7 @@ def controller_owner(metadata: kube.ObjectMeta) -> model.Owner | None:
 
 
 def _group(
-    found: kube.Pod,
+    pod: kube.Pod,
     joined: Membership | None,
     context: ReadingContext,
     vocabulary: PodVocabulary,
@@ -196,14 +196,14 @@ def _group(
     """The name of the pod's group, and whether the pod only implies it; "" when it has none."""
     if joined is not None:
         return joined.group_name[:NAME_CHARACTERS_MAX], False
-    scheduler = found.spec.scheduler_name
+    scheduler = pod.spec.scheduler_name
     if (
         not context.implied_groups
         or scheduler in vocabulary.without_implied_groups
         or scheduler not in context.scheduler_names
     ):
         return "", False
-    return implied_group(found.metadata), True
+    return implied_group(pod.metadata), True
 
 
 def _min_member(
@@ -260,13 +260,13 @@ def _conditions(conditions: tuple[kube.Condition, ...]) -> tuple[bool, bool, int
     """Whether the pod is disrupted, whether by a release, and when it was bound (0: unknown)."""
     disrupted = released = False
     scheduled_ms = 0
-    for one in conditions:
-        if one.status != "True":
+    for condition in conditions:
+        if condition.status != "True":
             continue
-        if one.type == "DisruptionTarget":
-            disrupted, released = True, one.reason == _RELEASED
-        elif one.type == "PodScheduled":
-            scheduled_ms = kube.instant_ms(one.last_transition_time)
+        if condition.type == "DisruptionTarget":
+            disrupted, released = True, condition.reason == _RELEASED
+        elif condition.type == "PodScheduled":
+            scheduled_ms = kube.instant_ms(condition.last_transition_time)
     return disrupted, released, scheduled_ms
 
 
@@ -304,5 +304,6 @@ def _cooldown_ms(metadata: kube.ObjectMeta) -> int:
 
 def _restarts(status: kube.PodStatus) -> int:
     return sum(
-        one.restart_count for one in (*status.container_statuses, *status.init_container_statuses)
+        container.restart_count
+        for container in (*status.container_statuses, *status.init_container_statuses)
     )

@@ -163,10 +163,10 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     shared: bool = False
     of_groups: bool = False
 
-    def neutral_object(self, found: object, context: ReadingContext) -> ClusterObject | None:
+    def neutral_object(self, decoded: object, context: ReadingContext) -> ClusterObject | None:
         """The neutral object of a decoded one, or of an `Undecodable`."""
-        read = self.read_undecodable if isinstance(found, Undecodable) else self.read
-        return read(found, context) if self.in_context else read(found)
+        read = self.read_undecodable if isinstance(decoded, Undecodable) else self.read
+        return read(decoded, context) if self.in_context else read(decoded)
 
 
 class Scheduler(msgspec.Struct, frozen=True, kw_only=True):
@@ -205,16 +205,16 @@ class PodKeys(msgspec.Struct, frozen=True, kw_only=True):
 
     def read(self, metadata: ObjectMeta) -> str | None:
         """The value of the first key that the pod has; None when it has none."""
-        found = metadata.annotations
-        if found:
+        marks = metadata.annotations
+        if marks:
             for key in self.annotations:
-                if key in found:
-                    return found[key]
-        found = metadata.labels
-        if found:
+                if key in marks:
+                    return marks[key]
+        marks = metadata.labels
+        if marks:
             for key in self.labels:
-                if key in found:
-                    return found[key]
+                if key in marks:
+                    return marks[key]
         return None
 
 

@@ -47,8 +47,8 @@ _LIVING_PHASES: Final = frozenset({"", "Pending", "Running", "Restarting"})
 _LEVELS_MAX: Final = 16
 
 
-def read_namespace(found: kube.KubeObject) -> reference_objects.Namespace:
-    metadata = found.metadata
+def read_namespace(namespace: kube.KubeObject) -> reference_objects.Namespace:
+    metadata = namespace.metadata
     return reference_objects.Namespace(
         **cluster_identity(metadata),
         labels=labels(metadata),
@@ -56,14 +56,14 @@ def read_namespace(found: kube.KubeObject) -> reference_objects.Namespace:
     )
 
 
-def read_quota(found: looked_up.ResourceQuota) -> reference_objects.ResourceQuota:
+def read_quota(quota: looked_up.ResourceQuota) -> reference_objects.ResourceQuota:
     """A quota: the limits that its controller enforces now, or will once it has seen the object."""
-    metadata, spec, status = found.metadata, found.spec, found.status
+    metadata, spec, status = quota.metadata, quota.spec, quota.status
     scopes = [*spec.scopes]
     if spec.scope_selector is not None:
         scopes += [
-            f"{one.scope_name} {one.operator} {','.join(one.values)}".rstrip()
-            for one in spec.scope_selector.match_expressions
+            f"{scope.scope_name} {scope.operator} {','.join(scope.values)}".rstrip()
+            for scope in spec.scope_selector.match_expressions
         ]
     return reference_objects.ResourceQuota(
         **identity(metadata),
@@ -73,19 +73,19 @@ def read_quota(found: looked_up.ResourceQuota) -> reference_objects.ResourceQuot
     )
 
 
-def read_budget(found: kube.DisruptionBudget) -> reference_objects.Budget:
+def read_budget(budget: kube.DisruptionBudget) -> reference_objects.Budget:
     """A PodDisruptionBudget as evictions see it, with or without an owner."""
-    metadata = found.metadata
+    metadata = budget.metadata
     return reference_objects.Budget(
         **identity(metadata),
-        selector=selectors.selector(found.spec.selector),
-        disruptions_allowed=found.status.disruptions_allowed,
+        selector=selectors.selector(budget.spec.selector),
+        disruptions_allowed=budget.status.disruptions_allowed,
     )
 
 
-def read_hypernode(found: HyperNode) -> reference_objects.HyperNode:
+def read_hypernode(hypernode: HyperNode) -> reference_objects.HyperNode:
     """A HyperNode. A member without a selector is left out."""
-    metadata, spec = found.metadata, found.spec
+    metadata, spec = hypernode.metadata, hypernode.spec
     return reference_objects.HyperNode(
         **cluster_identity(metadata),
         tier=spec.tier,
@@ -98,11 +98,11 @@ def read_hypernode(found: HyperNode) -> reference_objects.HyperNode:
     )
 
 
-def read_topology(found: looked_up.Topology) -> reference_objects.Topology:
+def read_topology(topology: looked_up.Topology) -> reference_objects.Topology:
     return reference_objects.Topology(
-        **cluster_identity(found.metadata),
+        **cluster_identity(topology.metadata),
         levels=tuple(
-            one.node_label[:TEXT_CHARACTERS_MAX] for one in found.spec.levels[:_LEVELS_MAX]
+            level.node_label[:TEXT_CHARACTERS_MAX] for level in topology.spec.levels[:_LEVELS_MAX]
         ),
     )
 
@@ -135,18 +135,20 @@ def kind(
 
 
 def read_workload(
-    resource: Resource, found: looked_up.Workload, *, parts: int | None = None
+    resource: Resource, workload: looked_up.Workload, *, parts: int | None = None
 ) -> reference_objects.Workload | None:
     """The neutral workload; None when its controller creates no pods, or none again.
 
     Args:
         resource: The object's resource.
-        found: The object.
+        workload: The object.
         parts: The number of its parts; None: its pods' labels number no parts.
     """
-    metadata, status = found.metadata, found.status
-    ended = any(one.type in _ENDED and one.status == "True" for one in status.conditions)
-    if metadata.deletion_timestamp is not None or found.spec.suspend or ended:
+    metadata, status = workload.metadata, workload.status
+    ended = any(
+        condition.type in _ENDED and condition.status == "True" for condition in status.conditions
+    )
+    if metadata.deletion_timestamp is not None or workload.spec.suspend or ended:
         return None
     if status.state.phase not in _LIVING_PHASES:
         return None
@@ -171,12 +173,12 @@ def workload_kind(
     return kind(resource, "workload", looked_up.Workload, read or partial(read_workload, resource))
 
 
-def readable_amounts(found: kube.ResourceList) -> model.Resources:
+def readable_amounts(resources: kube.ResourceList) -> model.Resources:
     """The amounts that can be read: nothing is placed on capacity that cannot be counted. The API
     server has checked the quantities of all resources but custom ones.
     """
     good: list[tuple[str, int]] = []
-    for name, text in sorted(found.items()):
+    for name, text in sorted(resources.items()):
         try:
             good.append((name, amount(name, text)))
         except QuantityError:
@@ -184,9 +186,9 @@ def readable_amounts(found: kube.ResourceList) -> model.Resources:
     return tuple(good)
 
 
-def _member(found: HyperNodeMember, selector: MemberSelector) -> reference_objects.HyperNodeMember:
+def _member(member: HyperNodeMember, selector: MemberSelector) -> reference_objects.HyperNodeMember:
     return reference_objects.HyperNodeMember(
-        kind="HyperNode" if found.type == "HyperNode" else "Node",
+        kind="HyperNode" if member.type == "HyperNode" else "Node",
         exact=selector.exact_match.name if selector.exact_match is not None else "",
         regex=selector.regex_match.pattern if selector.regex_match is not None else "",
         labels=selectors.selector(selector.label_match),

@@ -40,45 +40,45 @@ _T = TypeVar("_T")
 _encode: Final = msgspec.msgpack.Encoder().encode
 
 
-def policy_annotations(found: Mapping[str, str]) -> model.Labels:
+def policy_annotations(given: Mapping[str, str]) -> model.Labels:
     """The annotations that policies read, sorted."""
-    if not found:
+    if not given:
         return ()
     return tuple(
-        (key, found[key])
+        (key, given[key])
         for key in _POLICY_ANNOTATIONS
-        if key in found and len(found[key]) <= _ANNOTATION_CHARACTERS_MAX
+        if key in given and len(given[key]) <= _ANNOTATION_CHARACTERS_MAX
     )
 
 
-def sla_waiting_ms(found: Mapping[str, str]) -> int:
+def sla_waiting_ms(given: Mapping[str, str]) -> int:
     """Longest time that the group should wait, in milliseconds; 0 if none is given, or it cannot be
     read: Volcano ignores what it cannot read.
     """
-    text = next((found[key] for key in _SLA if key in found), "")
+    text = next((given[key] for key in _SLA if key in given), "")
     return duration_ms(text) or 0
 
 
-def topology(found: NetworkTopology | None) -> model.NetworkTopology | None:
+def topology(given: NetworkTopology | None) -> model.NetworkTopology | None:
     """`networkTopology`; anything but "soft" is a limit."""
-    if found is None:
+    if given is None:
         return None
     return model.NetworkTopology(
-        mode="soft" if found.mode == "soft" else "hard",
-        highest_tier=max(0, found.highest_tier_allowed or 0),
-        highest_tier_name=found.highest_tier_name[:NAME_CHARACTERS_MAX],
+        mode="soft" if given.mode == "soft" else "hard",
+        highest_tier=max(0, given.highest_tier_allowed or 0),
+        highest_tier_name=given.highest_tier_name[:NAME_CHARACTERS_MAX],
     )
 
 
-def label_topology(found: Mapping[str, str]) -> model.NetworkTopology | None:
+def label_topology(given: Mapping[str, str]) -> model.NetworkTopology | None:
     """The topology by node labels that `tutti.dev/` annotations require: one key, or several
     separated by commas; None if they require none.
     """
     for key in _TOPOLOGIES:
-        if found.get(key):
+        if given.get(key):
             return model.NetworkTopology(
                 mode="hard" if key == annotations.REQUIRED_TOPOLOGY else "soft",
-                label_key=found[key][:_ANNOTATION_CHARACTERS_MAX],
+                label_key=given[key][:_ANNOTATION_CHARACTERS_MAX],
             )
     return None
 
@@ -110,51 +110,53 @@ def node_pool(labels: Mapping[str, str]) -> tuple[model.Requirement, ...]:
     return (model.Requirement(key=_NODE_POOL, operator="DoesNotExist"),)
 
 
-def objections(found: Mapping[str, object]) -> Iterator[FieldError]:
+def objections(given: Mapping[str, object]) -> Iterator[FieldError]:
     """Violations in a group's annotations."""
-    if all(found.get(key) for key in _TOPOLOGIES):
+    if all(given.get(key) for key in _TOPOLOGIES):
         path = f"metadata.annotations[{_TOPOLOGIES[1]}]"
         yield FieldError(path=path, message=f"excludes {_TOPOLOGIES[0]}")
     for key in (*_POLICY_ANNOTATIONS, *_TOPOLOGIES):
-        if len(str(found.get(key, ""))) > _ANNOTATION_CHARACTERS_MAX:
+        if len(str(given.get(key, ""))) > _ANNOTATION_CHARACTERS_MAX:
             path = f"metadata.annotations[{key}]"
             yield FieldError(
                 path=path, message=f"longer than {_ANNOTATION_CHARACTERS_MAX} characters"
             )
 
 
-def sub_groups(found: tuple[SubGroupPolicy, ...], errors: list[str]) -> tuple[model.SubGroup, ...]:
+def sub_groups(
+    policies: tuple[SubGroupPolicy, ...], errors: list[str]
+) -> tuple[model.SubGroup, ...]:
     """`subGroupPolicy`, in the order given: a pod belongs to the first policy that it matches.
 
     Violations are appended to `errors`.
     """
     errors.extend(
-        f"spec.subGroupPolicy[{index}].subGroupSize: {one.sub_group_size} is less than 1"
-        for index, one in enumerate(found)
-        if one.sub_group_size is not None and one.sub_group_size < 1
+        f"spec.subGroupPolicy[{index}].subGroupSize: {policy.sub_group_size} is less than 1"
+        for index, policy in enumerate(policies)
+        if policy.sub_group_size is not None and policy.sub_group_size < 1
     )
     read = tuple(
         model.SubGroup(
-            name=one.name,
-            selector=selectors.selector(one.label_selector),
-            match_label_keys=one.match_label_keys,
-            size=max(1, one.sub_group_size or 1),
-            min_sub_groups=max(0, one.min_sub_groups or 0),
-            topology=topology(one.network_topology),
+            name=policy.name,
+            selector=selectors.selector(policy.label_selector),
+            match_label_keys=policy.match_label_keys,
+            size=max(1, policy.sub_group_size or 1),
+            min_sub_groups=max(0, policy.min_sub_groups or 0),
+            topology=topology(policy.network_topology),
         )
-        for one in found
+        for policy in policies
     )
     return bounded(read, "spec.subGroupPolicy", errors)
 
 
 def node_groups(
-    found: QueueAffinity | None, errors: list[str]
+    stated: QueueAffinity | None, errors: list[str]
 ) -> tuple[tuple[str, tuple[str, ...]], ...]:
     """`spec.affinity` of a queue: (kind, names of node groups) for each kind that names any.
 
     Violations are appended to `errors`.
     """
-    affinity = found or QueueAffinity()
+    affinity = stated or QueueAffinity()
     near = affinity.node_group_affinity or NodeGroups()
     far = affinity.node_group_anti_affinity or NodeGroups()
     given = (
@@ -163,14 +165,14 @@ def node_groups(
         ("antiRequired", far.required),
         ("antiPreferred", far.preferred),
     )
-    return bounded(tuple(one for one in given if one[1]), "spec.affinity", errors)
+    return bounded(tuple(names for names in given if names[1]), "spec.affinity", errors)
 
 
 def bounded(
-    found: tuple[_T, ...], path: str, errors: list[str], bytes_max: int = _BYTES_MAX
+    collection: tuple[_T, ...], path: str, errors: list[str], bytes_max: int = _BYTES_MAX
 ) -> tuple[_T, ...]:
     """The collection, or () with an error if it is too large for the group's message."""
-    if found and len(_encode(found)) > bytes_max:
+    if collection and len(_encode(collection)) > bytes_max:
         errors.append(f"{path}: takes more than the {bytes_max} bytes that are supported")
         return ()
-    return found
+    return collection

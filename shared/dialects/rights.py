@@ -28,18 +28,18 @@ def rights() -> tuple[Right, ...]:
     """The rights of the watcher to read, of the status controller to patch, and of the webhook to
     look up groups; sorted, without duplicates.
     """
-    found: set[Right] = {
+    table: set[Right] = {
         _right("admission-webhook", resource, "", _LOOK_UP) for resource in group_resources()
     }
     for kind in kinds():
-        found.add(_right("watcher", kind.resource, "", _READ))
+        table.add(_right("watcher", kind.resource, "", _READ))
         if kind.status is None:
             continue
         # The verdict's annotation is always written to the main resource.
-        found.add(_right("controller", kind.resource, "", ("get", "patch")))
+        table.add(_right("controller", kind.resource, "", ("get", "patch")))
         if kind.status.at:
-            found.add(_right("controller", kind.resource, kind.status.at, ("patch",)))
-    return tuple(sorted(found))
+            table.add(_right("controller", kind.resource, kind.status.at, ("patch",)))
+    return tuple(sorted(table))
 
 
 def _right(

@@ -18,7 +18,7 @@ EXCLUDED_NAMESPACES: Final = ("kube-system",)
 def gives_way(scheduler_name: str, dialect: Dialect) -> bool:
     """Whether a pod whose gang this dialect reads may get another scheduler name than its own."""
     return scheduler_name == DEFAULT_SCHEDULER or any(
-        scheduler_name == one.name for one in dialect.schedulers
+        scheduler_name == scheduler.name for scheduler in dialect.schedulers
     )
 
 

@@ -9,28 +9,28 @@ from shared.model import objects as model
 from shared.model.terms import Selector
 
 
-def selector(found: kube.LabelSelector | None) -> Selector | None:
+def selector(given: kube.LabelSelector | None) -> Selector | None:
     """A label selector; None (it selects nothing) stays None."""
-    return None if found is None else read_selector(found)
+    return None if given is None else read_selector(given)
 
 
-def read_selector(found: kube.LabelSelector) -> Selector:
+def read_selector(given: kube.LabelSelector) -> Selector:
     """A label selector."""
     equal = [
         model.Requirement(key=key, operator="In", values=(value,))
-        for key, value in found.match_labels.items()
+        for key, value in given.match_labels.items()
     ]
-    return _sorted([*equal, *found.match_expressions])
+    return _sorted([*equal, *given.match_expressions])
 
 
 def merged(
-    found: Selector, keys: Iterable[str], operator: str, labels: Mapping[str, str]
+    selector: Selector, keys: Iterable[str], operator: str, labels: Mapping[str, str]
 ) -> Selector:
     """The selector with one more requirement for each key that `labels` has, unless it has that
     requirement already.
 
     Args:
-        found: The selector.
+        selector: The selector.
         keys: Keys of labels.
         operator: Operator of the new requirements: "In" or "NotIn".
         labels: Labels, of which the requirements take the values.
@@ -40,19 +40,21 @@ def merged(
         for key in keys
         if key in labels
     ]
-    new = [one for one in more if one not in found.requirements]
-    return _sorted([*found.requirements, *new]) if new else found
+    new = [requirement for requirement in more if requirement not in selector.requirements]
+    return _sorted([*selector.requirements, *new]) if new else selector
 
 
-def term(found: kube.NodeSelectorTerm) -> model.SelectorTerm:
+def term(given: kube.NodeSelectorTerm) -> model.SelectorTerm:
     """A term of a node affinity."""
-    return model.SelectorTerm(expressions=found.match_expressions, fields=found.match_fields)
+    return model.SelectorTerm(expressions=given.match_expressions, fields=given.match_fields)
 
 
-def terms(found: kube.NodeSelector) -> tuple[model.SelectorTerm, ...]:
-    return tuple(term(one) for one in found.node_selector_terms)
+def terms(given: kube.NodeSelector) -> tuple[model.SelectorTerm, ...]:
+    return tuple(term(alternative) for alternative in given.node_selector_terms)
 
 
-def _sorted(found: list[model.Requirement]) -> Selector:
-    found.sort(key=lambda one: (one.key, one.operator, one.values))
-    return Selector(requirements=tuple(found))
+def _sorted(unsorted: list[model.Requirement]) -> Selector:
+    unsorted.sort(
+        key=lambda requirement: (requirement.key, requirement.operator, requirement.values)
+    )
+    return Selector(requirements=tuple(unsorted))

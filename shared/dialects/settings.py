@@ -71,14 +71,18 @@ def of_gang(*origins: Mapping[str, str]) -> dict[str, str]:
     each key the first one's. What cannot be read is left out: no group could have it, and the
     webhook warns of it.
     """
-    found: dict[str, str] = {}
+    inherited: dict[str, str] = {}
     for given in origins:
         for key in OF_GANGS:
             # A gang has one topology, required or preferred.
             others = _TOPOLOGIES if key in _TOPOLOGIES else (key,)
-            if key in given and found.keys().isdisjoint(others) and not objection(key, given[key]):
-                found[key] = given[key]
-    return found
+            if (
+                key in given
+                and inherited.keys().isdisjoint(others)
+                and not objection(key, given[key])
+            ):
+                inherited[key] = given[key]
+    return inherited
 
 
 def read_settings(given: Mapping[str, str]) -> model.Labels:

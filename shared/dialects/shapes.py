@@ -159,7 +159,9 @@ def _identity(spec: kube.PodSpec, status: kube.PodStatus, metadata: kube.ObjectM
         namespace=metadata.namespace,
         name=metadata.name if ephemeral else "",
         labels={key: labels[key] for key in keys},
-        device_claims={one.name: one.resource_claim_name for one in status.resource_claim_statuses},
+        device_claims={
+            claim.name: claim.resource_claim_name for claim in status.resource_claim_statuses
+        },
         uid=metadata.uid if ephemeral else "",
     )
 
@@ -196,7 +198,7 @@ def _computed_shape(source: _ShapeSource) -> model.Shape:
     except QuantityError as error:
         return _unjudged(str(error))
     pod_affinity = _pod_affinity(spec, identity)
-    spread = tuple(_spread(one, identity) for one in spec.topology_spread_constraints)
+    spread = tuple(_spread(constraint, identity) for constraint in spec.topology_spread_constraints)
     claims = tuple(sorted(set(_claims(spec, identity))))
     device_claims = tuple(sorted(set(_device_claims(spec, identity))))
     reads_namespace = pod_affinity is not None or spread or claims or device_claims
@@ -214,7 +216,9 @@ def _computed_shape(source: _ShapeSource) -> model.Shape:
         own_claims=tuple((name, identity.uid) for name in sorted(_own_claims(spec, identity))),
         device_claims=device_claims,
         disks=tuple(
-            sorted(islice(_disks(spec), ENTRIES_MAX + 1), key=lambda one: (one.name, one.read_only))
+            sorted(
+                islice(_disks(spec), ENTRIES_MAX + 1), key=lambda disk: (disk.name, disk.read_only)
+            )
         ),
         namespace=identity.namespace if reads_namespace else "",
         unsupported=(
@@ -241,8 +245,8 @@ def _preferred_node_affinity(spec: kube.PodSpec) -> tuple[WeightedTerm, ...]:
     if node_affinity is None:
         return ()
     return tuple(
-        WeightedTerm(weight=one.weight, term=selectors.term(one.preference))
-        for one in node_affinity.preferred
+        WeightedTerm(weight=preferred.weight, term=selectors.term(preferred.preference))
+        for preferred in node_affinity.preferred
     )
 
 
@@ -250,24 +254,27 @@ def _pod_affinity(spec: kube.PodSpec, identity: _Identity) -> PodAffinity | None
     affinity = spec.affinity if spec.affinity is not None else kube.Affinity()
     together = affinity.pod_affinity or kube.PodAffinity()
     apart = affinity.pod_anti_affinity or kube.PodAffinity()
-    found = PodAffinity(
-        affinity=tuple(_pod_term(one, identity) for one in together.required),
-        anti_affinity=tuple(_pod_term(one, identity) for one in apart.required),
+    terms = PodAffinity(
+        affinity=tuple(_pod_term(term, identity) for term in together.required),
+        anti_affinity=tuple(_pod_term(term, identity) for term in apart.required),
         preferred=_preferred_pod_terms(together, identity),
         preferred_anti=_preferred_pod_terms(apart, identity),
     )
-    return found if found != PodAffinity() else None
+    return terms if terms != PodAffinity() else None
 
 
 def _preferred_pod_terms(terms: kube.PodAffinity, identity: _Identity) -> tuple[PodTerm, ...]:
-    return tuple(_pod_term(one.pod_affinity_term, identity, one.weight) for one in terms.preferred)
+    return tuple(
+        _pod_term(weighted.pod_affinity_term, identity, weighted.weight)
+        for weighted in terms.preferred
+    )
 
 
 def _pod_term(term: kube.PodAffinityTerm, identity: _Identity, weight: int = 0) -> PodTerm:
     """The term, with the pod's own labels merged in unless the API server has done so."""
     selector = selectors.selector(term.label_selector)
     if selector is not None:
-        named = {one.key for one in selector.requirements}
+        named = {requirement.key for requirement in selector.requirements}
         match = [key for key in term.match_label_keys if key not in named]
         mismatch = [key for key in term.mismatch_label_keys if key not in named]
         selector = selectors.merged(selector, match, "In", identity.labels)
@@ -303,7 +310,11 @@ def _spread(constraint: kube.TopologySpreadConstraint, identity: _Identity) -> S
 
 def _images(spec: kube.PodSpec) -> tuple[str, ...]:
     """As kube-scheduler looks them up: with a tag."""
-    names = [one.image for one in (*spec.containers, *spec.init_containers) if one.image]
+    names = [
+        container.image
+        for container in (*spec.containers, *spec.init_containers)
+        if container.image
+    ]
     return tuple(
         sorted(name if name.rfind(":") > name.rfind("/") else f"{name}:latest" for name in names)
     )

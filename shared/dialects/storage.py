@@ -43,8 +43,8 @@ _MIGRATED: Final = {
 }
 
 
-def read_volume(found: looked_up.PersistentVolume) -> reference_objects.Volume:
-    metadata, spec = found.metadata, found.spec
+def read_volume(volume: looked_up.PersistentVolume) -> reference_objects.Volume:
+    metadata, spec = volume.metadata, volume.spec
     claim = spec.claim_ref or looked_up.ClaimReference()
     driver, handle = _source(spec)
     required = spec.node_affinity.required if spec.node_affinity is not None else None
@@ -54,7 +54,7 @@ def read_volume(found: looked_up.PersistentVolume) -> reference_objects.Volume:
         access_modes=spec.access_modes,
         storage_class=metadata.annotations.get(_CLASS_ANNOTATION) or spec.storage_class_name,
         mode=spec.volume_mode,
-        phase=found.status.phase,
+        phase=volume.status.phase,
         labels=labels(metadata),
         claim_namespace=claim.namespace,
         claim_name=claim.name,
@@ -66,8 +66,8 @@ def read_volume(found: looked_up.PersistentVolume) -> reference_objects.Volume:
     )
 
 
-def read_claim(found: looked_up.PersistentVolumeClaim) -> reference_objects.Claim:
-    metadata, spec = found.metadata, found.spec
+def read_claim(stored: looked_up.PersistentVolumeClaim) -> reference_objects.Claim:
+    metadata, spec = stored.metadata, stored.spec
     return reference_objects.Claim(
         **identity(metadata),
         storage_class=metadata.annotations.get(_CLASS_ANNOTATION, spec.storage_class_name),
@@ -78,66 +78,66 @@ def read_claim(found: looked_up.PersistentVolumeClaim) -> reference_objects.Clai
         selector=selectors.selector(spec.selector),
         selected_node=metadata.annotations.get(_SELECTED_NODE, "")[:TEXT_CHARACTERS_MAX],
         bind_completed=_BIND_COMPLETED in metadata.annotations,
-        phase=found.status.phase,
+        phase=stored.status.phase,
         owner_uid=pod_owner_uid(metadata),
         deleting=metadata.deletion_timestamp is not None,
     )
 
 
-def read_storage_class(found: looked_up.StorageClass) -> reference_objects.StorageClass:
-    metadata = found.metadata
+def read_storage_class(storage_class: looked_up.StorageClass) -> reference_objects.StorageClass:
+    metadata = storage_class.metadata
     return reference_objects.StorageClass(
         **cluster_identity(metadata),
-        provisioner=_MIGRATED.get(found.provisioner, found.provisioner),
-        wait_for_first_consumer=found.volume_binding_mode == "WaitForFirstConsumer",
+        provisioner=_MIGRATED.get(storage_class.provisioner, storage_class.provisioner),
+        wait_for_first_consumer=storage_class.volume_binding_mode == "WaitForFirstConsumer",
         allowed_topologies=tuple(
             model.SelectorTerm(
                 expressions=tuple(
-                    model.Requirement(key=one.key, operator="In", values=one.values)
-                    for one in term.match_label_expressions
+                    model.Requirement(key=requirement.key, operator="In", values=requirement.values)
+                    for requirement in term.match_label_expressions
                 )
             )
-            for term in found.allowed_topologies
+            for term in storage_class.allowed_topologies
         ),
         default=any(metadata.annotations.get(key) == "true" for key in _DEFAULT_CLASS),
     )
 
 
-def read_csi_node(found: looked_up.CsiNode) -> reference_objects.CsiNode:
+def read_csi_node(csi_node: looked_up.CsiNode) -> reference_objects.CsiNode:
     return reference_objects.CsiNode(
-        **cluster_identity(found.metadata),
+        **cluster_identity(csi_node.metadata),
         drivers=tuple(
             reference_objects.CsiLimit(
-                driver=one.name,
-                volumes_max=-1 if one.allocatable.count is None else one.allocatable.count,
-                topology_keys=one.topology_keys,
+                driver=driver.name,
+                volumes_max=-1 if driver.allocatable.count is None else driver.allocatable.count,
+                topology_keys=driver.topology_keys,
             )
-            for one in sorted(found.spec.drivers, key=lambda one: one.name)
+            for driver in sorted(csi_node.spec.drivers, key=lambda driver: driver.name)
         ),
     )
 
 
-def read_csi_driver(found: looked_up.CsiDriver) -> reference_objects.CsiDriver:
+def read_csi_driver(csi_driver: looked_up.CsiDriver) -> reference_objects.CsiDriver:
     return reference_objects.CsiDriver(
-        **cluster_identity(found.metadata),
-        storage_capacity=found.spec.storage_capacity,
+        **cluster_identity(csi_driver.metadata),
+        storage_capacity=csi_driver.spec.storage_capacity,
     )
 
 
-def read_capacity(found: looked_up.CsiStorageCapacity) -> reference_objects.StorageCapacity:
+def read_capacity(stored: looked_up.CsiStorageCapacity) -> reference_objects.StorageCapacity:
     """A CSIStorageCapacity; an absent capacity counts as 0."""
-    metadata, largest = found.metadata, found.maximum_volume_size
+    metadata, largest = stored.metadata, stored.maximum_volume_size
     return reference_objects.StorageCapacity(
         **identity(metadata),
-        storage_class=found.storage_class_name,
-        node_topology=selectors.selector(found.node_topology),
-        capacity_bytes=_bytes(found.capacity),
+        storage_class=stored.storage_class_name,
+        node_topology=selectors.selector(stored.node_topology),
+        capacity_bytes=_bytes(stored.capacity),
         volume_bytes_max=-1 if largest is None else _bytes(largest),
     )
 
 
-def read_attachment(found: looked_up.VolumeAttachment) -> reference_objects.VolumeAttachment:
-    metadata, spec = found.metadata, found.spec
+def read_attachment(attachment: looked_up.VolumeAttachment) -> reference_objects.VolumeAttachment:
+    metadata, spec = attachment.metadata, attachment.spec
     return reference_objects.VolumeAttachment(
         **cluster_identity(metadata),
         node=spec.node_name,

@@ -79,13 +79,13 @@ def sub_group_tree(
     for part in parts:
         children.setdefault(part.parent or title, []).append(part)
     # Each check needs what the one before it has found correct.
-    found = (
+    violations = (
         [*_name_errors(whole, parts)]
         or [*_depth_errors(whole, parts)]
         or [*_number_errors(whole, children)]
     )
-    errors += found
-    if found or not parts:
+    errors += violations
+    if violations or not parts:
         return Tree()
     sets = tuple(_sets(whole, children))
     leaves = [part for part in parts if part.name not in children]
@@ -98,7 +98,7 @@ def sub_group_tree(
             size=1 if part.size is None else max(0, part.size),
             topology=part.topology,
         )
-        for part in sorted(leaves, key=lambda one: one.name)
+        for part in sorted(leaves, key=lambda leaf: leaf.name)
     )
     least = least_members(sets, sub_groups)
     errors += [
@@ -140,9 +140,9 @@ def _depth_errors(whole: Part, parts: Sequence[Part]) -> Iterator[str]:
             yield f"{part.path}.parent: {part.name} is in a cycle of sub-groups"
             return
         level = levels[name]
-        for one in reversed(passed):
+        for above in reversed(passed):
             level += 1
-            levels[one] = level
+            levels[above] = level
         if level > LEVELS_MAX:
             yield f"{part.path}.parent: more than {LEVELS_MAX} levels of sub-groups"
             return
@@ -150,7 +150,7 @@ def _depth_errors(whole: Part, parts: Sequence[Part]) -> Iterator[str]:
 
 def _number_errors(whole: Part, children: dict[str, list[Part]]) -> Iterator[str]:
     """The errors in numbers of needed sub-groups."""
-    for part in (whole, *(one for below in children.values() for one in below)):
+    for part in (whole, *(child for below in children.values() for child in below)):
         there, needed = len(children.get(part.name, ())), part.parts_needed
         if needed is None or 1 <= needed <= there:
             continue
@@ -172,4 +172,4 @@ def _sets(whole: Part, children: dict[str, list[Part]]) -> Iterator[SubGroupSet]
             least=part.parts_needed or len(below),
             topology=part.topology,
         )
-        queue += [one for one in below if one.name in children]
+        queue += [child for child in below if child.name in children]

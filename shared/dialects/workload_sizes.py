@@ -29,8 +29,8 @@ from shared.kube.resources import (
 
 #: Owners that are read as a `Workload`, by API version and kind: all of Kubernetes itself.
 WORKLOADS: Final[dict[tuple[str, str], Resource]] = {
-    (one.api_version, one.kind): one
-    for one in (REPLICATION_CONTROLLERS, REPLICA_SETS, DAEMON_SETS, STATEFUL_SETS, JOBS_BATCH)
+    (resource.api_version, resource.kind): resource
+    for resource in (REPLICATION_CONTROLLERS, REPLICA_SETS, DAEMON_SETS, STATEFUL_SETS, JOBS_BATCH)
 }
 #: Conditions of a Job, JobSet or MPIJob that has ended: it makes no pods again.
 _ENDED: Final = frozenset({"Complete", "Completed", "Succeeded", "Failed"})
@@ -66,7 +66,7 @@ def is_workload(api_version: str, kind: str) -> bool:
 
 def has_ended(conditions: Iterable[Condition]) -> bool:
     """Whether a Job, JobSet or MPIJob with these conditions makes no pods again."""
-    return any(one.type in _ENDED and one.status == "True" for one in conditions)
+    return any(condition.type in _ENDED and condition.status == "True" for condition in conditions)
 
 
 def is_asked_by_default(queue: ObjectMeta, namespace: ObjectMeta) -> bool:

@@ -47,11 +47,11 @@ class Part(NamedTuple):
     topology: object = None
 
 
-def declared(one: JsonObject, *, uid: str, context: ReadingContext) -> FitRequest | None:
+def declared(workload: JsonObject, *, uid: str, context: ReadingContext) -> FitRequest | None:
     """The gang of a workload, as a request whether it would fit; None for an unknown kind.
 
     Args:
-        one: The object, with its namespace and a name.
+        workload: The object, with its namespace and a name.
         uid: UID for the gang's group.
         context: How pods are read.
 
@@ -59,9 +59,9 @@ def declared(one: JsonObject, *, uid: str, context: ReadingContext) -> FitReques
         ValueError: Its pods cannot be read, or are too many; the message has the reason.
             (`msgspec.ValidationError` is a ValueError.)
     """
-    kind = str(one.get("kind", ""))
-    api_group = str(one.get("apiVersion", "")).rpartition("/")[0]
-    spec = _section(one, "spec")
+    kind = str(workload.get("kind", ""))
+    api_group = str(workload.get("apiVersion", "")).rpartition("/")[0]
+    spec = _section(workload, "spec")
     parts = [*parts_of(kind, api_group, spec)]
     if not parts:
         return None
@@ -69,12 +69,12 @@ def declared(one: JsonObject, *, uid: str, context: ReadingContext) -> FitReques
     if total > FIT_PODS_MAX:
         raise ValueError(f"it creates {total} pods, at most {FIT_PODS_MAX} are supported")
     is_volcano = (kind, api_group) == (JOBS_VOLCANO.kind, JOBS_VOLCANO.group)
-    body = _job_group(one) if is_volcano else _group(one, spec, parts)
+    body = _job_group(workload) if is_volcano else _group(workload, spec, parts)
     metadata = {
-        "name": one["metadata"].get("name") or "unnamed",
-        "namespace": one["metadata"]["namespace"],
+        "name": workload["metadata"].get("name") or "unnamed",
+        "namespace": workload["metadata"]["namespace"],
         "uid": uid,
-        "annotations": one["metadata"].get("annotations"),
+        "annotations": workload["metadata"].get("annotations"),
     }
     stored = msgspec.convert(without_nulls({"metadata": metadata, "spec": body}), StoredPodGroup)
     (groups,) = readers()[PODGROUPS_VOLCANO]
@@ -86,19 +86,21 @@ def declared(one: JsonObject, *, uid: str, context: ReadingContext) -> FitReques
     )
 
 
-def named_members(one: JsonObject, request: FitRequest, context: ReadingContext) -> tuple[Pod, ...]:
+def named_members(
+    workload: JsonObject, request: FitRequest, context: ReadingContext
+) -> tuple[Pod, ...]:
     """The pods of a workload as members of the group object that its template names; (): it names
     none, or its controller names another one.
 
     Args:
-        one: The workload.
+        workload: The workload.
         request: What `declared` returns for it.
         context: How pods are read.
     """
-    kind = str(one["kind"]), str(one.get("apiVersion", "")).rpartition("/")[0]
+    kind = str(workload["kind"]), str(workload.get("apiVersion", "")).rpartition("/")[0]
     if kind[0] not in REPLICATED and kind != (JOBS_BATCH.kind, JOBS_BATCH.group):
         return ()
-    template = _section(_section(one, "spec"), "template")
+    template = _section(_section(workload, "spec"), "template")
     metadata = {**_section(template, "metadata"), "namespace": request.group.namespace}
     read = template_pod({**template, "metadata": metadata}, context)
     if not read.group_name or not has_objects(read.group_scope):
@@ -114,14 +116,14 @@ def named_members(one: JsonObject, request: FitRequest, context: ReadingContext)
     )
 
 
-def template_pod(one: JsonObject, context: ReadingContext) -> Pod:
+def template_pod(manifest: JsonObject, context: ReadingContext) -> Pod:
     """A pod, or a template of pods, read as if it named one of our schedulers.
 
     Raises:
         ValueError: It is no pod.
     """
-    found = msgspec.convert(without_nulls(one), kube.Pod)
-    spec = found.spec
+    pod = msgspec.convert(without_nulls(manifest), kube.Pod)
+    spec = pod.spec
     if not spec.containers:
         raise ValueError("its pods have no containers")
     spec = msgspec.structs.replace(
@@ -129,7 +131,7 @@ def template_pod(one: JsonObject, context: ReadingContext) -> Pod:
         containers=tuple(map(_filled, spec.containers)),
         init_containers=tuple(map(_filled, spec.init_containers)),
     )
-    read = read_pod(msgspec.structs.replace(found, spec=spec), context)
+    read = read_pod(msgspec.structs.replace(pod, spec=spec), context)
     return msgspec.structs.replace(
         read, uid=read.uid or read.name, ours=True, extended=extended_requests(spec)
     )
@@ -193,49 +195,49 @@ def _task(task: JsonObject, default_name: str) -> Part:
 
 
 def _number(holder: JsonObject, key: str, otherwise: int) -> int:
-    found = holder.get(key)
-    if found is None:
+    number = holder.get(key)
+    if number is None:
         return otherwise
-    if not isinstance(found, int) or found < 0:
+    if not isinstance(number, int) or number < 0:
         raise ValueError(f"{key}: must be a number, 0 or more")
-    return found
+    return number
 
 
 def _text(holder: JsonObject, key: str) -> str:
-    found = holder.get(key)
-    return found if isinstance(found, str) else ""
+    text = holder.get(key)
+    return text if isinstance(text, str) else ""
 
 
 def _section(holder: JsonObject, key: str) -> JsonObject:
-    found: object = holder.get(key)
-    if found is None:
+    section: object = holder.get(key)
+    if section is None:
         return {}
-    if not isinstance(found, dict):
+    if not isinstance(section, dict):
         raise ValueError(f"{key}: must be an object")  # noqa: TRY004 (bad input, not a bug)
-    return cast("JsonObject", found)
+    return cast("JsonObject", section)
 
 
 def _items(holder: JsonObject, key: str) -> list[JsonObject]:
-    found: object = holder.get(key) or []
-    items = cast("list[object]", found) if isinstance(found, list) else [None]
+    value: object = holder.get(key) or []
+    items = cast("list[object]", value) if isinstance(value, list) else [None]
     if not all(isinstance(item, dict) for item in items):
         raise ValueError(f"{key}: must be a list of objects")
     return cast("list[JsonObject]", items)
 
 
-def _job_group(one: JsonObject) -> JsonObject:
+def _job_group(workload: JsonObject) -> JsonObject:
     """The spec of the PodGroup that the controller would create for a Volcano Job."""
-    job = msgspec.convert(without_nulls({"spec": one.get("spec")}), Job)
+    job = msgspec.convert(without_nulls({"spec": workload.get("spec")}), Job)
     return group_spec(completed(job), frozenset(), {})
 
 
-def _group(one: JsonObject, spec: JsonObject, parts: list[Part]) -> JsonObject:
+def _group(workload: JsonObject, spec: JsonObject, parts: list[Part]) -> JsonObject:
     policy = _section(_section(spec, "runPolicy"), "schedulingPolicy")
     of_pods = _section(_section(parts[0].template, "metadata"), "annotations")
-    of_object = _section(one["metadata"], "annotations")
+    of_object = _section(workload["metadata"], "annotations")
     given = {**of_pods, **of_object}
     # As in Volcano, a Deployment and the like name a queue in the template only.
-    named = of_pods if one.get("kind") in REPLICATED else {**of_object, **of_pods}
+    named = of_pods if workload.get("kind") in REPLICATED else {**of_object, **of_pods}
     size_text = _text(given, annotations.OWNER_MIN_MEMBER) or _text(
         given, annotations.GROUP_MIN_MEMBER
     )
@@ -251,16 +253,16 @@ def _group(one: JsonObject, spec: JsonObject, parts: list[Part]) -> JsonObject:
 
 def _pods(group: PodGroup, parts: list[Part], context: ReadingContext) -> Iterator[Pod]:
     for part in parts:
-        found: Pod | None = None
+        read: Pod | None = None
         for index in range(part.replicas):
             # The pods of one sub-gang, or of a part without sub-gangs, are equal.
-            if found is None or (part.partition_size and index % part.partition_size == 0):
-                found = template_pod(_as_made(group, part, index), context)
+            if read is None or (part.partition_size and index % part.partition_size == 0):
+                read = template_pod(_as_made(group, part, index), context)
             yield msgspec.structs.replace(
-                found,
+                read,
                 uid=f"{group.uid}/{part.role}/{index}",
                 name=f"{group.name}-{part.role or 'pod'}-{index}",
-                role=part.role or found.role,
+                role=part.role or read.role,
                 index=index,
                 group_name=group.name,
                 group_scope=group.scope,
@@ -271,14 +273,14 @@ def _pods(group: PodGroup, parts: list[Part], context: ReadingContext) -> Iterat
 def _least_limits(parts: list[Part], members: int) -> Resources:
     """The smallest sum of limits that `members` of the pods can have, under the names of quotas."""
     limited = [(_limits(part.template), part.replicas) for part in parts]
-    found: list[tuple[str, int]] = []
+    sums: list[tuple[str, int]] = []
     for name in sorted({name for limits, _ in limited for name in limits}):
         left, total = members, 0
         for amount, replicas in sorted((limits.get(name, 0), count) for limits, count in limited):
             total += amount * min(left, replicas)
             left -= min(left, replicas)
-        found.append((name, total))
-    return tuple(found)
+        sums.append((name, total))
+    return tuple(sums)
 
 
 def _limits(template: JsonObject) -> dict[str, int]:

@@ -112,17 +112,17 @@ def _sum_of(text: str) -> tuple[Resources, tuple[str, ...]]:
 def _settings(parameters: str) -> Labels:
     """The settings that the policy's parameters imply."""
     timeout = str(_timeout_s(parameters))
-    found = ((RESERVE_SECONDS, timeout),)
+    settings = ((RESERVE_SECONDS, timeout),)
     if _HARD in parameters.split():
-        return (*found, (PLACEMENT_DEADLINE_SECONDS, timeout))
-    return found
+        return (*settings, (PLACEMENT_DEADLINE_SECONDS, timeout))
+    return settings
 
 
 def _timeout_s(parameters: str) -> int:
     """The timeout of placeholders that the policy's parameters name, or the default."""
-    for one in parameters.split():
-        if one.startswith(_TIMEOUT):
-            return natural(one.removeprefix(_TIMEOUT)) or _TIMEOUT_S
+    for parameter in parameters.split():
+        if parameter.startswith(_TIMEOUT):
+            return natural(parameter.removeprefix(_TIMEOUT)) or _TIMEOUT_S
     return _TIMEOUT_S
 
 

@@ -36,7 +36,7 @@ def duration_ms(text: str) -> int | None:
 
     At most `MS_MAX`. None if the text is not a duration, or a negative one.
     """
-    found = exact_ms(text)
-    if found is None or found < 0:
+    exact = exact_ms(text)
+    if exact is None or exact < 0:
         return None
-    return min(MS_MAX, -(-found.numerator // found.denominator))
+    return min(MS_MAX, -(-exact.numerator // exact.denominator))

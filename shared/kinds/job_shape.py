@@ -89,8 +89,8 @@ def template_spec(task: TaskSpec) -> dict[str, Any]:
     """The spec in the role's template; {} when it has none, or something else than an object, with
     which the API server refuses the pods.
     """
-    found = task.template.get("spec")
-    return found if isinstance(found, dict) else {}
+    spec = task.template.get("spec")
+    return spec if isinstance(spec, dict) else {}
 
 
 def hosts(job: Job, task: TaskSpec) -> list[str]:

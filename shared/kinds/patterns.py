@@ -54,12 +54,12 @@ class Pattern:
         listed = [*names]
         text = "\n".join(listed).encode("utf-8", "surrogatepass")
         if self._lines is None or text.count(b"\n") != len(listed) - 1:
-            return frozenset(one for one in listed if self._one.search(_bytes(one)))
-        found: set[str] = set()
+            return frozenset(name for name in listed if self._one.search(_bytes(name)))
+        matching: set[str] = set()
         for match in self._lines.finditer(text):
             begin = text.rfind(b"\n", 0, match.start()) + 1
-            found.add(text[begin : match.end()].decode("utf-8", "surrogatepass"))
-        return frozenset(found)
+            matching.add(text[begin : match.end()].decode("utf-8", "surrogatepass"))
+        return frozenset(matching)
 
 
 def _bytes(name: str) -> bytes:

@@ -214,9 +214,9 @@ def _decoder(kind: type[T]) -> KindDecoder[T]:
 
 def _typed(kind: type[T], reply: Reply, resource: Resource) -> T:
     try:
-        found = _decoder(kind).object(reply.body)
+        decoded = _decoder(kind).object(reply.body)
     except msgspec.MsgspecError as error:
         raise MalformedAnswer(f"{resource.title}: {error}") from None
-    if isinstance(found, Undecodable):
-        raise MalformedAnswer(f"{resource.title} {found.metadata.name}: {found.error}")
-    return found
+    if isinstance(decoded, Undecodable):
+        raise MalformedAnswer(f"{resource.title} {decoded.metadata.name}: {decoded.error}")
+    return decoded

@@ -197,8 +197,8 @@ def _guarded(
         return read(body)
     except RecursionError:
         text = bytes(body)
-        found = None if beginning is None else beginning(text)
-        return _guarded(read, shallow(text)) if found is None else found
+        beginning_read = None if beginning is None else beginning(text)
+        return _guarded(read, shallow(text)) if beginning_read is None else beginning_read
     except UnicodeDecodeError as error:
         raise msgspec.DecodeError(str(error)) from None
 
@@ -216,8 +216,8 @@ def _unread_change(line: bytes) -> Change[Any] | None:
     metadata = _identify(_decode_any(event.object))
     if event.type not in {"ADDED", "MODIFIED", "DELETED"} or not metadata.uid:
         return None
-    found = Undecodable(metadata=metadata, error=_UNREAD)
-    return Change(cast("ChangeType", event.type), found)
+    unread = Undecodable(metadata=metadata, error=_UNREAD)
+    return Change(cast("ChangeType", event.type), unread)
 
 
 def _beginning(body: bytes, level: int) -> bytes | None:

@@ -22,13 +22,13 @@ def usage_of(spec: PodSpec) -> Usage:
     """
     requests = dict(effective_requests(spec))
     pods = requests.pop("pods")
-    found = {"pods": pods, "count/pods": pods}
+    usage = {"pods": pods, "count/pods": pods}
     for name, value in requests.items():
-        found[name] = found[f"requests.{name}"] = value
+        usage[name] = usage[f"requests.{name}"] = value
     for name, value in effective_requests(_by_limits(spec)):
         if name in DIVISIBLE:
-            found[f"limits.{name}"] = value
-    return found
+            usage[f"limits.{name}"] = value
+    return usage
 
 
 def add(total: Usage, usage: Usage, times: int) -> None:
@@ -49,8 +49,8 @@ def _by_limits(spec: PodSpec) -> PodSpec:
     """The pod with each container's limits as its requests."""
     return msgspec.structs.replace(
         spec,
-        containers=tuple(_limit(one) for one in spec.containers),
-        init_containers=tuple(_limit(one) for one in spec.init_containers),
+        containers=tuple(_limit(container) for container in spec.containers),
+        init_containers=tuple(_limit(container) for container in spec.init_containers),
         resources=None,
         overhead={},
     )

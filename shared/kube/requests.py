@@ -58,15 +58,17 @@ def resize_of(status: PodStatus) -> Resize:
     if status.resources is None and not status.container_statuses:
         return _NO_RESIZE
     parts = [
-        InForce(one.name, one.allocated_resources, one.resources)
-        for one in (*status.container_statuses, *status.init_container_statuses)
-        if one.resources is not None
+        InForce(container.name, container.allocated_resources, container.resources)
+        for container in (*status.container_statuses, *status.init_container_statuses)
+        if container.resources is not None
     ]
     if status.resources is not None:
         parts.append(InForce("", status.allocated_resources, status.resources))
     if not parts:
         return _NO_RESIZE
-    pending = next((one for one in status.conditions if one.type == "PodResizePending"), None)
+    pending = next(
+        (condition for condition in status.conditions if condition.type == "PodResizePending"), None
+    )
     return Resize(tuple(parts), pending is not None and pending.reason == "Infeasible")
 
 
@@ -101,13 +103,13 @@ def amounts(resources: ResourceList, field: str) -> Amounts:
     Raises:
         QuantityError: An amount is malformed; the message names `field` and the resource.
     """
-    found: Amounts = {}
+    read: Amounts = {}
     for name, text in resources.items():
         try:
-            found[name] = amount(name, text)
+            read[name] = amount(name, text)
         except QuantityError as error:
             raise QuantityError(f"{field}.{name}: {error}") from None
-    return found
+    return read
 
 
 def host_ports(spec: PodSpec) -> tuple[HostPort, ...]:
@@ -144,17 +146,17 @@ def _extended_requests(spec: PodSpec) -> Iterator[ContainerDevices]:
             continue
         field = f"spec.{'initContainers' if init else 'containers'}[{container.name}].resources"
         requested = _requests(container.resources, field)
-        found = tuple(
+        extended = tuple(
             (name, position, requested[name])
             for position, name in enumerate(sorted(requested))
             if _is_extended(name) and requested[name]
         )
-        if found:
+        if extended:
             yield ContainerDevices(
                 container=container.name,
                 index=index,
                 short_lived=init and not _is_sidecar(container),
-                requests=found,
+                requests=extended,
             )
 
 

@@ -47,11 +47,13 @@ async def served_variant(client: KubeClient, resource: Resource) -> Resource | N
         KubeError: The API server does not answer, or refuses to list its resources.
     """
     group = await _read(client, f"/apis/{resource.group}", _Group)
-    served = {one.version for one in group.versions} if group is not None else set[str]()
+    served = {version.version for version in group.versions} if group is not None else set[str]()
     for variant in resource.variants:
         if variant.version in served:
             kinds = await _read(client, f"/apis/{variant.api_version}", _Kinds)
-            if kinds is not None and variant.plural in {one.name for one in kinds.resources}:
+            if kinds is not None and variant.plural in {
+                resource.name for resource in kinds.resources
+            }:
                 return variant
     return None
 

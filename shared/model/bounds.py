@@ -162,38 +162,40 @@ _encode: Final = msgspec.msgpack.Encoder().encode
 _decode_shape: Final = msgspec.msgpack.Decoder(Shape).decode
 
 
-def bounded(one: ClusterObject) -> ClusterObject:
+def bounded(neutral: ClusterObject) -> ClusterObject:
     """The same object if it is within the bounds; else without the fields that are not, with a
     marker (`marker_of`) of the first of them.
 
     The bounds of a pod's shape are those of `judged_shape`.
     """
-    size = len(_encode(one))
+    size = len(_encode(neutral))
     if size <= _UNSEEN_BYTES_MAX:
-        return one
-    if isinstance(one, Pod) and one.declared_group is not None:
-        group = bounded(one.declared_group)
-        if isinstance(group, PodGroup) and group is not one.declared_group:
-            one = msgspec.structs.replace(one, declared_group=group)
-    left, found = _within(one, size, OBJECT_BYTES_MAX)
-    return left if found is None else _marked(left, found)
+        return neutral
+    if isinstance(neutral, Pod) and neutral.declared_group is not None:
+        group = bounded(neutral.declared_group)
+        if isinstance(group, PodGroup) and group is not neutral.declared_group:
+            neutral = msgspec.structs.replace(neutral, declared_group=group)
+    left, violation = _within(neutral, size, OBJECT_BYTES_MAX)
+    return left if violation is None else _marked(left, violation)
 
 
-def marker_of(one: ClusterObject) -> str:
+def marker_of(neutral: ClusterObject) -> str:
     """What is too large in an object, as messages show it; "": nothing is."""
-    match one:
+    match neutral:
         case Pod():
-            if TooLarge.MARK.encode() not in one.shape:
-                return marker_of(one.declared_group) if one.declared_group is not None else ""
-            texts: tuple[str, ...] = _decode_shape(one.shape).unsupported
+            if TooLarge.MARK.encode() not in neutral.shape:
+                return (
+                    marker_of(neutral.declared_group) if neutral.declared_group is not None else ""
+                )
+            texts: tuple[str, ...] = _decode_shape(neutral.shape).unsupported
         case PodGroup():
-            texts = one.errors
+            texts = neutral.errors
         case Queue():
-            texts = tuple(text for key, text in one.settings if key == QUEUE_ERRORS)
+            texts = tuple(text for key, text in neutral.settings if key == QUEUE_ERRORS)
         case DeviceClass() | ResourceClaim():
-            texts = one.unsupported
+            texts = neutral.unsupported
         case ClusterScoped() | Namespaced() | Node():
-            return "" if one.too_large is None else one.too_large.text
+            return "" if neutral.too_large is None else neutral.too_large.text
         case _:
             return ""
     return next((text for text in texts if text.startswith(TooLarge.MARK)), "")
@@ -209,9 +211,11 @@ def judged_shape(encoded: bytes, *, on_node: bool) -> bytes:
     if len(encoded) <= _UNSEEN_SHAPE_BYTES_MAX:
         return encoded
     shape = _decode_shape(encoded)
-    _, found = _within(shape, len(encoded), SHAPE_BYTES_MAX)
-    found = found or _too_many_parts(shape)
-    return encoded if found is None else _encode(_unjudged(shape, found.text, on_node=on_node))
+    _, violation = _within(shape, len(encoded), SHAPE_BYTES_MAX)
+    violation = violation or _too_many_parts(shape)
+    return (
+        encoded if violation is None else _encode(_unjudged(shape, violation.text, on_node=on_node))
+    )
 
 
 def unjudged_shape(encoded: bytes, why: str, *, on_node: bool) -> bytes:
@@ -233,7 +237,7 @@ def _unjudged(shape: Shape, why: str, *, on_node: bool) -> Shape:
         kept.append((name, amount))
     # Names of claims and disks have at most 1,024 bytes, or the pod would not be on a node.
     most = _KEPT_MAX
-    found = Shape(
+    reduced = Shape(
         requests=tuple(sorted(kept)),
         host_ports=shape.host_ports[:most],
         claims=shape.claims[:most],
@@ -242,9 +246,9 @@ def _unjudged(shape: Shape, why: str, *, on_node: bool) -> Shape:
         namespace=shape.namespace,
         unsupported=(why,),
     )
-    if len(_encode(found)) <= SHAPE_BYTES_MAX:
-        return found
-    return Shape(requests=found.requests, unsupported=(why,))
+    if len(_encode(reduced)) <= SHAPE_BYTES_MAX:
+        return reduced
+    return Shape(requests=reduced.requests, unsupported=(why,))
 
 
 def _too_many_parts(shape: Shape) -> TooLarge | None:
@@ -259,51 +263,54 @@ def _too_many_parts(shape: Shape) -> TooLarge | None:
         if count > TERMS_MAX:
             rule = f"has {count} terms, and Tutti judges at most {TERMS_MAX}"
             return TooLarge(field=_path(Shape, field), rule=rule)
-    terms = [*(shape.node_affinity or ()), *(one.term for one in shape.preferred_node_affinity)]
-    count = sum(len(one.expressions) + len(one.fields) for one in terms)
+    terms = [
+        *(shape.node_affinity or ()),
+        *(preferred.term for preferred in shape.preferred_node_affinity),
+    ]
+    count = sum(len(term.expressions) + len(term.fields) for term in terms)
     if count > NODE_REQUIREMENTS_MAX:
         rule = f"has {count} requirements, and Tutti judges at most {NODE_REQUIREMENTS_MAX}"
         return TooLarge(field=_path(Shape, "node_affinity"), rule=rule)
     return None
 
 
-def _within(one: _Bounded, size: int, bytes_max: int) -> tuple[_Bounded, TooLarge | None]:
+def _within(kept: _Bounded, size: int, bytes_max: int) -> tuple[_Bounded, TooLarge | None]:
     """The object without the fields that break a rule, and the first violation.
 
     Args:
-        one: The object.
+        kept: The object.
         size: Bytes of its encoding, at least.
         bytes_max: How many it may have.
     """
-    kind = type(one)
+    kind = type(kept)
     entries_max = _ENTRIES_MAX.get(kind, ENTRIES_MAX)
     first: TooLarge | None = None
     for field in _fields(kind):
         resources = field.name in _RESOURCES.get(kind, ())
         rule = _broken_rule(
-            getattr(one, field.name),
+            getattr(kept, field.name),
             resources=resources,
             # A shorter encoding has not so many entries.
             entries_max=entries_max if size > entries_max else None,
         )
         if rule:
             first = first or TooLarge(field=_path(kind, field.name), rule=rule)
-            one = _without(one, field)
-    if size <= bytes_max or len(_encode(one)) <= bytes_max:
-        return one, first
+            kept = _without(kept, field)
+    if size <= bytes_max or len(_encode(kept)) <= bytes_max:
+        return kept, first
     by_size = sorted(
         (field for field in _fields(kind) if not field.required),
-        key=lambda field: len(_encode(getattr(one, field.name))),
+        key=lambda field: len(_encode(getattr(kept, field.name))),
         reverse=True,
     )
     for field in by_size:
-        length = len(_encode(getattr(one, field.name)))
+        length = len(_encode(getattr(kept, field.name)))
         rule = f"takes {length} bytes, and Tutti judges objects of at most {bytes_max}"
         first = first or TooLarge(field=_path(kind, field.name), rule=rule)
-        one = _without(one, field)
-        if len(_encode(one)) <= bytes_max:
+        kept = _without(kept, field)
+        if len(_encode(kept)) <= bytes_max:
             break
-    return one, first
+    return kept, first
 
 
 def _broken_rule(value: Any, *, resources: bool, entries_max: int | None) -> str:
@@ -329,7 +336,7 @@ def _size(value: object) -> tuple[int, int]:
     if isinstance(value, tuple):
         entries = len(parts)
         # A tuple in a tuple is a pair, which may contain a list.
-        parts = tuple(one for part in parts for one in _pair(part))
+        parts = tuple(part_of_pair for part in parts for part_of_pair in _pair(part))
     for part in parts:
         below, characters = _size(part)
         entries += below
@@ -349,34 +356,34 @@ def _pair(value: object) -> tuple[object, ...]:
     return items if isinstance(value, tuple) else (value,)
 
 
-def _without(one: _Bounded, field: msgspec.structs.FieldInfo) -> _Bounded:
+def _without(whole: _Bounded, field: msgspec.structs.FieldInfo) -> _Bounded:
     """The object without one field; a text that it must have is cut."""
-    kind = type(one)
+    kind = type(whole)
     instead = _DROPPED.get((kind, field.name))
     if instead is None:
-        value = getattr(one, field.name)[:_KEPT_MAX] if field.required else field.default
+        value = getattr(whole, field.name)[:_KEPT_MAX] if field.required else field.default
         instead = {field.name: value}
-    return msgspec.structs.replace(one, **instead)
+    return msgspec.structs.replace(whole, **instead)
 
 
-def _marked(one: ClusterObject, found: TooLarge) -> ClusterObject:
+def _marked(neutral: ClusterObject, violation: TooLarge) -> ClusterObject:
     replace = msgspec.structs.replace
-    match one:
+    match neutral:
         case Pod():
-            shape = unjudged_shape(one.shape, found.text, on_node=bool(one.node))
-            return replace(one, shape=shape)
+            shape = unjudged_shape(neutral.shape, violation.text, on_node=bool(neutral.node))
+            return replace(neutral, shape=shape)
         case PodGroup():
-            return replace(one, errors=(found.text, *one.errors))
+            return replace(neutral, errors=(violation.text, *neutral.errors))
         case Queue():
-            return replace(one, state="Unknown", settings=((QUEUE_ERRORS, found.text),))
+            return replace(neutral, state="Unknown", settings=((QUEUE_ERRORS, violation.text),))
         case DeviceClass():
-            return replace(one, selectors=(), unsupported=(found.text,))
+            return replace(neutral, selectors=(), unsupported=(violation.text,))
         case ResourceClaim():
-            return replace(one, requests=(), constraints=(), unsupported=(found.text,))
+            return replace(neutral, requests=(), constraints=(), unsupported=(violation.text,))
         case ClusterScoped() | Namespaced() | Node():
-            return replace(one, too_large=found)
+            return replace(neutral, too_large=violation)
         case _:
-            return one
+            return neutral
 
 
 @cache

@@ -82,11 +82,11 @@ def gang_title(name: str, owner: str = "") -> str:
         that does not follow from the owner's: "leaderworkerset/serve (0)". Without an owner, the
         gang's name without a UID.
     """
-    found = _UID.fullmatch(name)
-    stem, part = (found["stem"], found["part"]) if found is not None else (name, None)
+    matched = _UID.fullmatch(name)
+    stem, part = (matched["stem"], matched["part"]) if matched is not None else (name, None)
     if not owner:
         return name if stem == _UNNAMED else _with_part(stem, part)
-    if part is None and found is None and name != owner.partition("/")[2]:
+    if part is None and matched is None and name != owner.partition("/")[2]:
         part = name
     return _with_part(owner, part)
 

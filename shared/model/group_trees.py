@@ -99,50 +99,50 @@ class GroupTrees:
             return msgspec.structs.replace(root, errors=errors)
         sets = [
             SubGroupSet(
-                name=one.name,
-                set_name=one.parent if one is not root else "",
-                least=one.min_groups,
-                topology=one.topology if one is not root else None,
-                disrupted_whole=one.disrupted_whole,
+                name=group.name,
+                set_name=group.parent if group is not root else "",
+                least=group.min_groups,
+                topology=group.topology if group is not root else None,
+                disrupted_whole=group.disrupted_whole,
             )
-            for one in (root, *parts)
-            if one.min_groups is not None
+            for group in (root, *parts)
+            if group.min_groups is not None
         ]
         sub_groups = [
             SubGroup(
-                name=one.name,
-                set_name=one.parent,
-                size=max(1, one.min_member),
-                topology=one.topology,
+                name=group.name,
+                set_name=group.parent,
+                size=max(1, group.min_member),
+                topology=group.topology,
             )
-            for one in parts
-            if one.min_groups is None
+            for group in parts
+            if group.min_groups is None
         ]
         return msgspec.structs.replace(
             root,
             min_member=max(1, least_members(sets, sub_groups)[root.name]),
             sets=tuple(sets),
-            sub_groups=tuple(sorted(sub_groups, key=lambda one: one.name)),
-            queue=root.queue or next((one.queue for one in parts if one.queue), ""),
-            preempts=all(one.preempts for one in (root, *parts)),
+            sub_groups=tuple(sorted(sub_groups, key=lambda sub_group: sub_group.name)),
+            queue=root.queue or next((group.queue for group in parts if group.queue), ""),
+            preempts=all(group.preempts for group in (root, *parts)),
         )
 
     def _errors(self, gang: GangKey, root: PodGroup, parts: list[PodGroup]) -> tuple[str, ...]:
-        found = [*root.errors]
+        errors = [*root.errors]
         if root.parent:
-            found.append(self._no_root(gang))
-        elif any(self._level(key_of_group(one)) > LEVELS_MAX for one in parts):
-            found.append(f"the tree of {root.name} has more than {LEVELS_MAX} levels of groups")
-        sources = {one.made_from for one in (root, *parts)}
+            errors.append(self._no_root(gang))
+        elif any(self._level(key_of_group(group)) > LEVELS_MAX for group in parts):
+            errors.append(f"the tree of {root.name} has more than {LEVELS_MAX} levels of groups")
+        sources = {group.made_from for group in (root, *parts)}
         if len(sources) > 1:
             named = ", ".join(sorted(source or "none" for source in sources)[:_ERRORS_MAX])
-            found.append(f"groups of the tree of {root.name} name different Workloads: {named}")
-        priorities = {one.priority for one in (root, *parts) if one.priority is not None}
+            errors.append(f"groups of the tree of {root.name} name different Workloads: {named}")
+        priorities = {group.priority for group in (root, *parts) if group.priority is not None}
         if len(priorities) > 1:
-            listed = ", ".join(str(one) for one in sorted(priorities)[:_ERRORS_MAX])
-            found.append(f"groups of the tree of {root.name} have different priorities: {listed}")
-        found += [f"{one.name}: {error}" for one in parts for error in one.errors]
-        return tuple(found[:_ERRORS_MAX])
+            listed = ", ".join(str(priority) for priority in sorted(priorities)[:_ERRORS_MAX])
+            errors.append(f"groups of the tree of {root.name} have different priorities: {listed}")
+        errors += [f"{group.name}: {error}" for group in parts for error in group.errors]
+        return tuple(errors[:_ERRORS_MAX])
 
     def _no_root(self, gang: GangKey) -> str:
         """Why a gang is the outermost one of its tree although it names a parent."""
@@ -154,16 +154,16 @@ class GroupTrees:
 
     def _follow(self, key: GangKey) -> list[Moved]:
         """Find the gangs again of a group that has changed, and of all below it."""
-        found: list[Moved] = []
-        for one in [*self._below(key)]:
-            before = self.gang_of(one)
-            if one in self._groups:
-                self._gangs[one] = self._root(one)
+        moved: list[Moved] = []
+        for below in [*self._below(key)]:
+            before = self.gang_of(below)
+            if below in self._groups:
+                self._gangs[below] = self._root(below)
             else:
-                self._gangs.pop(one, None)
-            if self.gang_of(one) != before:
-                found.append(Moved(one, before))
-        return found
+                self._gangs.pop(below, None)
+            if self.gang_of(below) != before:
+                moved.append(Moved(below, before))
+        return moved
 
     def _root(self, key: GangKey) -> GangKey:
         above = self._above(key)
@@ -181,15 +181,15 @@ class GroupTrees:
         """The parents of a group, nearest first, the last of which may be missing; those of a cycle
         once, and at most `_STEPS_MAX`.
         """
-        found: list[GangKey] = []
+        above: list[GangKey] = []
         group = self._groups.get(key)
-        while group is not None and group.parent and len(found) < _STEPS_MAX:
+        while group is not None and group.parent and len(above) < _STEPS_MAX:
             parent = parent_of(group)
-            if parent in found:
+            if parent in above:
                 break
-            found.append(parent)
+            above.append(parent)
             group = self._groups.get(parent)
-        return found
+        return above
 
     def _level(self, key: GangKey) -> int:
         return len(self._above(key)) + 1
@@ -198,13 +198,13 @@ class GroupTrees:
         """A group and all groups below it, each after its parent, by name."""
         seen = {key: 0}
         queue = [key]
-        for one in queue:
-            yield one
-            if seen[one] == _STEPS_MAX:
+        for here in queue:
+            yield here
+            if seen[here] == _STEPS_MAX:
                 continue
-            for child in sorted(self._children.get(one, ())):
+            for child in sorted(self._children.get(here, ())):
                 if child not in seen:
-                    seen[child] = seen[one] + 1
+                    seen[child] = seen[here] + 1
                     queue.append(child)
 
     def _unlink(self, key: GangKey, group: PodGroup) -> None:

@@ -109,13 +109,13 @@ class MemberDeclarations:
         self.misdirected += by * pod.misdirected
         values = self._ended if _has_ended(pod) else self._current
         key = _values(pod)
-        found = values.get(key, 0) + by
-        if found:
-            values[key] = found
+        count = values.get(key, 0) + by
+        if count:
+            values[key] = count
         else:
             del values[key]
         # With several sets, the numbers of members decide as well.
-        return found in (0, 1) or len(values) > 1
+        return count in (0, 1) or len(values) > 1
 
     def _judge(self) -> bool:
         before = self.declared, self.disagree
@@ -160,8 +160,8 @@ def least_members(sets: Sequence[SubGroupSet], sub_groups: Sequence[SubGroup]) -
     too few parts, that of all of them. Each set comes after the one that it is in.
     """
     sizes: dict[str, list[int]] = {}
-    for one in sub_groups:
-        sizes.setdefault(one.set_name, []).append(one.size)
+    for sub_group in sub_groups:
+        sizes.setdefault(sub_group.set_name, []).append(sub_group.size)
     least: dict[str, int] = {}
     for each in reversed(sets):
         least[each.name] = sum(sorted(sizes.get(each.name, ()))[: each.least])
@@ -202,8 +202,8 @@ def _has_ended(pod: Pod) -> bool:
 
 def _queues(values: _Values) -> dict[str, int]:
     """Queue -> number of members that name it."""
-    found: dict[str, int] = {}
+    queues: dict[str, int] = {}
     for (_, _, queue, _), count in values.items():
         if queue:
-            found[queue] = found.get(queue, 0) + count
-    return found
+            queues[queue] = queues.get(queue, 0) + count
+    return queues

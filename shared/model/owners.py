@@ -85,7 +85,7 @@ def owner_title(
     known owner of its group, whose own `owner` is given, else of its first member that has an
     owner; "": none has one. `namespace`: of the group.
     """
-    pod = next((one for one in members if one.owner is not None), None)
+    pod = next((member for member in members if member.owner is not None), None)
     if owner is None and pod is not None:
         return _of_pod(workloads, pod_of, pod)
     return _of_owner(workloads, pod_of, owner, namespace, pod) if owner is not None else ""
@@ -123,8 +123,8 @@ def _workload(workloads: Workloads, uid: str, namespace: str) -> Workload | None
     """The workload to which an object in this namespace refers as its owner; None: it is not known,
     or is in another namespace.
     """
-    found = workloads.get(uid)
-    return found if found is not None and found.namespace in ("", namespace) else None
+    owner = workloads.get(uid)
+    return owner if owner is not None and owner.namespace in ("", namespace) else None
 
 
 def _name(owner: Owner, pod: Pod | None) -> str:

@@ -108,7 +108,7 @@ class SpreadConstraint(Struct, frozen=True, kw_only=True):
 
 def selects(selector: Selector, labels: Mapping[str, str]) -> bool:
     """Whether all requirements hold; a selector without requirements selects everything."""
-    return all(holds(one, labels) for one in selector.requirements)
+    return all(holds(requirement, labels) for requirement in selector.requirements)
 
 
 def holds(requirement: Requirement, labels: Mapping[str, str]) -> bool:

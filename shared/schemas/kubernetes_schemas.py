@@ -89,10 +89,10 @@ def inlined(name: str, metadata: Schema = EMBEDDED_METADATA) -> Schema:
 
 @cache
 def _definitions() -> Mapping[str, Schema]:
-    found: dict[str, Schema] = json.loads(
+    definitions: dict[str, Schema] = json.loads(
         files("shared.schemas").joinpath(DATA_FILE).read_text("utf-8")
     )
-    return found
+    return definitions
 
 
 def _resolved(schema: Schema, definitions: Mapping[str, Schema]) -> Schema:

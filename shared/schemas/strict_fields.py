@@ -70,15 +70,15 @@ _POD_TEMPLATE: Final = "PodTemplateSpec"
 _POD_KINDS: Final = frozenset({("", "Pod")})
 
 
-def field_errors(one: dict[str, Any]) -> Iterator[str]:
+def field_errors(manifest: dict[str, Any]) -> Iterator[str]:
     """Unknown fields and versions, values of a wrong type and missing required fields, each with
     its path. Only those of the metadata for kinds whose schemas are not known here: those of
     operators.
     """
-    yield from _of_value(_METADATA, one.get("metadata"), "metadata", is_built_in=True)
-    api_version = one.get("apiVersion")
+    yield from _of_value(_METADATA, manifest.get("metadata"), "metadata", is_built_in=True)
+    api_version = manifest.get("apiVersion")
     group, _, version = str(api_version or "").rpartition("/")
-    key = group, str(one.get("kind", ""))
+    key = group, str(manifest.get("kind", ""))
     known = _versions(*key)
     if not api_version:
         yield "apiVersion: Required value"
@@ -89,13 +89,13 @@ def field_errors(one: dict[str, Any]) -> Iterator[str]:
     own = _own_schema(*key, version)
     schema = own or _built_in_schema(*key)
     if schema is not None:
-        fields = {field: value for field, value in one.items() if field not in _ROOT_FIELDS}
+        fields = {field: value for field, value in manifest.items() if field not in _ROOT_FIELDS}
         yield from _of_object(schema, fields, "", is_built_in=own is None)
 
 
-def unknown_fields(one: dict[str, Any]) -> list[str]:
+def unknown_fields(manifest: dict[str, Any]) -> list[str]:
     """Those errors of `field_errors` that name an unknown field."""
-    return [error for error in field_errors(one) if error.startswith(_UNKNOWN)]
+    return [error for error in field_errors(manifest) if error.startswith(_UNKNOWN)]
 
 
 @cache
@@ -140,8 +140,8 @@ def _of_value(schema: Schema, value: object, path: str, *, is_built_in: bool) ->
         least = schema["minimum"]
         yield f"{path}: Invalid value: {value}: must be greater than or equal to {least}"
     if isinstance(value, dict):
-        found = cast("dict[str, object]", value)
-        yield from _of_object(schema, found, f"{path}.", is_built_in=is_built_in)
+        members = cast("dict[str, object]", value)
+        yield from _of_object(schema, members, f"{path}.", is_built_in=is_built_in)
     elif isinstance(value, list):
         items: Schema = schema.get("items") or {}
         for index, item in enumerate(cast("list[object]", value)):

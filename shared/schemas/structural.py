@@ -34,35 +34,35 @@ class BuiltInSchema(dict[str, Any]):
 
 def root_schema(struct: type[msgspec.Struct]) -> Schema:
     """The openAPIV3Schema of a kind; the API server validates apiVersion, kind and metadata."""
-    found = type_info(struct)
-    if not isinstance(found, StructType):
+    kind = type_info(struct)
+    if not isinstance(kind, StructType):
         raise TypeError(f"{struct.__name__} is not a struct")
-    schema = _schema(found)
+    schema = _schema(kind)
     properties = schema["properties"]
     properties["apiVersion"] = properties["kind"] = {"type": "string"}
     properties["metadata"] = {"type": "object"}
     return schema
 
 
-def _schema(found: Type) -> Schema:
+def _schema(kind: Type) -> Schema:
     """The schema of a type. Raises TypeError for a type that is not supported yet."""
-    if isinstance(found, Metadata):
-        return _with_rules(found)
-    maker = _MAKERS.get(type(found))
+    if isinstance(kind, Metadata):
+        return _with_rules(kind)
+    maker = _MAKERS.get(type(kind))
     if maker is None:
-        raise TypeError(f"no schema is known for {found!r}")
-    return maker(found)
+        raise TypeError(f"no schema is known for {kind!r}")
+    return maker(kind)
 
 
-def _with_rules(found: Metadata) -> Schema:
-    extra = dict(found.extra_json_schema or {})
+def _with_rules(annotated: Metadata) -> Schema:
+    extra = dict(annotated.extra_json_schema or {})
     built_in = extra.pop(BUILT_IN, None)
     if built_in:
         return BuiltInSchema({**inlined(built_in), **extra})
     if "x-kubernetes-int-or-string" in extra:
         return extra
     shallow = extra.pop(SHALLOW, False)
-    inner = _schema(found.type)
+    inner = _schema(annotated.type)
     inner.update(extra)
     return _without_built_in(inner) if shallow else inner
 
@@ -73,15 +73,15 @@ def _without_built_in(schema: Schema) -> Schema:
     return with_inner(schema, _without_built_in)
 
 
-def _struct(found: StructType) -> Schema:
+def _struct(kind: StructType) -> Schema:
     properties: dict[str, Schema] = {}
     required: list[str] = []
-    for field in found.fields:
+    for field in kind.fields:
         schema = _schema(field.type)
         if schema.pop(REQUIRED, False):
             required.append(field.encode_name)
         properties[field.encode_name] = schema
-    doc = inspect.getdoc(found.cls)
+    doc = inspect.getdoc(kind.cls)
     schema = {"type": "object", "properties": properties}
     if doc:
         schema["description"] = " ".join(doc.split("\n\n")[0].split())
@@ -90,25 +90,25 @@ def _struct(found: StructType) -> Schema:
     return schema
 
 
-def _union(found: UnionType) -> Schema:
+def _union(union: UnionType) -> Schema:
     """A type or None (absent on the wire), or one of some names or "" (not written yet)."""
-    kinds = [kind for kind in found.types if not isinstance(kind, NoneType)]
+    kinds = [kind for kind in union.types if not isinstance(kind, NoneType)]
     if all(isinstance(kind, LiteralType) for kind in kinds):
         return _TEXT.copy()
     (kind,) = kinds
     return _schema(kind)
 
 
-def _integer(found: IntType) -> Schema:
-    return {"type": "integer", **({"format": "int32"} if found.le == _INT32_MAX else {})}
+def _integer(kind: IntType) -> Schema:
+    return {"type": "integer", **({"format": "int32"} if kind.le == _INT32_MAX else {})}
 
 
-def _map(found: DictType) -> Schema:
-    return {"type": "object", "additionalProperties": _schema(found.value_type)}
+def _map(kind: DictType) -> Schema:
+    return {"type": "object", "additionalProperties": _schema(kind.value_type)}
 
 
-def _array(found: VarTupleType) -> Schema:
-    return {"type": "array", "items": _schema(found.item_type)}
+def _array(kind: VarTupleType) -> Schema:
+    return {"type": "array", "items": _schema(kind.item_type)}
 
 
 _MAKERS: Final[dict[type[Type], Callable[[Any], Schema]]] = {

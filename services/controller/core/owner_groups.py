@@ -41,7 +41,7 @@ def owner_group_for(
         above: Annotations of the other objects above the pods: first those above the owner, from
             the nearest one up.
     """
-    metadata = owned.found.metadata
+    metadata = owned.owner.metadata
     group = pod_group_for(pod, None, name, above=(metadata.annotations, *above))
     group["metadata"]["annotations"][annotations.GANG] = ALL
     group["metadata"]["ownerReferences"] = [
@@ -83,7 +83,7 @@ def upkeep(
         above: Annotations of the objects above the owner, from the nearest one up.
         jobs: The Jobs between the owner and its pods.
     """
-    if owned.kind.has_ended(owned.found):
+    if owned.kind.has_ended(owned.owner):
         return end_patch(group)
     if not is_wanted(owned, group.metadata.name):
         # The planner remembers which members have succeeded: Jobs make no pods in their place.
@@ -112,10 +112,10 @@ def _changed_annotations(
     group: PodGroup, owned: Owned, above: Sequence[Annotations]
 ) -> dict[str, str | None]:
     """Annotations of the owner, of the objects above it and of its pods' templates."""
-    parts = owned.kind.parts(owned.found) if owned.kind.parts is not None else []
+    parts = owned.kind.parts(owned.owner) if owned.kind.parts is not None else []
     of_jobs = [part.job.annotations for part in parts]
     of_pods = [part.template.metadata.annotations for part in parts]
-    found = of_gang(owned.found.metadata.annotations, *above, *of_jobs, *of_pods)
+    found = of_gang(owned.owner.metadata.annotations, *above, *of_jobs, *of_pods)
     before = inherited_by(group)
     # All else that it has from its first pod stays.
     wanted = found | origins_of(found.keys() | before.difference(OF_GANGS))

@@ -244,7 +244,9 @@ class ClusterState:
 
     def groups(self) -> list[PodGroup]:
         """Every gang object in the cluster state."""
-        return [one for one in self._objects["podgroup"].values() if isinstance(one, PodGroup)]
+        return [
+            group for group in self._objects["podgroup"].values() if isinstance(group, PodGroup)
+        ]
 
     def has(self, kind: str, uid: str) -> bool:
         """Whether the cluster state holds an object."""

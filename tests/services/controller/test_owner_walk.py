@@ -47,7 +47,7 @@ class Server:
 async def owners(server: Server, pod: dict[str, Any]) -> list[str]:
     client: Any = server
     found = await OwnerWalk(client).owners_of(msgspec.convert({"metadata": pod}, Pod))
-    return [one.found.metadata.name for one in found]
+    return [one.owner.metadata.name for one in found]
 
 
 POD = metadata("p", "Job", "j")

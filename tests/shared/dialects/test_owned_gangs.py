@@ -242,7 +242,7 @@ def spark(**spec: Any) -> Owned:
 def memory_of(found: Owned, part: int = 0) -> object:
     """The memory that one pod requests, in bytes."""
     assert found.kind.parts is not None
-    spec = found.kind.parts(found.found)[part].template.spec
+    spec = found.kind.parts(found.owner)[part].template.spec
     return spec.containers[0].resources.requests.get("memory")
 
 

@@ -127,7 +127,7 @@ def test_a_group_inherits_settings_of_all_objects_above_its_pods() -> None:
         f"tutti.dev/{name}" for name in ("do-not-disrupt", "hold-seconds", "preflight")
     )
     owned = a_job_set(notes={disturb: "true"})
-    jobs = msgspec.to_builtins(owned.found)["spec"]["replicatedJobs"]
+    jobs = msgspec.to_builtins(owned.owner)["spec"]["replicatedJobs"]
     jobs[0]["template"]["metadata"] = {"annotations": {hold: "7", disturb: "false"}}
     changed = a_job_set(notes={disturb: "true"}, replicatedJobs=jobs)
     write = upkeep(stored(a_job_set()), changed, [{preflight: "always"}])
@@ -197,8 +197,8 @@ def test_the_group_of_an_object_that_has_ended_says_so_if_its_pods_do_not(*, sus
     """Its success policy was met, and JobSet has deleted the pods of its other Jobs."""
     owned = a_job_set(suspend=suspend)
     condition = Condition(type="Completed", status="True")
-    status = msgspec.structs.replace(owned.found.status, conditions=(condition,))  # type: ignore[attr-defined]
-    ended = Owned(owned.kind, msgspec.structs.replace(owned.found, status=status))
+    status = msgspec.structs.replace(owned.owner.status, conditions=(condition,))  # type: ignore[attr-defined]
+    ended = Owned(owned.kind, msgspec.structs.replace(owned.owner, status=status))
     group = stored(owned)
     verdict = annotation_of(make_verdict(phase="Unknown", uid=""))
     notes = {**group.metadata.annotations, annotations.VERDICT: verdict}
