@@ -13,10 +13,12 @@ empty if Tutti was faster; nothing reads it.
 
 from typing import Final
 
+import msgspec
+
 from shared.contracts.annotations import QUEUE_NAME, REPAIR_DEADLINE_SECONDS
 from shared.contracts.verdicts import Verdict
 from shared.dialects.conditions import instant
-from shared.dialects.group_metadata import GroupFields, group_kind, not_negative
+from shared.dialects.group_metadata import group_kind, not_negative
 from shared.dialects.ignored_fields import ignored
 from shared.dialects.koordinator import ignored_annotations
 from shared.dialects.kubebatch_fields import read_min_resources
@@ -29,7 +31,7 @@ from shared.model import objects as model
 NAME: Final = "coscheduling"
 
 
-def _read(group: CoschedulingPodGroup, given: GroupFields, errors: list[str]) -> model.PodGroup:
+def _read(group: CoschedulingPodGroup, given: model.PodGroup, errors: list[str]) -> model.PodGroup:
     metadata, spec = group.metadata, group.spec
     together = objection_to_list(
         metadata.annotations.get(GROUPS, ""), metadata.namespace, metadata.name
@@ -39,13 +41,13 @@ def _read(group: CoschedulingPodGroup, given: GroupFields, errors: list[str]) ->
     minimum = not_negative(spec.min_member, "spec.minMember", errors)
     min_resources, resource_errors = read_min_resources(spec.min_resources)
     errors += resource_errors
-    settings = dict(given["settings"])
+    settings = dict(given.settings)
     timeout_s = spec.schedule_timeout_seconds
     if timeout_s is not None and timeout_s > 0:
         settings.setdefault(REPAIR_DEADLINE_SECONDS, str(timeout_s))
-    given["settings"] = tuple(sorted(settings.items()))
-    return model.PodGroup(
-        **given,
+    return msgspec.structs.replace(
+        given,
+        settings=tuple(sorted(settings.items())),
         min_member=minimum,
         min_resources=min_resources,
         queue=metadata.annotations.get(QUEUE_NAME, ""),

@@ -14,7 +14,7 @@ from shared.contracts.annotations import VERDICT
 from shared.contracts.identity import gang_trace_id, job_trace_root, traceparent_of
 from shared.dialects import requirements
 from shared.dialects.pods import controller_owner, preemptable, traceparent
-from shared.dialects.protocol import NAME_CHARACTERS_MAX, Identity, Kind, Status, identity
+from shared.dialects.protocol import NAME_CHARACTERS_MAX, Kind, Status, identity
 from shared.dialects.settings import read_settings, setting_errors
 from shared.kinds.podgroup import PodGroupStatus
 from shared.kube.decoding import Undecodable
@@ -81,32 +81,11 @@ class _Written(Struct, frozen=True, kw_only=True):
 _decode_written: Final = msgspec.json.Decoder(_Written).decode
 
 
-class GroupIdentity(Identity):
-    """The first fields of a neutral group."""
-
-    dialect: str
-    scope: str
-    shared: bool
-    created_ms: int
-    owner: model.Owner | None
-    deleting: bool
-
-
-class GroupFields(GroupIdentity):
-    """The fields of a neutral group that are read alike from objects of all APIs."""
-
-    settings: model.Labels
-    traceparent: str
-    sla_waiting_ms: int
-    preemptable: str
-    notes: model.Labels
-    last_run: model.LastRun | None
-
-
-GroupReader: TypeAlias = Callable[[Any, GroupFields, list[str]], model.PodGroup]
-"""Makes the neutral group of an object and of the fields that are read alike. Violations of the
-spec are appended to the list, which becomes `PodGroup.errors`. Texts are cut afterwards, and a
-group without a topology gets that of the annotations.
+GroupReader: TypeAlias = Callable[[Any, model.PodGroup, list[str]], model.PodGroup]
+"""Makes the neutral group of an object, and of a group with the fields that are read alike from
+objects of all APIs. Violations of the spec are appended to the list, which becomes
+`PodGroup.errors`. Texts are cut afterwards, and a group without a topology gets that of the
+annotations.
 """
 
 
@@ -135,19 +114,30 @@ def group_kind(
             and its verdict names the field.
     """
 
+    def identified(metadata: ObjectMeta) -> model.PodGroup:
+        return model.PodGroup(
+            **identity(metadata),
+            dialect=dialect,
+            scope=scope,
+            shared=shared,
+            created_ms=metadata.created_ms,
+            owner=controller_owner(metadata),
+            deleting=metadata.deletion_timestamp is not None,
+        )
+
     def decodable(stored: Any) -> model.PodGroup:
         metadata: ObjectMeta = stored.metadata
         errors = annotation_errors(metadata)
-        fields: GroupFields = {
-            **_identity(metadata, dialect, scope, shared),
-            "settings": read_settings(metadata.annotations),
-            "traceparent": traceparent(metadata.annotations),
-            "sla_waiting_ms": requirements.sla_waiting_ms(metadata.annotations),
-            "preemptable": preemptable(metadata),
-            "notes": requirements.policy_annotations(metadata.annotations),
-            "last_run": last_run(metadata),
-        }
-        group = read(stored, fields, errors)
+        alike = msgspec.structs.replace(
+            identified(metadata),
+            settings=read_settings(metadata.annotations),
+            traceparent=traceparent(metadata.annotations),
+            sla_waiting_ms=requirements.sla_waiting_ms(metadata.annotations),
+            preemptable=preemptable(metadata),
+            notes=requirements.policy_annotations(metadata.annotations),
+            last_run=last_run(metadata),
+        )
+        group = read(stored, alike, errors)
         return msgspec.structs.replace(
             group,
             queue=group.queue[:NAME_CHARACTERS_MAX],
@@ -158,8 +148,8 @@ def group_kind(
         )
 
     def undecodable(unread: Undecodable) -> model.PodGroup:
-        identified = _identity(unread.metadata, dialect, scope, shared)
-        return model.PodGroup(**identified, **undecoded, errors=shown([unread.error]))
+        group = identified(unread.metadata)
+        return msgspec.structs.replace(group, **undecoded, errors=shown([unread.error]))
 
     return Kind(
         resource=resource,
@@ -171,18 +161,6 @@ def group_kind(
         shared=shared,
         of_groups="min_groups" in undecoded,
     )
-
-
-def _identity(metadata: ObjectMeta, dialect: str, scope: str, shared: bool) -> GroupIdentity:
-    return {
-        **identity(metadata),
-        "dialect": dialect,
-        "scope": scope,
-        "shared": shared,
-        "created_ms": metadata.created_ms,
-        "owner": controller_owner(metadata),
-        "deleting": metadata.deletion_timestamp is not None,
-    }
 
 
 def last_run(metadata: ObjectMeta, status: PodGroupStatus | None = None) -> model.LastRun | None:

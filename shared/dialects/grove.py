@@ -13,11 +13,13 @@ annotation of Volcano's pods names one on the PodGang, or KAI's label.
 
 from typing import Final
 
+import msgspec
+
 from shared.contracts.annotations import QUEUE_NAME
 from shared.contracts.verdicts import Verdict
 from shared.dialects import requirements
 from shared.dialects.conditions import condition_of, disruption_target, written_condition
-from shared.dialects.group_metadata import GroupFields, group_kind
+from shared.dialects.group_metadata import group_kind
 from shared.dialects.ignored_fields import ignored
 from shared.dialects.protocol import (
     Dialect,
@@ -41,11 +43,11 @@ _QUEUE: Final = "kai.scheduler/queue"
 _TOPOLOGY: Final = "grove.io/topology-name"
 
 
-def _read(pod_gang: PodGang, given: GroupFields, errors: list[str]) -> model.PodGroup:
+def _read(pod_gang: PodGang, given: model.PodGroup, errors: list[str]) -> model.PodGroup:
     metadata, spec = pod_gang.metadata, pod_gang.spec
     tree = _tree(metadata, spec, errors)
-    return model.PodGroup(
-        **given,
+    return msgspec.structs.replace(
+        given,
         min_member=max(1, tree.minimum),
         queue=metadata.annotations.get(QUEUE_NAME) or metadata.labels.get(_QUEUE, ""),
         priority_class=spec.priority_class_name,

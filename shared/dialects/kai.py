@@ -20,11 +20,13 @@ Its `resourcesStatus` is left to KAI's podgroup-controller.
 
 from typing import Final
 
+import msgspec
+
 from shared.contracts.pending_reasons import PendingReason
 from shared.contracts.verdicts import Verdict
 from shared.dialects import requirements
 from shared.dialects.conditions import conditions_of, instant
-from shared.dialects.group_metadata import GroupFields, group_kind, not_negative
+from shared.dialects.group_metadata import group_kind, not_negative
 from shared.dialects.ignored_fields import ignored, ignored_marks
 from shared.dialects.pod_declared import declared_by
 from shared.dialects.protocol import (
@@ -70,7 +72,7 @@ def membership(metadata: ObjectMeta) -> Membership | None:
     return declared_by(metadata, metadata.name, dialect=NAME, min_member=1, errors=missing)
 
 
-def _read(group: KaiPodGroup, given: GroupFields, errors: list[str]) -> model.PodGroup:
+def _read(group: KaiPodGroup, given: model.PodGroup, errors: list[str]) -> model.PodGroup:
     metadata, spec = group.metadata, group.spec
     minimum = not_negative(spec.min_member or 0, "spec.minMember", errors)
     if spec.preemptibility and spec.preemptibility not in _PREEMPTIBILITY:
@@ -79,13 +81,12 @@ def _read(group: KaiPodGroup, given: GroupFields, errors: list[str]) -> model.Po
             f"{', '.join(_PREEMPTIBILITY)}"
         )
     tree = _tree(metadata.name, spec, errors)
-    if spec.preemptibility in _PREEMPTIBILITY:
-        given["preemptable"] = _PREEMPTIBILITY[spec.preemptibility]
-    return model.PodGroup(
-        **given,
+    return msgspec.structs.replace(
+        given,
         min_member=max(1, minimum, tree.minimum),
         queue=spec.queue or metadata.labels.get(_QUEUE, ""),
         priority_class=spec.priority_class_name,
+        preemptable=_PREEMPTIBILITY.get(spec.preemptibility, given.preemptable),
         protected_from=_PROTECTED_FROM,
         nodes=requirements.node_pool(metadata.labels),
         topology=_levels(spec.topology_constraint)

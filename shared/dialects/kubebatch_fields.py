@@ -17,7 +17,6 @@ from shared.dialects import requirements
 from shared.dialects.conditions import conditions_of
 from shared.dialects.field_checks import Findings, quantity
 from shared.dialects.group_metadata import (
-    GroupFields,
     group_kind,
     last_run,
     link_of_job,
@@ -93,25 +92,25 @@ def kinds_of_groups(
     )
 
 
-def _kube_batch_group(stored: PodGroup, given: GroupFields, errors: list[str]) -> model.PodGroup:
+def _kube_batch_group(stored: PodGroup, given: model.PodGroup, errors: list[str]) -> model.PodGroup:
     """The fields that all PodGroups have."""
     metadata, spec = stored.metadata, stored.spec
     minimum = not_negative(spec.min_member, "spec.minMember", errors)
-    owner, namespace = given["owner"], metadata.namespace
+    owner, namespace = given.owner, metadata.namespace
     root = trace_root(metadata.annotations.get(annotations.TRACE_ROOT, ""), owner, namespace)
-    given["traceparent"] = given["traceparent"] or ("" if root else link_of_job(owner, namespace))
-    given["last_run"] = last_run(metadata, stored.status)
-    return model.PodGroup(
-        **given,
+    return msgspec.structs.replace(
+        given,
         min_member=minimum,
         queue=spec.queue,
         priority_class=spec.priority_class_name,
         phase=stored.status.phase,
+        traceparent=given.traceparent or ("" if root else link_of_job(owner, namespace)),
         trace_root=root,
+        last_run=last_run(metadata, stored.status),
     )
 
 
-def _volcano_group(stored: PodGroup, given: GroupFields, errors: list[str]) -> model.PodGroup:
+def _volcano_group(stored: PodGroup, given: model.PodGroup, errors: list[str]) -> model.PodGroup:
     """The same with the fields that Volcano added."""
     metadata, spec = stored.metadata, stored.spec
     group = _kube_batch_group(stored, given, errors)

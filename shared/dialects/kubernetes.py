@@ -15,13 +15,15 @@ for all groups in it that name none. A group that is a part of a CompositePodGro
 """
 
 from functools import partial
-from typing import Final, TypedDict
+from typing import Final
+
+import msgspec
 
 from shared.contracts.annotations import QUEUE_NAME
 from shared.contracts.pending_reasons import PendingReason
 from shared.contracts.verdicts import Verdict
 from shared.dialects.conditions import condition_of, disruption_target, written_condition
-from shared.dialects.group_metadata import GroupFields, group_kind
+from shared.dialects.group_metadata import group_kind
 from shared.dialects.ignored_fields import ignored
 from shared.dialects.protocol import (
     NAME_CHARACTERS_MAX,
@@ -49,55 +51,41 @@ _SCHEDULED_V1ALPHA2: Final = "PodGroupScheduled"
 _SCHEDULED: Final = "PodGroupInitiallyScheduled"
 
 
-def _read(group: KubernetesPodGroup, given: GroupFields, errors: list[str]) -> model.PodGroup:
+def _read(group: KubernetesPodGroup, given: model.PodGroup, errors: list[str]) -> model.PodGroup:
     """The neutral group, from any version."""
     gang = group.spec.scheduling_policy.gang
-    return model.PodGroup(
-        **given,
-        **spec_fields(group.metadata, group.spec, errors),
+    return msgspec.structs.replace(
+        with_spec(given, group.metadata, group.spec, errors),
         min_member=max(0, gang.min_count) if gang is not None else 0,
         one_by_one=gang is None,
         scheduled_once=has_been(group.status, _SCHEDULED, _SCHEDULED_V1ALPHA2),
     )
 
 
-class SpecFields(TypedDict):
-    """The fields of a neutral group that PodGroup and CompositePodGroup specify alike."""
-
-    queue: str
-    queue_of_namespace: bool
-    priority_class: str
-    priority: int | None
-    preempts: bool
-    uniform: bool
-    topology: model.NetworkTopology | None
-    parent: str
-    parent_scope: str
-    made_from: str
-    disrupted_whole: bool
-
-
-def spec_fields(
-    metadata: ObjectMeta, spec: KubernetesPodGroupSpec, errors: list[str]
-) -> SpecFields:
-    """Read these fields; violations are appended to `errors`."""
+def with_spec(
+    given: model.PodGroup, metadata: ObjectMeta, spec: KubernetesPodGroupSpec, errors: list[str]
+) -> model.PodGroup:
+    """The group with the fields that PodGroup and CompositePodGroup specify alike; violations are
+    appended to `errors`.
+    """
     policy = spec.scheduling_policy
     if policy.gang is None and policy.basic is None:
         errors.append("spec.schedulingPolicy: neither basic nor gang, which are the known policies")
     parent = spec.parent_composite_pod_group_name[:NAME_CHARACTERS_MAX]
-    return {
-        "queue": metadata.annotations.get(QUEUE_NAME, ""),
-        "queue_of_namespace": True,
-        "priority_class": spec.priority_class_name,
-        "priority": spec.priority,
-        "preempts": spec.preemption_policy != "Never",
-        "uniform": True,
-        "topology": _topology(spec.scheduling_constraints, errors),
-        "parent": parent,
-        "parent_scope": COMPOSITE_PODGROUPS.title if parent else "",
-        "disrupted_whole": _is_whole(spec.disruption_mode),
-        "made_from": spec.workload_ref.workload_name[:NAME_CHARACTERS_MAX],
-    }
+    return msgspec.structs.replace(
+        given,
+        queue=metadata.annotations.get(QUEUE_NAME, ""),
+        queue_of_namespace=True,
+        priority_class=spec.priority_class_name,
+        priority=spec.priority,
+        preempts=spec.preemption_policy != "Never",
+        uniform=True,
+        topology=_topology(spec.scheduling_constraints, errors),
+        parent=parent,
+        parent_scope=COMPOSITE_PODGROUPS.title if parent else "",
+        disrupted_whole=_is_whole(spec.disruption_mode),
+        made_from=spec.workload_ref.workload_name[:NAME_CHARACTERS_MAX],
+    )
 
 
 def has_been(status: Conditions, *kinds: str) -> bool:

@@ -9,9 +9,11 @@ not scheduled, and that all its groups have a condition with the reason Invalid.
 from functools import partial
 from typing import Final
 
-from shared.dialects.group_metadata import GroupFields, group_kind
+import msgspec
+
+from shared.dialects.group_metadata import group_kind
 from shared.dialects.ignored_fields import ignored
-from shared.dialects.kubernetes import conditions_status, has_been, spec_fields
+from shared.dialects.kubernetes import conditions_status, has_been, with_spec
 from shared.dialects.protocol import Dialect, Status
 from shared.kube.group_objects import KubernetesPodGroup
 from shared.kube.resources import COMPOSITE_PODGROUPS
@@ -23,11 +25,10 @@ SCOPE: Final = COMPOSITE_PODGROUPS.title
 _SCHEDULED: Final = "CompositePodGroupInitiallyScheduled"
 
 
-def _read(group: KubernetesPodGroup, given: GroupFields, errors: list[str]) -> model.PodGroup:
+def _read(group: KubernetesPodGroup, given: model.PodGroup, errors: list[str]) -> model.PodGroup:
     gang = group.spec.scheduling_policy.gang
-    return model.PodGroup(
-        **given,
-        **spec_fields(group.metadata, group.spec, errors),
+    return msgspec.structs.replace(
+        with_spec(given, group.metadata, group.spec, errors),
         min_groups=max(1, gang.min_group_count) if gang is not None else 1,
         scheduled_once=has_been(group.status, _SCHEDULED),
     )

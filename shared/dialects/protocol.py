@@ -125,6 +125,10 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
+def _left_out(_undecodable: Undecodable) -> None:
+    return
+
+
 class Kind(msgspec.Struct, frozen=True, kw_only=True):
     """One resource that a dialect reads, and the neutral object that it becomes.
 
@@ -155,7 +159,7 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     neutral: str
     decoded: type[msgspec.Struct]
     read: Callable[..., ClusterObject | None]
-    read_undecodable: Callable[..., ClusterObject | None] = lambda _found: None
+    read_undecodable: Callable[..., ClusterObject | None] = _left_out
     in_context: bool = False
     lookup: bool = False
     status: Status | None = None
