@@ -11,20 +11,11 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from shared.contracts import annotations
+from shared.dialects.ceilings import LIMITED, UNLIMITED
 from shared.dialects.field_checks import Findings
 from shared.dialects.protocol import JsonObject
 from shared.model import objects as model
 
-#: Whole seconds.
-_SECONDS: Final = (
-    annotations.DEGRADED_GRACE_SECONDS,
-    annotations.HOLD_SECONDS,
-    annotations.MINIMUM_RUN_SECONDS,
-    annotations.PLACEMENT_DEADLINE_SECONDS,
-    annotations.REPAIR_DEADLINE_SECONDS,
-    annotations.RESERVE_SECONDS,
-    annotations.START_DEADLINE_SECONDS,
-)
 _ROLE: Final = r"[A-Za-z0-9]([-\w.]*\w)?(=[1-9][0-9]{0,5})?"
 _ROLES: Final = re.compile(f"{_ROLE}(,{_ROLE})*", re.ASCII)
 _ROLES_CHARACTERS_MAX: Final = 1_000
@@ -43,7 +34,7 @@ _SWITCH: Final = ("", "true", "false")
 SETTINGS: Final = tuple(
     sorted(
         (
-            *_SECONDS,
+            *({*LIMITED, *UNLIMITED} - {annotations.COOLDOWN_TIME}),
             annotations.ENQUEUE_WITHOUT_ROOM,
             annotations.LATE_ROLES,
             annotations.PREFLIGHT,

@@ -45,30 +45,19 @@ from shared.kube.served_versions import served_variant
 from shared.pacing import Backoff
 
 
-class Clock(Protocol):
+class Clock:
     """Monotonic time and sleep, which tests replace."""
 
     def monotonic_s(self) -> float:
         """Seconds that never go back."""
-        ...
-
-    async def sleep(self, delay_s: float) -> None:
-        """Return after `delay_s` seconds."""
-        ...
-
-    async def wait(self, event: Event, timeout_s: float) -> bool:
-        """Return True as soon as the event is set, or False after `timeout_s` seconds."""
-        ...
-
-
-class _SystemClock:
-    def monotonic_s(self) -> float:
         return time.monotonic()
 
     async def sleep(self, delay_s: float) -> None:
+        """Return after `delay_s` seconds."""
         await asyncio.sleep(delay_s)
 
     async def wait(self, event: Event, timeout_s: float) -> bool:
+        """Return True as soon as the event is set, or False after `timeout_s` seconds."""
         try:
             async with asyncio.timeout(timeout_s):
                 return await event.wait()
@@ -202,7 +191,7 @@ class ListWatch(Generic[T]):
         self._decoder = KindDecoder(kind)
         self._page_limit = page_limit
         self._pace = pace or Pace()
-        self._clock = clock or _SystemClock()
+        self._clock = clock or Clock()
         self._random = random or Random()  # noqa: S311 - jitter, not secrecy
         self._backoff = Backoff(
             base_s=self._pace.backoff_s_base, max_s=self._pace.backoff_s_max, random=self._random

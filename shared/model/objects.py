@@ -517,28 +517,30 @@ ReferenceObject: TypeAlias = (
 ClusterObject: TypeAlias = Node | Pod | PodGroup | Queue | PriorityClass | ReferenceObject
 
 KINDS: dict[str, type[ClusterObject]] = {
-    "node": Node,
-    "pod": Pod,
-    "podgroup": PodGroup,
-    "queue": Queue,
-    "priorityclass": PriorityClass,
     "namespace": Namespace,
     "resourcequota": ResourceQuota,
     "budget": Budget,
-    "volume": Volume,
-    "claim": Claim,
     "storageclass": StorageClass,
-    "csinode": CsiNode,
     "csidriver": CsiDriver,
+    "csinode": CsiNode,
     "storagecapacity": StorageCapacity,
     "volumeattachment": VolumeAttachment,
+    "volume": Volume,
+    "claim": Claim,
+    "deviceclass": DeviceClass,
+    "devicetaintrule": DeviceTaintRule,
+    "resourceslice": ResourceSlice,
+    "resourceclaim": ResourceClaim,
+    "priorityclass": PriorityClass,
+    "queue": Queue,
+    "node": Node,
     "hypernode": HyperNode,
     "topology": Topology,
-    "deviceclass": DeviceClass,
-    "resourceslice": ResourceSlice,
-    "devicetaintrule": DeviceTaintRule,
-    "resourceclaim": ResourceClaim,
     "workload": Workload,
     "provisioningrequest": ProvisioningRequest,
+    "podgroup": PodGroup,
+    "pod": Pod,
 }
-"""Neutral kinds, as they appear in subjects (`cluster.<kind>`)."""
+"""Neutral kinds, as they appear in subjects (`cluster.<kind>`): objects come before those that
+refer to them.
+"""

@@ -9,11 +9,12 @@ Kubernetes' garbage collection, an owner is in the namespace of the object that 
 none: an object of another namespace with this UID is no owner.
 """
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Final, Protocol
+from collections.abc import Callable, Iterable
+from typing import Final, TypeAlias
 
 import msgspec
 
+from shared.model.object_table import Table
 from shared.model.objects import Labels, Owner, Pod
 from shared.model.reference_objects import Workload
 
@@ -33,18 +34,7 @@ _labels: Final = msgspec.msgpack.Decoder(Labels).decode
 PodOf = Callable[[str], Pod | None]
 """Returns the pod with a UID; None: it is not known."""
 
-
-class Workloads(Protocol):
-    """The known workloads, by UID."""
-
-    @property
-    def by_name(self) -> Mapping[tuple[str, str], Workload]:
-        """The same by namespace and name."""
-        ...
-
-    def get(self, uid: str, /) -> Workload | None:
-        """The workload with a UID; None: it is not known."""
-        ...
+Workloads: TypeAlias = Table[Workload]
 
 
 def maker_of(pod: Pod) -> tuple[str, str]:

@@ -12,33 +12,11 @@ import msgspec
 from shared.contracts import cluster, codec
 from shared.contracts.cluster import Gone, ObjectChanges
 from shared.model.invariants import InvariantViolation
-from shared.model.objects import ClusterObject
+from shared.model.objects import KINDS, ClusterObject
 
-#: Neutral kinds in the order of one flush: objects come before those that refer to them.
+#: The records of the neutral kinds, in the order of one flush. They are named after the structs.
 RECORDS: Final[dict[str, type[ObjectChanges]]] = {
-    "namespace": cluster.NamespaceChanges,
-    "resourcequota": cluster.ResourceQuotaChanges,
-    "budget": cluster.BudgetChanges,
-    "storageclass": cluster.StorageClassChanges,
-    "csidriver": cluster.CsiDriverChanges,
-    "csinode": cluster.CsiNodeChanges,
-    "storagecapacity": cluster.StorageCapacityChanges,
-    "volumeattachment": cluster.VolumeAttachmentChanges,
-    "volume": cluster.VolumeChanges,
-    "claim": cluster.ClaimChanges,
-    "deviceclass": cluster.DeviceClassChanges,
-    "devicetaintrule": cluster.DeviceTaintRuleChanges,
-    "resourceslice": cluster.ResourceSliceChanges,
-    "resourceclaim": cluster.ResourceClaimChanges,
-    "priorityclass": cluster.PriorityClassChanges,
-    "queue": cluster.QueueChanges,
-    "node": cluster.NodeChanges,
-    "hypernode": cluster.HyperNodeChanges,
-    "topology": cluster.TopologyChanges,
-    "workload": cluster.WorkloadChanges,
-    "provisioningrequest": cluster.ProvisioningRequestChanges,
-    "podgroup": cluster.PodGroupChanges,
-    "pod": cluster.PodChanges,
+    kind: getattr(cluster, f"{struct.__name__}Changes") for kind, struct in KINDS.items()
 }
 _KIND_OF: Final = {struct: kind for kind, struct in RECORDS.items()}
 

@@ -6,7 +6,7 @@ without an edit.
 
 from collections.abc import Iterator
 from types import UnionType
-from typing import Any, Final, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin
 
 import msgspec
 
@@ -19,6 +19,8 @@ BYTES_MAX: Final = 1_400_000
 _LEVELS: Final = 4
 #: The place in a manifest that is filled.
 _HERE: Final = b'"@here"'
+#: Fields of metadata that users fill, and that are read.
+_OF_USERS: Final = ("labels", "annotations", "owner_references")
 Path = tuple[str, ...]
 
 
@@ -34,7 +36,7 @@ def _filled(kind: Any, path: Path) -> Iterator[tuple[Path, dict[str, Any], bytes
     """The field, an object with the place to fill, and the JSON to fill it with."""
     for field in msgspec.structs.fields(kind):
         at = (*path, field.encode_name)
-        if kind is ObjectMeta and field.name not in {"labels", "annotations", "owner_references"}:
+        if issubclass(kind, ObjectMeta) and field.name not in _OF_USERS:
             continue
         for inner in _choices(field.type):
             if _is_struct(inner) and len(at) < _LEVELS:
@@ -89,6 +91,8 @@ def _value(kind: Any, *, full: bool, level: int = 0) -> Any:
 
 def _choices(kind: Any) -> tuple[Any, ...]:
     """The types of a union without None; texts first, because all quantities may be texts."""
+    if get_origin(kind) is Annotated:
+        return _choices(get_args(kind)[0])
     if get_origin(kind) in {Union, UnionType}:
         found = [one for one in get_args(kind) if one is not type(None)]
         return tuple(sorted(found, key=lambda one: one is not str))

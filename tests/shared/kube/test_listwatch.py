@@ -11,13 +11,14 @@ from typing import Any, Literal
 
 import pytest
 from aiohttp import web
+from typing_extensions import override
 
 from shared.kube.client import KubeClient
 from shared.kube.credentials import Credentials
 from shared.kube.decoding import Undecodable
 from shared.kube.errors import KubeError
 from shared.kube.kubeconfig import Access
-from shared.kube.listwatch import Absent, Batch, Changes, Listed, ListWatch, Pace
+from shared.kube.listwatch import Absent, Batch, Changes, Clock, Listed, ListWatch, Pace
 from shared.kube.objects import Pod
 from shared.kube.resources import PODS
 from shared.kube.slices import Slices
@@ -40,16 +41,18 @@ from tests.support.waiting import eventually
 EXPIRED = event("ERROR", status(410, "Expired", "too old resource version"))
 
 
-class FakeClock(SleepingClock):
+class FakeClock(SleepingClock, Clock):
     """Time passes only by sleeping, and that at once; waits for events are real."""
 
     def __init__(self) -> None:
         super().__init__(1000.0)
         self.waits: list[float] = []
 
+    @override
     def monotonic_s(self) -> float:
         return self.now_s
 
+    @override
     async def wait(self, event: asyncio.Event, timeout_s: float) -> bool:
         self.waits.append(timeout_s)
         return await event.wait()
