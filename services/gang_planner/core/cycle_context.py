@@ -14,7 +14,7 @@ from services.gang_planner.core.state.gang_states import GangEvent
 from services.gang_planner.core.state.gangs import Gang
 from services.gang_planner.core.state.planner_state import State
 from services.gang_planner.core.state.timers import Timers
-from services.gang_planner.core.transitions import Effect, apply_event
+from services.gang_planner.core.transitions import CLOSED, Effect, apply_event
 from shared.contracts.decisions import (
     Act,
     Cycle,
@@ -91,14 +91,15 @@ class CycleContext:
             case Effect.RECORD_START:
                 self.close_note(gang, "repair", "Started")
                 self._begin_start(gang)
+            case Effect.COUNT_DECISION:
+                history.attempt = 1
+                self.state.gangs.touch(gang)
             case Effect.OPEN_REPAIR:
                 self.open_note(gang, "repair", until_ms=until_ms, reason=reason, message=message)
-            case Effect.CLOSE_REPAIR:
-                self.close_note(gang, "repair", "NothingBound")
+            case Effect.CLOSE_REPAIR | Effect.WITHDRAW_RELEASE:
+                self.close_note(gang, *CLOSED[effect])
             case Effect.OPEN_RELEASE:
                 self._open_release(gang, reason, message)
-            case Effect.WITHDRAW_RELEASE:
-                self.close_note(gang, "release", "Started")
             case Effect.FINISH_RELEASE:
                 in_flight.forget_evictions(self.state, gang.gang_id)
                 self.close_note(gang, "release", "Released")
@@ -147,11 +148,25 @@ class CycleContext:
             message=message,
             cycle=self.cycle,
         )
-        gang.history.notes[kind] = note
+        gang.history.notes.put(note)
         gang.history.known_as = gang.gang_id
         self.fresh[gang.key, kind] = gang
         self.notes.append(note)
         self.state.gangs.touch(gang)
+
+    def has_passed(self, gang: Gang, note: NoteOpened, lasts_ms: int) -> bool:
+        """Whether a note's deadline, at most `lasts_ms` from now, has passed and the note is in the
+        log; if not, the gang is assessed again then.
+        """
+        until_ms = min(note.until_ms, self.now_ms + lasts_ms)
+        if until_ms < note.until_ms:
+            # The clock was set back, or the setting was lowered.
+            reason, message = note.reason, note.message
+            self.open_note(gang, note.kind, until_ms=until_ms, reason=reason, message=message)
+        if self.now_ms < until_ms or (gang.key, note.kind) in self.fresh:
+            self.timers.set(max(until_ms, self.now_ms), gang)
+            return False
+        return True
 
     def record_start(self, gang: Gang) -> None:
         self.notes.append(
@@ -171,8 +186,8 @@ class CycleContext:
         # Also if it is dormant now: that depends on cycles that wrote no records.
         if history.has_started:
             self.record_start(gang)
-        for kind, note in sorted(history.notes.items()):
-            self.add_closed(before, kind, RENAMED)
+        for note in list(history.notes):
+            self.add_closed(before, note.kind, RENAMED)
             again = msgspec.structs.replace(
                 note,
                 gang_id=gang.gang_id,
@@ -180,14 +195,14 @@ class CycleContext:
                 attempt=history.attempt,
                 cycle=self.cycle,
             )
-            history.notes[kind] = again
+            history.notes.put(again)
             self.notes.append(again)
         # Its deadlines are checked again in this cycle, even if no further record names the gang.
         self.state.gangs.touch(gang)
 
     def close_note(self, gang: Gang, kind: NoteKind, reason: str) -> None:
         """Close the gang's note of this kind; no effect if none is open."""
-        if gang.history.notes.pop(kind, None) is not None:
+        if gang.history.notes.close(kind):
             self.add_closed(gang.gang_id, kind, reason)
             self.state.gangs.touch(gang)
 

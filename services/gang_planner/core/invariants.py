@@ -13,7 +13,6 @@ import numpy as np
 
 from services.gang_planner.core.lifecycle import repair
 from services.gang_planner.core.state import claim_choices
-from services.gang_planner.core.state.gang_states import GangState
 from services.gang_planner.core.state.gangs import Gang
 from services.gang_planner.core.state.holds import Hold
 from services.gang_planner.core.state.inter_pod import profiles
@@ -23,6 +22,7 @@ from services.gang_planner.core.state.members import state_of
 from services.gang_planner.core.state.node_uses import host_ports
 from services.gang_planner.core.state.planner_state import State
 from services.gang_planner.core.state.reservations import BY_EVENT, Reservation
+from services.gang_planner.core.transitions import NOTES
 from shared.model.invariants import InvariantViolation
 
 if TYPE_CHECKING:
@@ -122,10 +122,10 @@ def _check_gang(state: State, gang: Gang) -> _Contradictions:
 def _check_gang_state(gang: Gang) -> _Contradictions:
     """The state of a gang agrees with its open notes, from which a restart restores it."""
     history = gang.history
-    if history.releasing != ("release" in history.notes):
-        yield gang.full_name, f"is {history.state}, but its notes are {sorted(history.notes)}"
-    if history.state is GangState.REPAIRING and "repair" not in history.notes:
-        yield gang.full_name, "is under repair without a note"
+    kinds = [note.kind for note in history.notes]
+    own = NOTES.get(history.state)
+    if (own is not None and own not in kinds) or history.releasing != ("release" in kinds):
+        yield gang.full_name, f"is {history.state}, but its notes are {kinds}"
 
 
 def _check_members(state: State) -> _Contradictions:
@@ -264,7 +264,7 @@ def _check_starts(state: State, now_ms: int) -> _Contradictions:
         history = gang.history
         if gang.key in state.gangs.changed or not repair.partial(gang):
             continue
-        if history.releasing or history.state is GangState.REPAIRING:
+        if history.releasing or history.repairing:
             continue
         if now_ms >= state.view.local_ms(gang.bound_ms) + repair.QUIET_MS:
             yield (

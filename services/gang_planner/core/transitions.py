@@ -1,8 +1,10 @@
 """A gang's lifecycle as one table: (state, event) -> (next state, effect).
 
-`apply_event` changes a gang's state. `restore_state` sets it from the records in DECISIONS, after a
-restart and in a standby. Modules that detect an event report it to the cycle, which carries out the
-effect (`CycleContext.report`).
+`apply_event` changes a gang's state. `restore_state` derives it from the records in DECISIONS,
+after a restart and in a standby. Modules that detect an event report it to the cycle, which carries
+out the effect (`CycleContext.report`). Effects open and close notes, so that the open notes of a
+gang always belong to its state (`NOTES`): other modules ask for the state, and read a note only for
+its reason, message and deadline.
 
 A pair of a state and an event that is not in the table cannot happen, for the reason given in the
 event's row, and raises `InvariantViolation`. `docs/pictures/life.svg` is drawn from the
@@ -17,6 +19,7 @@ from typing import Final, NamedTuple
 from services.gang_planner.core.state.gang_history import History
 from services.gang_planner.core.state.gang_states import GangEvent, GangState
 from services.gang_planner.core.state.gangs import Gang
+from shared.contracts.decisions import NoteKind
 from shared.model.invariants import InvariantViolation
 
 
@@ -26,6 +29,8 @@ class Effect(enum.Enum):
     NOTHING = enum.auto()
     #: Record that the gang has started, end its repair, and begin its start deadline.
     RECORD_START = enum.auto()
+    #: Count the missing decision as the gang's first one, so that its repair begins.
+    COUNT_DECISION = enum.auto()
     #: Open a repair with a deadline.
     OPEN_REPAIR = enum.auto()
     #: Close the repair: no member is bound.
@@ -40,6 +45,13 @@ class Effect(enum.Enum):
     OPEN_BACKOFF = enum.auto()
     #: Close the backoff.
     CLOSE_BACKOFF = enum.auto()
+
+
+#: The effects that only close a note: its kind, and the reason.
+CLOSED: Final[Mapping[Effect, tuple[NoteKind, str]]] = {
+    Effect.CLOSE_REPAIR: ("repair", "NothingBound"),
+    Effect.WITHDRAW_RELEASE: ("release", "Started"),
+}
 
 
 class Transition(NamedTuple):
@@ -66,6 +78,17 @@ _DEGRADED: Final = GangState.DEGRADED
 _COMPLETED: Final = GangState.COMPLETED
 _RELEASING_STARTED: Final = GangState.RELEASING_STARTED
 _DORMANT: Final = GangState.DORMANT
+
+#: The note that a gang in one of these states has, with the state's reason and deadline. A release
+#: precedes a repair, whose note may still be open if its planner ended in between. The other notes
+#: do not determine the state: `backoff` beside any other state but Waiting, `start` and `degraded`
+#: of a started gang.
+NOTES: Final[Mapping[GangState, NoteKind]] = {
+    _RELEASING: "release",
+    _RELEASING_STARTED: "release",
+    _REPAIRING: "repair",
+    _BACKING_OFF: "backoff",
+}
 
 #: States that an assessment distinguishes before the start, and after it.
 BEFORE_START: Final = (_WAITING, _BACKING_OFF, _STARTING)
@@ -101,6 +124,10 @@ TABLE: Final[Mapping[GangEvent, Row]] = {
             **_from(_RELEASING, to=_RELEASING_STARTED, effect=Effect.RECORD_START),
         },
         "a gang starts once",
+    ),
+    GangEvent.DECISION_MISSING: Row(
+        _from(*BEFORE_START, to=_STARTING, effect=Effect.COUNT_DECISION),
+        "a gang that has started was complete, and one under repair or release has a decision",
     ),
     GangEvent.MEMBERS_RETURNED: Row(
         _from(_DORMANT, to=_RUNNING), "only a dormant gang had started and has no members"
@@ -242,16 +269,16 @@ def follow_run(gang: Gang) -> None:
 
 
 def restore_state(history: History, *, started: bool) -> None:
-    """Set the state of a gang from its open notes in DECISIONS and whether it has `started`. A
+    """Derive the state of a gang from its open notes in DECISIONS and whether it has `started`. A
     dormant gang stays dormant until it is started, repaired or released.
     """
     notes = history.notes
-    if "release" in notes:
+    if notes.release is not None:
         history.enter(_RELEASING_STARTED if started else _RELEASING)
-    elif "repair" in notes:
+    elif notes.repair is not None:
         # A repair ends before the gang starts.
         history.enter(_REPAIRING)
     elif started:
         history.enter(_RUNNING)
     elif not history.dormant:
-        history.enter(_BACKING_OFF if "backoff" in notes else _WAITING)
+        history.enter(_WAITING if notes.backoff is None else _BACKING_OFF)

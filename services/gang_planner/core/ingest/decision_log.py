@@ -178,7 +178,7 @@ def _restore_gang(state: State, gang: OpenGang, up_to: int) -> None:
         if note.kind == "hold":
             state.holds.recall(state, note)
         else:
-            history.notes[note.kind] = note
+            history.notes.put(note)
     restore_state(history, started=gang.started)
 
 
@@ -287,13 +287,13 @@ def forget_gone(work: CycleContext) -> None:
         if history.notes and _made_again(state, history):
             del state.gangs.remembered[gang_id]
             continue
-        for kind, note in sorted(history.notes.items()):
-            if kind == "backoff" and work.now_ms < note.until_ms + MEMORY_MS:
+        for note in list(history.notes):
+            if note.kind == "backoff" and work.now_ms < note.until_ms + MEMORY_MS:
                 # A controller may recreate its pods, which are pre-flighted then.
                 continue
-            del history.notes[kind]
-            work.add_closed(gang_id, kind, "Gone")
-            if kind == "release":
+            history.notes.close(note.kind)
+            work.add_closed(gang_id, note.kind, "Gone")
+            if note.kind == "release":
                 in_flight.forget_evictions(state, gang_id)
             restore_state(history, started=history.started)
 
@@ -317,7 +317,7 @@ def _open(state: State, note: NoteOpened) -> None:
         state.holds.recall(state, note)
         return
     history = state.gangs.history(note.gang_id)
-    history.notes[note.kind] = note
+    history.notes.put(note)
     restore_state(history, started=history.started)
     history.attempt = max(history.attempt, note.attempt)
     history.known_as = note.gang_id
@@ -336,7 +336,7 @@ def _close(state: State, note: NoteClosed) -> None:
     history = gang.history if gang is not None else state.gangs.remembered.get(note.gang_id)
     if history is None:
         return
-    history.notes.pop(note.kind, None)
+    history.notes.close(note.kind)
     if note.reason == RENAMED:
         _name_by_key(state, history)
     released = note.kind == "release" and note.reason == "Released"
@@ -407,5 +407,5 @@ def _open_gang(gang_id: str, history: History, holds: Iterable[NoteOpened]) -> O
         preempt_after_ms=history.preempt_after_ms,
         preemption_ended=history.preemption_ended or "",
         spared=tuple(sorted(history.spared.items())),
-        notes=(*(note for _, note in sorted(history.notes.items())), *holds),
+        notes=(*history.notes, *holds),
     )

@@ -222,9 +222,7 @@ def _report_findings(work: CycleContext, gang: Gang) -> None:
         elif placed:
             found = history.attempt == 0 and not gang.counts[ASSUMED]
             if found and not starts(gang) and was_never_complete(gang):
-                # The attempt that bound it is lost; the next round opens its repair.
-                history.attempt = 1
-                work.state.gangs.touch(gang)
+                work.report(gang, GangEvent.DECISION_MISSING)
             elif found or starts(gang):
                 work.report(gang, GangEvent.QUORUM_PLACED)
     elif gang_runs.is_interrupted(gang) or not (placed or gang.counts[ASSUMED] or completed):
@@ -288,7 +286,7 @@ def was_never_complete(gang: Gang) -> bool:
 def _held(gang: Gang) -> GangEvent:
     if gang.have():
         return _MEMBERS_HELD
-    return _NOTHING_HELD_IN_BACKOFF if "backoff" in gang.history.notes else _NOTHING_HELD
+    return _NOTHING_HELD_IN_BACKOFF if gang.history.notes.backoff is not None else _NOTHING_HELD
 
 
 def _phase(gang: Gang) -> GangPhase:
@@ -315,14 +313,14 @@ def _pending_reason(work: CycleContext, gang: Gang) -> PendingReason | None:
     if gang.completed:
         return None
     state, notes = work.state, gang.history.notes
-    if "release" in notes:
-        return noted_reason(notes["release"])
+    if notes.release is not None:
+        return noted_reason(notes.release)
     found = _object_reason(gang) or _deadline_reason(work, gang) or _queue_reason(gang)
     if found is None and state.preemptions.evict_whole(gang):
         return PendingReason.EVICTED
     if found is None and not gang.admitted:
         found = PendingReason.NOT_ADMITTED
-    noted = noted_reason(notes["backoff"]) if "backoff" in notes else None
+    noted = noted_reason(notes.backoff) if notes.backoff is not None else None
     named = noted is not None and noted is not PendingReason.BACKOFF
     if found is None and not (named and not gang.history.started):
         # After a release the gang has no pods for a while; that is not why it waits.

@@ -65,7 +65,7 @@ def pause_after(work: CycleContext, gang: Gang, failures: Sequence[Failure]) -> 
             return
         repairing = True
     first = first_cause(failures)
-    if repairing and refused is None and "repair" not in gang.history.notes:
+    if repairing and refused is None and not gang.history.repairing:
         return
     work.report(
         gang,
@@ -91,7 +91,7 @@ def pause_ms(gang: Gang, *, repairing: bool = False) -> int:
 
 def close_pause(work: CycleContext, gang: Gang) -> None:
     """End a pause whose instant has come."""
-    note = gang.history.notes.get("backoff")
+    note = gang.history.notes.backoff
     if note is None or (gang.key, "backoff") in work.fresh:
         return
     # A pause that would last longer than the maximum was opened before the clock was set back.

@@ -12,7 +12,7 @@ from services.gang_planner.core.state.gang_settings import degraded_grace_ms, st
 from services.gang_planner.core.state.gang_states import GangEvent
 from services.gang_planner.core.state.gangs import Gang
 from services.gang_planner.core.state.member_states import LEAVING, PLACED
-from shared.contracts.decisions import NoteKind
+from shared.contracts.decisions import NoteOpened
 from shared.contracts.pending_reasons import PendingReason
 from shared.contracts.reasons import NotRunning, in_words
 
@@ -25,15 +25,14 @@ def watch(work: CycleContext, gang: Gang) -> None:
             for kind in ("start", "degraded"):
                 work.close_note(gang, kind, "Gone")
         return
-    if "start" in history.notes:
-        _watch_start(work, gang)
-        if "release" in history.notes:
-            # The release has closed the other deadline.
-            return
+    notes = history.notes
+    if notes.start is not None and _watch_start(work, gang, notes.start):
+        # The release has closed the other deadline.
+        return
     below = not gang.completed and not enough(gang) and not growing(gang)
     if below and not _owed(work, gang) and not _terminating(work, gang):
         _watch_degraded(work, gang)
-    elif "degraded" in history.notes:
+    elif notes.degraded is not None:
         work.close_note(gang, "degraded", "Restored")
 
 
@@ -69,44 +68,33 @@ def not_running_words(gang: Gang) -> str:
     return in_words(NotRunning(pod=pod.name, why=pod.waiting))
 
 
-def _watch_start(work: CycleContext, gang: Gang) -> None:
+def _watch_start(work: CycleContext, gang: Gang, note: NoteOpened) -> bool:
+    """Check or close the start deadline; whether the gang is released."""
     lasts_ms = start_deadline_ms(gang)
     if gang.quorum_runs:
         work.close_note(gang, "start", "Running")
     elif not lasts_ms:
         work.close_note(gang, "start", "Off")
-    elif _passed(work, gang, "start", lasts_ms):
+    elif work.has_passed(gang, note, lasts_ms):
         words = f"placed for {lasts_ms // 1000} s, and {not_running_words(gang)}"
-        release.begin(
-            work, gang, GangEvent.START_DEADLINE_PASSED, PendingReason.START_DEADLINE, words
-        )
+        reason = PendingReason.START_DEADLINE
+        return release.begin(work, gang, GangEvent.START_DEADLINE_PASSED, reason, words)
+    return False
 
 
 def _watch_degraded(work: CycleContext, gang: Gang) -> None:
     lasts_ms = degraded_grace_ms(gang)
-    if "degraded" not in gang.history.notes:
+    note = gang.history.notes.degraded
+    if note is None:
         if lasts_ms:
             until_ms = work.now_ms + lasts_ms
             work.open_note(gang, "degraded", until_ms=until_ms, reason="BelowQuorum")
     elif not lasts_ms:
         work.close_note(gang, "degraded", "Off")
-    elif _passed(work, gang, "degraded", lasts_ms):
+    elif work.has_passed(gang, note, lasts_ms):
         words = (
             f"{gang.have()} of {max(gang.min_member, 1)} members have been "
             f"left for {lasts_ms // 1000} s, and no replacement is expected"
         )
         reason = PendingReason.DEGRADED_GRACE
         release.begin(work, gang, GangEvent.GRACE_PASSED, reason, words)
-
-
-def _passed(work: CycleContext, gang: Gang, kind: NoteKind, lasts_ms: int) -> bool:
-    note = gang.history.notes[kind]
-    until_ms = note.until_ms
-    if until_ms > work.now_ms + lasts_ms:
-        # The clock was set back, or the setting was lowered.
-        until_ms = work.now_ms + lasts_ms
-        work.open_note(gang, kind, until_ms=until_ms, reason=note.reason)
-    if work.now_ms < until_ms or (gang.key, kind) in work.fresh:
-        work.timers.set(max(until_ms, work.now_ms), gang)
-        return False
-    return True

@@ -165,7 +165,7 @@ def _until(work: CycleContext, gang: Gang, *, started: bool) -> int:
     if started:
         wanted_ms = hold_ms(gang, work.state.defaults)
         return work.now_ms + wanted_ms if wanted_ms else 0
-    repair = gang.history.notes.get("repair")
+    repair = gang.history.notes.repair
     return repair.until_ms if repair is not None else 0
 
 
@@ -305,7 +305,7 @@ def _end_by_gang(state: State, hold: Hold, gang: Gang) -> str:
     finished = gang.completed and not hold.workload
     if finished or (hold.reason in _PERHAPS_DELETED and gang.succeeded):
         return "Finished"
-    if hold.repairing and "repair" not in gang.history.notes:
+    if hold.repairing and not gang.history.repairing:
         return "RepairEnded"
     if hold.reason == RESTARTED:
         return "ScaledDown" if _is_whole(state, gang) else ""

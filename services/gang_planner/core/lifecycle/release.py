@@ -23,7 +23,7 @@ from services.gang_planner.core.state.gangs import Gang, Member
 from services.gang_planner.core.state.in_flight import LATE_RESERVATION_MS
 from services.gang_planner.core.state.member_states import ASSUMED, LEAVING, PLACED, RUNNING
 from services.gang_planner.core.state.release_costs import release_cost
-from shared.contracts.decisions import EvictionDecision, Victim
+from shared.contracts.decisions import EvictionDecision, NoteOpened, Victim
 from shared.contracts.identity import gang_trace_id
 from shared.contracts.pending_reasons import PendingReason
 from shared.model.gang_keys import scope_of
@@ -67,7 +67,7 @@ def begin(
 
 def advance(work: CycleContext, gang: Gang) -> None:
     """Take the next step of the gang's release, if its note is in the log."""
-    note = gang.history.notes.get("release")
+    note = gang.history.notes.release
     if note is None or (gang.key, "release") in work.fresh or gang.key in work.released:
         return
     if not gang.history.started and starts(gang) and not _asked(work, gang):
@@ -88,25 +88,16 @@ def advance(work: CycleContext, gang: Gang) -> None:
         ):
             waits = True
     if victims:
-        _decide(work, gang, victims)
+        _decide(work, gang, note, victims)
     elif not waits:
-        _end(work, gang)
+        until_ms = work.now_ms + backoff.pause_ms(gang)
+        reason, message = note.reason, note.message
+        work.report(gang, GangEvent.RELEASED, reason=reason, message=message, until_ms=until_ms)
 
 
 def _asked(work: CycleContext, gang: Gang) -> bool:
     """Whether the deletion of any member has been decided."""
     return any(not one.uids.isdisjoint(gang.members) for one in work.state.evictions.values())
-
-
-def _end(work: CycleContext, gang: Gang) -> None:
-    note = gang.history.notes["release"]
-    work.report(
-        gang,
-        GangEvent.RELEASED,
-        reason=note.reason,
-        message=note.message,
-        until_ms=work.now_ms + backoff.pause_ms(gang),
-    )
 
 
 def _may_ask(work: CycleContext, gang: Gang, uid: str) -> bool:
@@ -129,8 +120,7 @@ def _in_flight(work: CycleContext, gang: Gang, member: Member) -> bool:
     return bool(rows)
 
 
-def _decide(work: CycleContext, gang: Gang, members: list[Member]) -> None:
-    state, note = work.state, gang.history.notes["release"]
+def _decide(work: CycleContext, gang: Gang, note: NoteOpened, members: list[Member]) -> None:
     uids = {member.pod.uid for member in members}
     _forget_settled(work, uids)
     attempt = max(gang.history.attempt, 1)
@@ -141,7 +131,7 @@ def _decide(work: CycleContext, gang: Gang, members: list[Member]) -> None:
             gang_id=gang.gang_id,
             gang=gang.full_name,
             scope=scope_of(gang.key),
-            epoch=state.epoch,
+            epoch=work.state.epoch,
             attempt=attempt,
             victims=part,
             via="delete",

@@ -28,7 +28,7 @@ from services.gang_planner.core.preemption.trial import Trial
 from services.gang_planner.core.queueing.need import members_max, refused_members
 from services.gang_planner.core.state.gang_history import Failure
 from services.gang_planner.core.state.gang_settings import repair_deadline_ms
-from services.gang_planner.core.state.gang_states import GangEvent, GangState
+from services.gang_planner.core.state.gang_states import GangEvent
 from services.gang_planner.core.state.gangs import Gang, Member
 from services.gang_planner.core.state.member_states import ASSUMED, WAITING
 from services.gang_planner.core.state.titles import title_of
@@ -55,10 +55,9 @@ def is_open(gang: Gang) -> bool:
     """Whether the gang has a repair, or is being released for another one: until its capacity is
     free, `unblock` releases no further gang.
     """
-    notes = gang.history.notes
-    release_note = notes.get("release")
+    release_note = gang.history.notes.release
     gives_way = release_note is not None and release_note.reason == PendingReason.REPAIRS_BLOCKED
-    return gives_way or "repair" in notes
+    return gives_way or gang.history.repairing
 
 
 def take_failures(work: CycleContext, gang: Gang, failures: Sequence[Failure]) -> None:
@@ -84,21 +83,18 @@ def take_failures(work: CycleContext, gang: Gang, failures: Sequence[Failure]) -
 
 def watch(work: CycleContext, gang: Gang, failures: Sequence[Failure]) -> None:
     """Open, continue or end the gang's repair."""
-    notes = gang.history.notes
-    note = notes.get("repair")
+    history = gang.history
     if not partial(gang):
-        if gang.history.state is GangState.REPAIRING:
+        if history.repairing:
             event = GangEvent.QUORUM_PLACED if starts(gang) else GangEvent.NOTHING_BOUND
             work.report(gang, event)
-        elif note is not None:
+        elif history.notes.repair is not None:
             # The log ended after the release's note, before the end of the repair.
             work.close_note(gang, "repair", "Started" if starts(gang) else "NothingBound")
-    elif gang.history.releasing:
-        pass
-    elif note is None:
+    elif history.repairing:
+        _continue(work, gang)
+    elif not history.releasing:
         _open_when_due(work, gang, failures)
-    else:
-        _continue(work, gang, note.until_ms)
     if is_open(gang):
         work.state.repairs[gang.key] = gang
     else:
@@ -172,7 +168,7 @@ def _open_when_due(work: CycleContext, gang: Gang, failures: Sequence[Failure]) 
 
 def _cause(gang: Gang, failures: Sequence[Failure], lost: str) -> tuple[str, str]:
     """The reason and the message of a repair's note."""
-    note = gang.history.notes.get("backoff")
+    note = gang.history.notes.backoff
     if note is not None:
         return note.reason, note.message
     if failures:
@@ -180,15 +176,10 @@ def _cause(gang: Gang, failures: Sequence[Failure], lost: str) -> tuple[str, str
     return (_LOST, lost) if lost else (_INCOMPLETE, "")
 
 
-def _continue(work: CycleContext, gang: Gang, until_ms: int) -> None:
+def _continue(work: CycleContext, gang: Gang) -> None:
     lasts_ms = repair_deadline_ms(gang, work.state.defaults)
-    note = gang.history.notes["repair"]
-    if until_ms > work.now_ms + lasts_ms:
-        # The clock was set back, or the setting was lowered.
-        until_ms = work.now_ms + lasts_ms
-        work.open_note(gang, "repair", until_ms=until_ms, reason=note.reason, message=note.message)
-    if work.now_ms < until_ms or (gang.key, "repair") in work.fresh:
-        work.timers.set(max(until_ms, work.now_ms), gang)
+    note = required(gang.history.notes.repair, gang.full_name, "is under repair without a note")
+    if not work.has_passed(gang, note, lasts_ms):
         return
     words = _incomplete_words(gang, lasts_ms)
     release.begin(
@@ -201,7 +192,7 @@ def _incomplete_words(gang: Gang, lasts_ms: int) -> str:
     needed = max(gang.min_member, 1)
     words = f"{gang.placed()} of {needed} members were placed within {lasts_ms // 1000} s"
     notes = gang.history.notes
-    for note in (notes.get("backoff"), notes.get("repair")):
+    for note in (notes.backoff, notes.repair):
         if note is not None and note.message:
             return f"{words}; {note.message}"
     if gang.able() < needed:

@@ -1,10 +1,11 @@
 """The history of a gang across decisions, and its failures and evictions."""
 
+from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 import msgspec
 
-from services.gang_planner.core.state.gang_states import GangState
+from services.gang_planner.core.state.gang_states import IN_RELEASE, STARTED, GangState
 from shared.contracts.decisions import NoteKind, NoteOpened
 from shared.contracts.outcomes import MemberResult
 from shared.contracts.pending_reasons import PendingReason
@@ -17,6 +18,36 @@ NOT_IN_LOG: Final = 0
 ANY_NODE: Final = ""
 
 
+class OpenNotes(msgspec.Struct):
+    """The open notes of a gang in DECISIONS, at most one of each kind: the reason and deadline of
+    the state that they belong to (`transitions.NOTES`). `HoldTable` has the notes of holds.
+    """
+
+    backoff: NoteOpened | None = None
+    degraded: NoteOpened | None = None
+    release: NoteOpened | None = None
+    repair: NoteOpened | None = None
+    start: NoteOpened | None = None
+
+    def __bool__(self) -> bool:
+        return bool(self.backoff or self.degraded or self.release or self.repair or self.start)
+
+    def __iter__(self) -> Iterator[NoteOpened]:
+        """The notes, by kind."""
+        notes = self.backoff, self.degraded, self.release, self.repair, self.start
+        return (note for note in notes if note is not None)
+
+    def put(self, note: NoteOpened) -> None:
+        """Add a note, or replace the open one of its kind."""
+        setattr(self, note.kind, note)
+
+    def close(self, kind: NoteKind) -> bool:
+        """Remove the note of this kind; whether it was open."""
+        is_open = getattr(self, kind) is not None
+        setattr(self, kind, None)
+        return is_open
+
+
 class History(msgspec.Struct, eq=False):
     """The state that a gang keeps across decisions; a restart restores it from DECISIONS."""
 
@@ -25,15 +56,16 @@ class History(msgspec.Struct, eq=False):
     attempt: int = 0
     #: Sequence in CLUSTER up to which another planner had read when it decided last.
     decided_cluster_seq: int = 0
-    #: The gang's lifecycle state, set by `enter`. It and `started` are attributes because every
-    #: change of a gang reads them a dozen times.
+    #: The gang's lifecycle state. `enter` sets it and the next two, which are attributes because
+    #: every change of a gang reads them a dozen times.
     state: GangState = GangState.WAITING
     #: Whether its quorum was placed once, and it still has members.
     started: bool = False
+    #: Whether its bound members are being deleted: it places no members and has no holds.
+    releasing: bool = False
     #: Failed decisions in a row.
     failures: int = 0
-    #: Open notes by kind, except those of holds, which `HoldTable` keeps.
-    notes: dict[NoteKind, NoteOpened] = {}
+    notes: OpenNotes = msgspec.field(default_factory=OpenNotes)
     #: Gang id in the log; None while the log has no record of the gang.
     known_as: str | None = None
     #: Sequence of its last record that does not only close a note.
@@ -66,7 +98,8 @@ class History(msgspec.Struct, eq=False):
     def enter(self, state: GangState) -> None:
         """Change the gang's lifecycle state. Only `core.transitions` does it."""
         self.state = state
-        self.started = state.is_started
+        self.started = state in STARTED
+        self.releasing = state in IN_RELEASE
 
     def count_decided(self, members: int) -> None:
         """Count members that a decision has placed, first in place of those without a hold."""
@@ -78,14 +111,14 @@ class History(msgspec.Struct, eq=False):
         return self.state is GangState.DORMANT
 
     @property
+    def repairing(self) -> bool:
+        """Whether it is starting and its missing members are placed before all other gangs."""
+        return self.state is GangState.REPAIRING
+
+    @property
     def has_started(self) -> bool:
         """Whether its quorum was placed once, and it was not released or decided again since."""
         return self.started or self.dormant
-
-    @property
-    def releasing(self) -> bool:
-        """Whether its bound members are being deleted: it places no members and has no holds."""
-        return self.state.is_releasing
 
 
 class Run(msgspec.Struct, eq=False):

@@ -5,6 +5,7 @@ state.
 """
 
 import enum
+from typing import Final
 
 
 class GangState(enum.StrEnum):
@@ -13,12 +14,6 @@ class GangState(enum.StrEnum):
     Waiting, BackingOff, Starting, Running, Degraded and Completed are as of the gang's last
     assessment; until the next one they may lag behind its members.
     """
-
-    #: Its quorum was placed, and it has members left, or all have ended. Plain attributes, because
-    #: they are read several times for every gang that changes.
-    is_started: bool
-    #: Its bound members are being deleted.
-    is_releasing: bool
 
     #: No member is decided or placed.
     WAITING = "Waiting"
@@ -67,6 +62,9 @@ class GangEvent(enum.StrEnum):
     QUORUM_LOST = "quorum lost"
     #: All members have succeeded or failed.
     ALL_ENDED = "all members ended"
+    #: Members of a gang that has not started are bound by a decision that is not in the log, and
+    #: its quorum was never placed.
+    DECISION_MISSING = "decision not in the log"
     #: A pod has joined a gang that had ended, and ended pods that are left count with it.
     RUN_CONTINUED = "run continued"
     #: A pod has joined a gang that had ended, and no other pod counts with it.
@@ -101,11 +99,14 @@ class GangEvent(enum.StrEnum):
     BACKOFF_ENDED = "backoff ended"
 
 
-for _state in GangState:
-    _state.is_started = _state in {
+#: The quorum of the gang was placed, and it has members left, or all have ended.
+STARTED: Final = frozenset(
+    {
         GangState.RUNNING,
         GangState.DEGRADED,
         GangState.COMPLETED,
         GangState.RELEASING_STARTED,
     }
-    _state.is_releasing = _state in {GangState.RELEASING, GangState.RELEASING_STARTED}
+)
+#: The bound members of the gang are being deleted.
+IN_RELEASE: Final = frozenset({GangState.RELEASING, GangState.RELEASING_STARTED})

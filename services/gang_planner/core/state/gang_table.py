@@ -14,6 +14,7 @@ from typing import Final
 
 from services.gang_planner.core.state import gang_runs
 from services.gang_planner.core.state.admission_queue import AdmissionQueue
+from services.gang_planner.core.state.backlog import Backlog
 from services.gang_planner.core.state.gang_history import History, Kept
 from services.gang_planner.core.state.gangs import Gang
 from services.gang_planner.core.state.pod_shapes import ShapeTable
@@ -34,11 +35,19 @@ class GangTable:
     """Gangs by key and id."""
 
     def __init__(
-        self, queues: QueueTable, shapes: ShapeTable, namespaces: Table[Namespace]
+        self,
+        queues: QueueTable,
+        shapes: ShapeTable,
+        namespaces: Table[Namespace],
+        backlog: Backlog,
+        owes: Callable[[GangKey], bool],
     ) -> None:
         self._queues = queues
         self._shapes = shapes
         self._namespaces = namespaces
+        self._backlog = backlog
+        #: Whether a gang has holds or losses: then it is kept without pods, for its successor.
+        self._owes = owes
         self.gangs: dict[GangKey, Gang] = {}
         self.by_id: dict[str, Gang] = {}
         self.groups: dict[str, PodGroup] = {}
@@ -73,10 +82,6 @@ class GangTable:
         self.unrecalled: dict[GangKey, None] = {}
         #: Unadmitted gangs that wait only for their admission.
         self.admission_queue = AdmissionQueue()
-        #: Whether a gang has holds or losses: then it is kept without pods, for its successor.
-        self.owes: Callable[[GangKey], bool] = lambda _key: False
-        #: Removes a gang from the backlog.
-        self.leave_backlog: Callable[[Gang], None] = lambda _gang: None
         #: Number of gangs managed by Tutti, by phase, Repairing or Releasing.
         self.phases: dict[str, int] = {}
 
@@ -290,11 +295,11 @@ class GangTable:
         if not gang.vacant or self._objects_of(gang.key) or self.gangs.get(gang.key) is not gang:
             return
         # Not left to the next cycle: a replay leaves out cycles that wrote nothing.
-        self.leave_backlog(gang)
+        self._backlog.take(gang)
         if gang.history.notes:
             # A cycle closes the notes first, and then calls this method again.
             return
-        if self.owes(gang.key):
+        if self._owes(gang.key):
             if gang.key[0] not in UNNAMED:
                 self._identify(gang, "", gang.history.first_seen_ms)
             return

@@ -24,9 +24,8 @@ class State(Tables):
     """All tables."""
 
     def __init__(self) -> None:
-        super().__init__()
         self.holds = HoldTable()
-        self.gangs.owes = self.holds.owes
+        super().__init__(self.holds.owes)
         #: Decisions with reservations that CLUSTER has not retired, by sequence.
         self.open: dict[int, OpenAct] = {}
         #: Decisions of the last cycle that have no sequence in the log yet, in order.

@@ -3,6 +3,7 @@
 They never leave the planner; its results are frozen messages.
 """
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from services.gang_planner.core.state.backlog import Backlog
@@ -16,6 +17,7 @@ from services.gang_planner.core.state.pod_shapes import ShapeTable
 from services.gang_planner.core.state.queues import QueueTable
 from services.gang_planner.core.state.reference_objects import ReferenceObjects
 from services.gang_planner.core.state.reservations import ReservationTable
+from shared.model.gang_keys import GangKey
 
 if TYPE_CHECKING:
     from services.gang_planner.core.state.gangs import Member
@@ -69,7 +71,7 @@ class ClusterView:
 class Tables:
     """The observed cluster objects, and the reservations on its nodes."""
 
-    def __init__(self) -> None:
+    def __init__(self, owes: Callable[[GangKey], bool]) -> None:
         self.resources = ResourceIndex()
         self.shapes = ShapeTable(self.resources)
         self.reference_objects = ReferenceObjects()
@@ -80,9 +82,9 @@ class Tables:
         self.queues = QueueTable(self.resources)
         self.labels = LabelIndex(self.reference_objects.namespaces)
         self.node_capacity.pairs.attracting = self.shapes.terms.attracting
-        self.gangs = GangTable(self.queues, self.shapes, self.reference_objects.namespaces)
         self.backlog = Backlog()
-        self.gangs.leave_backlog = self.backlog.take
+        namespaces = self.reference_objects.namespaces
+        self.gangs = GangTable(self.queues, self.shapes, namespaces, self.backlog, owes)
         self.members: dict[str, Member] = {}
         #: Members accounted on a node, by slot.
         self.residents: dict[int, dict[str, Member]] = {}

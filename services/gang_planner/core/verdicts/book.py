@@ -299,7 +299,7 @@ def reason_of(state: State, gang: Gang, *, stale: bool) -> PendingReason | Untri
         return PendingReason.NOT_STARTING if hangs and gang.counts[PLACED] else None
     reason = gang.bucket.reason
     if reason is not None:
-        return PendingReason.REPAIR_ROOM if "repair" in gang.history.notes else reason
+        return PendingReason.REPAIR_ROOM if gang.history.repairing else reason
     if stale:
         return PendingReason.CLUSTER_VIEW_STALE
     return PendingReason.BINDING_THROTTLED if state.backlog.throttled else UNTRIED

@@ -92,12 +92,12 @@ def conditions(
 def meaning(gang: Gang) -> tuple[bool, ...]:
     """The parts of the conditions whose changes are published at once."""
     history = gang.history
-    return history.releasing, "repair" in history.notes and partly_bound(gang)
+    return history.releasing, history.repairing and partly_bound(gang)
 
 
 def partly_bound(gang: Gang) -> bool:
     """Whether the gang is partly bound, and none of its bound members can be released."""
-    return bool("repair" in gang.history.notes and gang.bound and not release.worthwhile(gang))
+    return bool(gang.history.repairing and gang.bound and not release.worthwhile(gang))
 
 
 def _eventful(gang: Gang, holds: Sequence[Hold]) -> bool:
@@ -131,19 +131,20 @@ def _scheduled(gang: Gang) -> _Claim:
 
 
 def _partly_bound(gang: Gang) -> _Claim:
-    if not partly_bound(gang):
+    note = gang.history.notes.repair
+    if note is None or not partly_bound(gang):
         return _Claim("PartlyBound", holds=False)
     return _Claim(
         "PartlyBound",
         True,
-        gang.history.notes["repair"].reason,
+        note.reason,
         f"{gang.bound} of {max(gang.min_member, 1)} members are bound, and no controller would "
         f"create them again if they were released: {_names(gang)}",
     )
 
 
 def _releasing(gang: Gang, last: Condition | None) -> _Claim:
-    note = gang.history.notes.get("release")
+    note = gang.history.notes.release
     if note is None:
         # A release may end before its beginning was read, so the message keeps its cause.
         return _Claim("Releasing", False, "Released", last.message if last is not None else "")

@@ -96,9 +96,9 @@ def _released_words(_: State, gang: Gang) -> str:
 def _notes(gang: Gang) -> tuple[str, NoteOpened | None]:
     """A message about the gang's release, "" if there is none, and the note of its backoff."""
     notes = gang.history.notes
-    release = notes.get("release")
+    release = notes.release
     words = f"its bound pods are being released: {release.message}" if release is not None else ""
-    return words, notes.get("backoff")
+    return words, notes.backoff
 
 
 def _missing_words(_: State, gang: Gang) -> str:

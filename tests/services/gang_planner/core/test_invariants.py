@@ -103,8 +103,8 @@ def test_a_gang_that_stays_bound_in_part_without_repair_is_found() -> None:
     scene.step(after_ms=2_000)
     gang = next(iter(scene.state.gangs.gangs.values()))
     assert gang.history.state is GangState.REPAIRING
-    del gang.history.notes["repair"]
-    with pytest.raises(InvariantViolation, match="under repair without a note"):
+    gang.history.notes.close("repair")
+    with pytest.raises(InvariantViolation, match="is Repairing, but its notes are"):
         scene.planner.validate()
     gang.history.enter(GangState.STARTING)
     scene.state.repairs.clear()

@@ -33,7 +33,7 @@ def what_is_known(planner: Planner, *, bad: bool) -> dict[str, Any]:
                 history.attempt,
                 history.started or history.dormant,
                 0 if history.started else history.failures,
-                dict(history.notes),
+                list(history.notes),
                 dict(history.bad) if bad else None,
             )
             for gang_id, history in histories.items()

@@ -5,7 +5,7 @@ which of them makes which.
 from typing import Final
 
 from shared.contracts import annotations
-from shared.contracts.decisions import GangDecision
+from shared.contracts.decisions import GangDecision, GangStarted
 from shared.contracts.outcomes import Member, MemberResult
 from shared.model.objects import Pod
 from tests.services.gang_planner.core.logged_scene import LoggedScene
@@ -519,6 +519,18 @@ def one_of_two_lost_members_fails_again() -> None:
     scene.until_quiet()
     fail(scene, failed(scene.decisions[-1][1]))
     scene.until_quiet()
+
+
+def a_planner_without_a_log_finds_a_gang_bound_in_part() -> None:
+    scene = cluster()
+    first, second = submit(scene)
+    scene.change(first.uid, node="n0", phase="Running", decision_seq=74, scheduled_ms=3_000)
+    scene.step()
+    assert not any(isinstance(record, GangStarted) for _, record in scene.records)
+    scene.until_quiet()
+    (_, decision) = scene.decisions[-1]
+    assert decision.attempt == 2
+    assert [binding.uid for binding in decision.bindings] == [second.uid]
 
 
 def a_gang_runs_that_no_decision_bound() -> None:

@@ -45,6 +45,10 @@ SCENARIOS: Final[dict[Pair, Callable[[], None]]] = {
         GangState.BACKING_OFF,
         GangEvent.MEMBERS_HELD,
     ): gang_lives.the_last_assumed_member_vanishes_while_its_gang_backs_off,
+    (
+        GangState.WAITING,
+        GangEvent.DECISION_MISSING,
+    ): gang_lives.a_planner_without_a_log_finds_a_gang_bound_in_part,
     (GangState.STARTING, GangEvent.MEMBERS_HELD): gang_lives.a_gang_is_bound_over_two_cycles,
     (GangState.WAITING, GangEvent.QUORUM_PLACED): gang_lives.a_gang_runs_that_no_decision_bound,
     (
@@ -210,6 +214,13 @@ SCENARIOS: Final[dict[Pair, Callable[[], None]]] = {
 NOT_ARRANGED: Final[dict[Pair, str]] = {
     (GangState.BACKING_OFF, GangEvent.NOTHING_HELD): (
         "its backoff has ended in the log alone: an assessment may find each of the three"
+    ),
+    **dict.fromkeys(
+        [
+            (GangState.STARTING, GangEvent.DECISION_MISSING),
+            (GangState.BACKING_OFF, GangEvent.DECISION_MISSING),
+        ],
+        "records of its decision are in the log, but not the decision itself",
     ),
     (GangState.WAITING, GangEvent.NOTHING_HELD_IN_BACKOFF): "likewise, its backoff was restored",
     (GangState.DORMANT, GangEvent.MEMBER_REFUSED): (
