@@ -9,11 +9,10 @@ deadline. If the node stays, or is ready again, the hold ends.
 from typing import Final
 
 from services.gang_planner.core.cycle_context import CycleContext
-from services.gang_planner.core.state import successors
+from services.gang_planner.core.state.accounting import loss_of
 from services.gang_planner.core.state.gang_settings import hold_ms
 from services.gang_planner.core.state.gangs import Gang, Member
 from services.gang_planner.core.state.holds import DELETED, EVICTED, NODE_LEAVING, Hold
-from services.gang_planner.core.state.inter_pod import profiles
 from services.gang_planner.core.state.member_states import LEAVING, PLACED, RUNNING
 from shared.model.invariants import required
 
@@ -75,24 +74,11 @@ def _is_concerned(work: CycleContext, member: Member, gang: Gang, slot: int) -> 
 
 def _open(work: CycleContext, member: Member, gang: Gang, lasts_ms: int) -> None:
     state, pod = work.state, member.pod
-    workload, part = successors.origin_of(state, pod)
     removed = member.slot in state.nodes.leaving
     fate = "which is being removed" if removed else "which is not ready"
-    hold = Hold(
-        uid=pod.uid,
-        gang_id=gang.gang_id,
-        role=pod.role,
-        shape=profiles.lasting(state, member),
-        reason=NODE_LEAVING,
-        message=f"{pod.name} is on {pod.node}, {fate}",
-        lost_on=pod.node,
-        namespace=pod.namespace,
-        labels=pod.labels,
-        workload=workload,
-        part=part,
-    )
-    hold.at_ms, hold.until_ms = work.now_ms, work.now_ms + lasts_ms
-    hold.cluster_seq = state.view.cluster_seq
+    loss = loss_of(state, member, gang, NODE_LEAVING, f"{pod.name} is on {pod.node}, {fate}")
+    loss.started = True
+    hold = loss.hold(gang, work.now_ms, work.now_ms + lasts_ms)
     state.holds.add(state, hold, gang)
     state.gangs.touch(gang)
 

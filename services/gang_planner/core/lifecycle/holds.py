@@ -28,7 +28,6 @@ from services.gang_planner.core.state.holds import (
     FAILED_POD,
     MISSING,
     NODE_LOST,
-    REPAIR,
     RESTARTED,
     Hold,
     Loss,
@@ -77,7 +76,8 @@ def judge(state: State) -> None:
         ):
             _drop(state, gang)
             continue
-        table.await_cycle(loss._replace(started=gang.history.has_started))
+        loss.started = gang.history.has_started
+        table.await_cycle(loss)
         state.gangs.touch(gang)
 
 
@@ -95,25 +95,11 @@ def open_pending(work: CycleContext) -> None:
         if gang is None or until_ms <= work.now_ms:
             _drop(state, gang)
             continue
-        hold = Hold(
-            uid=loss.uid,
-            gang_id=gang.gang_id,
-            role=loss.role,
-            shape=loss.shape,
-            reason=loss.reason if loss.started else REPAIR,
-            message=loss.message,
-            lost_on=loss.node,
-            namespace=loss.namespace,
-            labels=loss.labels,
-            workload=loss.workload if loss.started else "",
-            part=loss.part if loss.started else "",
-        )
-        hold.at_ms, hold.until_ms = work.now_ms, until_ms
-        hold.cluster_seq = state.view.cluster_seq
+        hold = loss.hold(gang, work.now_ms, until_ms)
         state.holds.add(state, hold, gang)
-        failed_before = loss.node in gang.history.failed_on
+        failed_before = loss.lost_on in gang.history.failed_on
         if loss.reason == FAILED_POD:
-            gang.history.failed_on[loss.node] = None
+            gang.history.failed_on[loss.lost_on] = None
         if not loss.refused and not (failed_before and loss.reason == FAILED_POD):
             _hold_there(work, hold, gang)
         state.gangs.touch(gang)

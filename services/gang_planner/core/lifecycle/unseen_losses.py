@@ -24,11 +24,10 @@ from typing import Final
 
 from services.gang_planner.core.lifecycle import holds
 from services.gang_planner.core.lifecycle.assessment import absent_roles
-from services.gang_planner.core.state import successors
+from services.gang_planner.core.state.accounting import loss_of
 from services.gang_planner.core.state.gang_settings import hold_ms
 from services.gang_planner.core.state.gangs import Gang, Member
 from services.gang_planner.core.state.holds import MISSING, Hold, Loss
-from services.gang_planner.core.state.inter_pod import profiles
 from services.gang_planner.core.state.member_states import FAILED, LEAVING, LOST
 from services.gang_planner.core.state.planner_state import State
 from shared.model.gang_keys import GangKey
@@ -133,24 +132,10 @@ def _template(members: Iterable[Member]) -> Member | None:
 
 
 def _loss(state: State, gang: Gang, template: Member, number: int) -> Loss:
-    pod = template.pod
-    workload, part = successors.origin_of(state, pod)
-    role = f" (role {pod.role})" if pod.role else ""
-    return Loss(
-        uid=f"{gang.gang_id}/missing/{state.epoch}/{number}",
-        key=gang.key,
-        role=pod.role,
-        shape=profiles.lasting(state, template),
-        namespace=pod.namespace,
-        labels=pod.labels,
-        node="",
-        reason=MISSING,
-        message=f"a member{role} was lost before the active planner took over",
-        # Its user may have deleted it: a gang that does not need it gets no hold.
-        plain=True,
-        owned=True,
-        refused=False,
-        cluster_seq=state.view.cluster_seq,
-        workload=workload,
-        part=part,
-    )
+    role = f" (role {template.pod.role})" if template.pod.role else ""
+    message = f"a member{role} was lost before the active planner took over"
+    loss = loss_of(state, template, gang, MISSING, message)
+    loss.uid, loss.lost_on = f"{gang.gang_id}/missing/{state.epoch}/{number}", ""
+    # Its user may have deleted it: a gang that does not need it gets no hold.
+    loss.plain, loss.refused = True, False
+    return loss

@@ -220,25 +220,29 @@ def _lose(
     else:
         why = f" ({pod.reason})" if pod.reason else ""
         reason, what = FAILED_POD, f"failed on {pod.node}{why}"
+    state.holds.lose(loss_of(state, member, gang, reason, f"{pod.name} {what}"))
+
+
+def loss_of(state: State, member: Member, gang: Gang, reason: str, message: str) -> Loss:
+    """The loss of a member for this reason."""
+    pod = member.pod
     workload, part = successors.origin_of(state, pod)
-    state.holds.lose(
-        Loss(
-            uid=pod.uid,
-            key=gang.key,
-            role=pod.role,
-            shape=profiles.lasting(state, member),
-            namespace=pod.namespace,
-            labels=pod.labels,
-            node=pod.node,
-            reason=reason,
-            message=f"{pod.name} {what}",
-            plain=reason == DELETED,
-            owned=pod.owner is not None,
-            refused=pod.reason.startswith("OutOf") or pod.reason in _REFUSALS,
-            cluster_seq=state.view.cluster_seq,
-            workload=workload,
-            part=part,
-        )
+    return Loss(
+        uid=pod.uid,
+        key=gang.key,
+        role=pod.role,
+        shape=profiles.lasting(state, member),
+        namespace=pod.namespace,
+        labels=pod.labels,
+        lost_on=pod.node,
+        reason=reason,
+        message=message,
+        plain=reason == DELETED,
+        owned=pod.owner is not None,
+        refused=pod.reason.startswith("OutOf") or pod.reason in _REFUSALS,
+        cluster_seq=state.view.cluster_seq,
+        workload=workload,
+        part=part,
     )
 
 

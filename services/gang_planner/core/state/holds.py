@@ -15,7 +15,7 @@ same records give the same holds, independent of the times of cycles.
 """
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -51,57 +51,68 @@ MIN_RESOURCES: Final = "MinResources"
 EXPIRED: Final = "Expired"
 
 
-class Loss(NamedTuple):
-    """A lost member that counted towards its gang's quorum, as in the cluster state."""
+class LostMember(msgspec.Struct, kw_only=True, eq=False):
+    """A lost member of a gang, as in the cluster state."""
 
+    #: UID of its pod.
     uid: str
-    key: GangKey
     role: str
     shape: ShapeEntry
     namespace: str
     #: msgpack of its labels.
     labels: bytes
-    #: Name of the node it was on.
-    node: str
-    #: CamelCase, as a hold's reason.
+    #: CamelCase.
     reason: str
     #: The pod's name and what happened to it.
     message: str
+    #: Name of the node it was on.
+    lost_on: str
+    #: Cluster state at least this new has its gang, if the gang exists.
+    cluster_seq: int = 0
+    #: UID of the workload that creates its gang again, and its part of it; "": none is known, and
+    #: its hold ends with its gang.
+    workload: str = ""
+    part: str = ""
+
+
+class Loss(LostMember, kw_only=True, eq=False):
+    """A lost member that counted towards its gang's quorum."""
+
+    key: GangKey
     #: The user or its controller deleted it; it was neither evicted nor lost with its node.
     plain: bool
     #: A controller would create it again.
     owned: bool
     #: The node's kubelet refused it, and would refuse its successor.
     refused: bool
-    cluster_seq: int
     #: Its gang had started: the hold has its own deadline, instead of the repair's.
     started: bool = False
-    #: UID of the workload that creates its gang again, and its part of it; "": none is known.
-    workload: str = ""
-    part: str = ""
+
+    def hold(self, gang: Gang, at_ms: int, until_ms: int) -> "Hold":
+        """The hold for it, which is not in the table yet."""
+        return Hold(
+            uid=self.uid,
+            gang_id=gang.gang_id,
+            role=self.role,
+            shape=self.shape,
+            namespace=self.namespace,
+            labels=self.labels,
+            reason=self.reason if self.started else REPAIR,
+            message=self.message,
+            lost_on=self.lost_on,
+            workload=self.workload if self.started else "",
+            part=self.part if self.started else "",
+            at_ms=at_ms,
+            until_ms=until_ms,
+        )
 
 
-class Hold(msgspec.Struct, kw_only=True, eq=False):
-    """The hold for one lost pod."""
+class Hold(LostMember, kw_only=True, eq=False):
+    """The hold for one lost member."""
 
-    #: UID of the lost pod.
-    uid: str
     gang_id: str
     #: None until its gang is in the cluster state.
     gang: Gang | None = None
-    role: str
-    shape: ShapeEntry
-    #: Of the lost pod; the labels as msgpack.
-    namespace: str
-    labels: bytes
-    reason: str
-    message: str
-    #: Name of the lost pod's node.
-    lost_on: str
-    #: UID of the workload that creates its gang again, and the pod's part of it; "": the hold ends
-    #: with its gang.
-    workload: str = ""
-    part: str = ""
     #: Key, queue and priority of its gang, for the time in which the gang does not exist.
     gang_key: GangKey | None = None
     queue: str = ""
@@ -115,8 +126,6 @@ class Hold(msgspec.Struct, kw_only=True, eq=False):
     dirty: bool = True
     #: The log has a note of it.
     logged: bool = False
-    #: Cluster state at least this new has its gang, if the gang exists.
-    cluster_seq: int = 0
     #: State of the tables at its last failed search for a node.
     tried: tuple[object, ...] = ()
 
@@ -226,6 +235,7 @@ class HoldTable:
 
     def add(self, tables: "Tables", hold: Hold, gang: Gang) -> None:
         """Add a new hold to a gang; its note is written at the end of the cycle."""
+        hold.cluster_seq = tables.view.cluster_seq
         self.by_uid[hold.uid] = hold
         if hold.uid in tables.members:
             self._known[hold.uid] = None
