@@ -4,7 +4,7 @@ A reader delivers each record once and in order, and the core ignores records th
 checkpoint contains. So the only records skipped here are the ones that this planner wrote.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import assert_never
 
 from services.gang_planner.core.planner import Planner
@@ -26,6 +26,7 @@ from shared.contracts import codec, subjects
 from shared.contracts.cluster import Synced
 from shared.contracts.decisions import Checkpoint, DecisionRecord, EpochOpened, cycle_of
 from shared.contracts.foreign_messages import OnForeign
+from shared.contracts.subjects import CLUSTER, DECISIONS, OUTCOMES, VERDICTS
 from shared.contracts.verdicts import Verdict
 from shared.runtime.steady_clock import SteadyClock, steady_s
 
@@ -43,28 +44,21 @@ class Applier:
         #: When the newest `cluster.synced` arrived, in seconds of `steady_s`; None: none has.
         self._synced_s: float | None = None
         self._has_cluster_state = False
-        self._has_checkpoint = False
         #: The newest verdict of each gang that is not gone, encoded; decoded at a takeover.
         self._verdicts: dict[str, bytes] = {}
-        #: Sequence of the last record applied, per log.
-        self.cluster_seq = 0
-        self.decisions_seq = 0
-        self.outcomes_seq = 0
-        self.verdicts_seq = 0
-        #: The records that must be applied before this planner may answer or decide.
-        self._decisions_goal = 0
-        self._outcomes_goal = 0
-        self._verdicts_goal = 0
+        #: Sequence of the last record applied, by stream.
+        self.applied = dict.fromkeys((CLUSTER, DECISIONS, OUTCOMES, VERDICTS), 0)
+        #: The sequences that must be applied before this planner may answer or decide, by stream;
+        #: None: the checkpoint has not been applied.
+        self._goals: Mapping[str, int] | None = None
 
     @property
     def caught_up(self) -> bool:
         """Whether there is a cluster state, and every log is applied up to its goal."""
         return (
             self._has_cluster_state
-            and self._has_checkpoint
-            and self.decisions_seq >= self._decisions_goal
-            and self.outcomes_seq >= self._outcomes_goal
-            and self.verdicts_seq >= self._verdicts_goal
+            and self._goals is not None
+            and all(self.applied[stream] >= seq for stream, seq in self._goals.items())
         )
 
     def apply(self, arrivals: list[Arrival]) -> None:
@@ -93,7 +87,7 @@ class Applier:
         """How long ago the newest `cluster.synced` arrived; None: none has, or a newer epoch's
         snapshot is missing.
         """
-        if self._synced_s is None or not self._planner.view_is_newest:
+        if self._synced_s is None or not self._planner.view.is_newest:
             return None
         return max(0, int((steady_s() - self._synced_s) * 1000))
 
@@ -105,7 +99,7 @@ class Applier:
 
     def decided(self, seq: int) -> None:
         """Record that this process appended record `seq`, and the core has applied it."""
-        self.decisions_seq = seq
+        self.applied[DECISIONS] = seq
 
     def recall_verdicts(self, on_verdict: Callable[[Verdict], None]) -> set[str]:
         """Give the core the last published verdict of every gang, because this process takes over:
@@ -126,37 +120,32 @@ class Applier:
     def _apply_base(self, arrival: EndsArrival | SnapshotArrival | CheckpointArrival) -> None:
         """Apply what a reader has read before the records of a log, or to know where they end."""
         match arrival:
-            case EndsArrival(_, decisions, outcomes, verdicts):
+            case EndsArrival(ends):
                 # Not CLUSTER's: a takeover does not depend on a living watcher.
-                self._decisions_goal = decisions
-                self._outcomes_goal = outcomes
-                self._verdicts_goal = verdicts
+                self._goals = {stream: seq for stream, seq in ends.items() if stream != CLUSTER}
             case SnapshotArrival(pages, arrived_s):
                 self._planner.load_snapshot(pages)
                 self._synced_s = arrived_s
-                self.cluster_seq = pages[0].cluster_seq
+                self.applied[CLUSTER] = pages[0].cluster_seq
                 self._has_cluster_state = True
-            case CheckpointArrival():
-                self._apply_checkpoint(arrival)
+            case CheckpointArrival(pages, goals):
+                if pages:
+                    self._planner.restore(pages)
+                    self.applied[DECISIONS] = pages[0].up_to
+                    self.applied[OUTCOMES] = pages[0].outcomes_seq
+                self._goals = goals
 
     def _skip_foreign(self, message: ForeignArrival) -> None:
         """Count the message as applied. On a verdict's subject it has overwritten the verdict,
         which the next leader publishes again.
         """
         self._on_foreign(message.stream, message.seq, message.subject, message.payload)
-        match message.stream:
-            case subjects.CLUSTER:
-                self.cluster_seq = message.seq
-            case subjects.DECISIONS:
-                self.decisions_seq = max(self.decisions_seq, message.seq)
-            case subjects.OUTCOMES:
-                self.outcomes_seq = message.seq
-            case _:
-                self.verdicts_seq = message.seq
-                self._verdicts.pop(message.subject.removeprefix(subjects.verdict("")), None)
+        self.applied[message.stream] = max(self.applied[message.stream], message.seq)
+        if message.stream == VERDICTS:
+            self._verdicts.pop(message.subject.removeprefix(subjects.verdict("")), None)
 
     def _keep_verdict(self, arrival: VerdictArrival) -> None:
-        self.verdicts_seq = arrival.seq
+        self.applied[VERDICTS] = arrival.seq
         if arrival.gone:
             self._verdicts.pop(arrival.gang_id, None)
         else:
@@ -166,32 +155,22 @@ class Applier:
         self._planner.apply_cluster(arrival.seq, arrival.record)
         if isinstance(arrival.record, Synced):
             self._synced_s = arrival.arrived_s
-        self.cluster_seq = arrival.seq
+        self.applied[CLUSTER] = arrival.seq
 
     def _apply_outcome(self, arrival: OutcomeArrival | IrrelevantArrival) -> None:
         if isinstance(arrival, OutcomeArrival):
             self._planner.apply_outcome(arrival.seq, arrival.record)
-        self.outcomes_seq = arrival.seq
+        self.applied[OUTCOMES] = arrival.seq
 
     def _apply_decision(self, arrival: DecisionArrival) -> None:
-        if arrival.seq <= self.decisions_seq:
+        if arrival.seq <= self.applied[DECISIONS]:
             return  # this planner appended it
         record = arrival.decode()
         self._planner.apply_decision(arrival.seq, record)
         instant_ms = instant_of(record)
         if instant_ms is not None:
             self._clock.adopt(instant_ms, arrival.age_ms)
-        self.decisions_seq = arrival.seq
-
-    def _apply_checkpoint(self, arrival: CheckpointArrival) -> None:
-        if arrival.pages:
-            self._planner.restore(arrival.pages)
-            self.decisions_seq = arrival.pages[0].up_to
-            self.outcomes_seq = arrival.pages[0].outcomes_seq
-        self._decisions_goal = arrival.decisions_goal
-        self._outcomes_goal = arrival.outcomes_goal
-        self._verdicts_goal = arrival.verdicts_goal
-        self._has_checkpoint = True
+        self.applied[DECISIONS] = arrival.seq
 
 
 def instant_of(record: DecisionRecord) -> int | None:

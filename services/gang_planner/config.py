@@ -7,6 +7,10 @@ from msgspec import Meta
 from shared.dialects.ceilings import Ceilings, ceilings_of
 from shared.runtime.settings import CommonSettings
 
+_SecondsMax = Annotated[
+    int, Meta(ge=0, description="the longest one that a group may ask for; 0: the default only")
+]
+
 
 class PlannerSettings(CommonSettings, frozen=True, kw_only=True):
     """The planner's settings; it has no credentials for the cluster.
@@ -44,13 +48,7 @@ class PlannerSettings(CommonSettings, frozen=True, kw_only=True):
             "after its first binding",
         ),
     ] = 30
-    repair_deadline_s_max: Annotated[
-        int,
-        Meta(
-            ge=0,
-            description="the longest one that a group may ask for; 0: the default only",
-        ),
-    ] = Ceilings().repair_deadline_s
+    repair_deadline_s_max: _SecondsMax = Ceilings().repair_deadline_s
     hold_s: Annotated[
         int,
         Meta(
@@ -59,13 +57,7 @@ class PlannerSettings(CommonSettings, frozen=True, kw_only=True):
             description="seconds for which the capacity of a lost member is reserved; 0: none",
         ),
     ] = 60
-    hold_s_max: Annotated[
-        int,
-        Meta(
-            ge=0,
-            description="the longest one that a group may ask for; 0: the default only",
-        ),
-    ] = Ceilings().hold_s
+    hold_s_max: _SecondsMax = Ceilings().hold_s
     reserve_s: Annotated[
         int,
         Meta(
@@ -75,13 +67,7 @@ class PlannerSettings(CommonSettings, frozen=True, kw_only=True):
             "0: minResources gate nothing",
         ),
     ] = 600
-    reserve_s_max: Annotated[
-        int,
-        Meta(
-            ge=0,
-            description="the longest one that a group may ask for; 0: the default only",
-        ),
-    ] = Ceilings().reserve_s
+    reserve_s_max: _SecondsMax = Ceilings().reserve_s
     minimum_run_s_max: Annotated[
         int,
         Meta(

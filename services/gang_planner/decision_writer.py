@@ -112,17 +112,18 @@ class DecisionWriter:
         Returns:
             False when there are records to be applied first.
         """
-        applied = self._applier.decisions_seq
+        applied = self._applier.applied[subjects.DECISIONS]
         fence = FencedLog(
             self._context.bus, subjects.DECISIONS, last_applied=applied, generation=decisions
         )
+        view = self._planner.view
         record = EpochOpened(
             epoch=applied + 1,
             planner=self._context.instance,
             at_ms=self._context.now_ms(),
-            cluster_epoch=self._planner.cluster_epoch,
-            cluster_seq=self._planner.cluster_seq,
-            snapshot_seq=self._planner.snapshot_seq,
+            cluster_epoch=view.epoch,
+            cluster_seq=view.cluster_seq,
+            snapshot_seq=view.snapshot_seq,
             namespaced_ids=True,
         )
         try:
@@ -132,7 +133,7 @@ class DecisionWriter:
         # Only now: the epoch is the sequence of its record, so it must follow the last one.
         fence.overlook(partial(is_foreign, subjects.DECISIONS))
         self._fence = fence
-        self._verdict_repair.begin(self._applier.verdicts_seq, verdicts)
+        self._verdict_repair.begin(self._applier.applied[subjects.VERDICTS], verdicts)
         self._requests = self._applier.recall_verdicts(self._reporting.recalled)
         self._planner.apply_decision(seq[0], record)
         self._planner.lead(seq[0])
@@ -284,7 +285,7 @@ class DecisionWriter:
             behind == 0 or age_ms < settings.checkpoint_s * 1000
         ):
             return
-        pages = self._planner.checkpoint(self._applier.outcomes_seq)
+        pages = self._planner.checkpoint(self._applier.applied[subjects.OUTCOMES])
         await self._append(
             fence, [(subjects.DECISIONS_CHECKPOINT, codec.encode(page)) for page in pages]
         )

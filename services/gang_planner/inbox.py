@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import deque
+from collections.abc import Mapping
 from typing import Final, NamedTuple, TypeAlias
 
 from shared.contracts import codec
@@ -94,10 +95,7 @@ class EndsArrival(NamedTuple):
     applied these.
     """
 
-    cluster: int
-    decisions: int
-    outcomes: int
-    verdicts: int
+    ends: Mapping[str, int]
 
 
 class SnapshotArrival(NamedTuple):
@@ -117,9 +115,7 @@ class CheckpointArrival(NamedTuple):
     """
 
     pages: tuple[Checkpoint, ...]
-    decisions_goal: int
-    outcomes_goal: int
-    verdicts_goal: int
+    goals: Mapping[str, int]
 
 
 Arrival: TypeAlias = (

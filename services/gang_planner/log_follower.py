@@ -177,12 +177,8 @@ class LogFollower:
         Raises:
             NoAnswer: JetStream does not answer; the call may be repeated.
         """
-        cluster = await self._bus.stream_info(subjects.CLUSTER)
-        decisions = await self._bus.stream_info(subjects.DECISIONS)
-        outcomes = await self._bus.stream_info(subjects.OUTCOMES)
-        return EndsArrival(
-            cluster.last_seq, decisions.last_seq, outcomes.last_seq, await self._verdicts_end()
-        )
+        ends = {stream: (await self._bus.stream_info(stream)).last_seq for stream in self._readers}
+        return EndsArrival({**ends, subjects.VERDICTS: await self._verdicts_end()})
 
     async def _verdicts_end(self) -> int:
         """Sequence of the last verdict; 0: there is none. The stream's own last message may have
@@ -229,8 +225,12 @@ class LogFollower:
         if opened is not None:
             self.opened, age_ms = opened
             self._opened_s = steady_s() - age_ms / 1000
-        goals = decisions.last_seq, outcomes.last_seq, await self._verdicts_end()
-        await self._inbox.put([CheckpointArrival(pages, *goals)])
+        goals = {
+            subjects.DECISIONS: decisions.last_seq,
+            subjects.OUTCOMES: outcomes.last_seq,
+            subjects.VERDICTS: await self._verdicts_end(),
+        }
+        await self._inbox.put([CheckpointArrival(pages, goals)])
         outcomes_start = max(pages[0].outcomes_seq + 1 if pages else 1, outcomes.first_seq, 1)
         async with asyncio.TaskGroup() as group:
             group.create_task(

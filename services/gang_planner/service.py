@@ -255,7 +255,8 @@ class GangPlanner:
             async with asyncio.timeout(_COMPLETE_S):
                 ends = await self._follower.read_ends()
                 self._applier.apply([ends])
-                while not self._applier.caught_up or self._applier.cluster_seq < ends.cluster:
+                end_seq, applied = ends.ends[subjects.CLUSTER], self._applier.applied
+                while not self._applier.caught_up or applied[subjects.CLUSTER] < end_seq:
                     arrivals = await self._inbox.take(None)
                     self._applier.apply(arrivals)
                     self._standby.record(arrivals, self._context.now_ms())

@@ -154,7 +154,7 @@ class Standby:
         frames += [Frame(kind="snapshot", payload=codec.encode(page)) for page in pages]
         frames += [
             Frame(kind="checkpoint", payload=codec.encode(page))
-            for page in self._planner.checkpoint(self._applier.outcomes_seq)
+            for page in self._planner.checkpoint(self._applier.applied[subjects.OUTCOMES])
         ]
         frames += [frame for frame in self._since_base if frame.seq > pages[0].cluster_seq]
         self._since_base = []

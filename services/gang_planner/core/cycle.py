@@ -19,7 +19,6 @@ from services.gang_planner.core.lifecycle import (
     backoff,
     deadlines,
     holds,
-    reissue,
     release,
     repair,
     unseen_losses,
@@ -184,7 +183,7 @@ class CycleRunner:
         if self._state.gangs.remembered:
             decision_log.forget_gone(work)
         if self._state.open or self._state.evictions:
-            reissue.reissue(work)
+            work.decisions += in_flight.reissued(self._state, work.cycle)
 
     def _assess(self, work: CycleContext, assessed: dict[str, Gang]) -> None:
         """Advance and assess every gang that changed, and add it to `assessed` by its id."""

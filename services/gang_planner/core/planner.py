@@ -25,6 +25,7 @@ from services.gang_planner.core.queries import fragmentation, ledger, queue_figu
 from services.gang_planner.core.queries import would_fit as questions
 from services.gang_planner.core.state import in_flight
 from services.gang_planner.core.state.planner_state import State
+from services.gang_planner.core.state.tables import ClusterView
 from services.gang_planner.core.verdicts.book import Book
 from shared.contracts.cluster import ClusterRecord, SnapshotPage
 from shared.contracts.decisions import (
@@ -156,25 +157,9 @@ class Planner:
         return len(shapes.entries) + shapes.terms.version + rows
 
     @property
-    def cluster_epoch(self) -> int:
-        """The epoch of the watcher that published the current cluster state."""
-        return self._state.view.epoch
-
-    @property
-    def cluster_seq(self) -> int:
-        """The sequence in CLUSTER up to which records were applied."""
-        return self._state.view.cluster_seq
-
-    @property
-    def snapshot_seq(self) -> int:
-        """The sequence in CLUSTER of the first snapshot: losses before it were not seen."""
-        return self._state.view.snapshot_seq
-
-    @property
-    def view_is_newest(self) -> bool:
-        """Whether the cluster state is of the newest watcher epoch in any record."""
-        view = self._state.view
-        return view.synced is not None and view.epoch == view.newest_epoch
+    def view(self) -> ClusterView:
+        """The epoch and log positions of the cluster state."""
+        return self._state.view
 
     def lead(self, epoch: int) -> None:
         """Make this planner the writer, with the given epoch."""

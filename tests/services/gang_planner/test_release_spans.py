@@ -85,7 +85,7 @@ def test_a_release_that_is_open_in_a_checkpoint_is_reported_when_it_ends() -> No
         pages=1,
         gangs=(OpenGang(gang_id="g", attempt=2, notes=(OPENED,)),),
     )
-    traces.take([CheckpointArrival((page,), 10, 0, 0)])
+    traces.take([CheckpointArrival((page,), {})])
     follow(traces, CLOSED)
     assert [span.name for span in tracer.spans] == ["release"]
 

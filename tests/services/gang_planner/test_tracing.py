@@ -323,7 +323,7 @@ def test_a_checkpoint_brings_back_what_was_open(tracer: KeptSpans) -> None:
         gangs=(OpenGang(gang_id="g", attempt=1), OpenGang(gang_id="h", attempt=1, notes=(pause,))),
     )
     traces = GangTraces(tracer)
-    traces.take([CheckpointArrival((page,), 9, 3, 0)])
+    traces.take([CheckpointArrival((page,), {})])
     traces.lead(3_000)
     # Its outcome was read before the checkpoint was written.
     traces.take([started(10, at_ms=3_100)])

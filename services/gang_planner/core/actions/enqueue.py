@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from services.gang_planner.core.cycle_context import CycleContext
 from services.gang_planner.core.framework.admission import AdmissionView, count_votes
-from services.gang_planner.core.state.admission_queue import AdmissionBucket
+from services.gang_planner.core.state.backlog import AdmissionBucket
 from services.gang_planner.core.state.gangs import Gang, OrderKey
 
 if TYPE_CHECKING:

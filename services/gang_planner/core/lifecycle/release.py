@@ -16,11 +16,10 @@ from typing import Final
 from services.gang_planner.core.cycle_context import CycleContext
 from services.gang_planner.core.lifecycle import backoff
 from services.gang_planner.core.lifecycle.assessment import starts
-from services.gang_planner.core.lifecycle.reissue import is_old
 from services.gang_planner.core.state.decision_sizes import parts_of
 from services.gang_planner.core.state.gang_states import GangEvent
 from services.gang_planner.core.state.gangs import Gang, Member
-from services.gang_planner.core.state.in_flight import LATE_RESERVATION_MS
+from services.gang_planner.core.state.in_flight import LATE_RESERVATION_MS, is_old
 from services.gang_planner.core.state.member_states import ASSUMED, LEAVING, PLACED, RUNNING
 from services.gang_planner.core.state.release_costs import release_cost
 from shared.contracts.decisions import EvictionDecision, NoteOpened, Victim

@@ -13,8 +13,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Final
 
 from services.gang_planner.core.state import gang_runs
-from services.gang_planner.core.state.admission_queue import AdmissionQueue
-from services.gang_planner.core.state.backlog import Backlog
+from services.gang_planner.core.state.backlog import AdmissionQueue, Backlog
 from services.gang_planner.core.state.gang_history import History, Kept
 from services.gang_planner.core.state.gangs import Gang
 from services.gang_planner.core.state.pod_shapes import ShapeTable

@@ -4,9 +4,19 @@ Each pod, by its UID, has at most one open decision, whatever its group. Only CL
 decision. An outcome ends the reservation of a member that was definitely refused. Otherwise the
 member may be placed elsewhere while its reservation stays for some time. If an outcome reports a
 pod as bound, and it stays unbound in a later epoch's snapshot, the API server has lost the binding.
+
+A binder reads decisions only from the log. If no binder ran for days, the log would drop a decision
+that was never carried out, and its reservations would never end. So the planner reissues it before:
+the same bindings under its own epoch. The new record names the record that it repeats, and takes
+over that record's reservations and position among the open decisions. Two binders may carry out
+both: same pods, same nodes, with the UID as precondition. After that, an outcome no longer proves
+that no other POST is in flight.
 """
 
+from itertools import takewhile
 from typing import Final
+
+import msgspec
 
 from services.gang_planner.core.state import claim_choices
 from services.gang_planner.core.state.accounting import assume, end_reservation, settle
@@ -24,7 +34,7 @@ from services.gang_planner.core.state.reservations import (
     Unresolved,
     awaits_binders_alone,
 )
-from shared.contracts.decisions import Act, EvictionDecision, GangDecision
+from shared.contracts.decisions import Act, Cycle, EvictionDecision, GangDecision
 from shared.contracts.outcomes import Member as Found
 from shared.contracts.outcomes import MemberResult, Outcome
 from shared.model.invariants import InvariantViolation
@@ -39,6 +49,8 @@ FORGOTTEN_MS: Final = 60_000
 #: After this time, an unanswered decision no longer counts as in flight. It may be lost, or be
 #: retried for a reason of its own (a webhook of its namespace), and must not delay other gangs.
 UNANSWERED_MS: Final = 30_000
+#: Decisions are reissued a day before DECISIONS drops its records (`shared.bus.setup`).
+REISSUE_AFTER_MS: Final = 6 * 86_400_000
 #: How long a failed (pod, node) pair is avoided.
 BAD_PAIR_MS: Final = 60_000
 #: Definite results: the API server refused the request, or it was not sent.
@@ -310,6 +322,27 @@ def overlook_unanswered(state: State, now_ms: int) -> int | None:
         elif one.counted:
             return due_ms
     return None
+
+
+def is_old(act: Act, now_ms: int) -> bool:
+    """Whether DECISIONS will soon drop the record."""
+    return now_ms - act.cycle.now_ms >= REISSUE_AFTER_MS
+
+
+def reissued(state: State, cycle: Cycle) -> list[Act]:
+    """The unanswered decisions that the log will soon drop, to be appended again; their gangs are
+    marked as changed where `release` decides them again. Usually reads only the oldest.
+    """
+    for eviction in takewhile(lambda one: is_old(one.act, cycle.now_ms), state.evictions.values()):
+        gang = state.gangs.find(eviction.act.gang_id)
+        if eviction.outcome is None and gang is not None:
+            state.gangs.touch(gang)
+    old = takewhile(lambda entry: is_old(entry[1].act, cycle.now_ms), state.open.items())
+    return [
+        msgspec.structs.replace(decision.act, epoch=state.epoch, cycle=cycle, again=seq)
+        for seq, decision in old
+        if decision.outcome is None and seq not in state.early
+    ]
 
 
 def end_forgotten(state: State, now_ms: int, *, fresh: bool) -> int | None:

@@ -54,13 +54,14 @@ class ClusterView:
             synced_ms = self.synced.at_ms if self.synced is not None else 0
         self.synced_ms = synced_ms
 
+    @property
+    def is_newest(self) -> bool:
+        """Whether the cluster state is of the newest watcher epoch in any record."""
+        return self.synced is not None and self.epoch == self.newest_epoch
+
     def is_fresh(self, now_ms: int) -> bool:
         """Whether the cluster state is new enough for placement decisions."""
-        return (
-            self.synced is not None
-            and self.epoch == self.newest_epoch
-            and now_ms - self.synced_ms <= FRESH_MS
-        )
+        return self.is_newest and now_ms - self.synced_ms <= FRESH_MS
 
     def local_ms(self, watcher_ms: int) -> int:
         """A time of the watcher's clock on the planner's, by the newest `synced`'s difference."""

@@ -137,8 +137,8 @@ class LoggedScene(Scene):
             planner="next",
             at_ms=self.now_ms,
             cluster_epoch=1,
-            cluster_seq=planner.cluster_seq,
-            snapshot_seq=planner.snapshot_seq,
+            cluster_seq=planner.view.cluster_seq,
+            snapshot_seq=planner.view.snapshot_seq,
             namespaced_ids=self.namespaced_ids,
         )
         self.epochs.append((self.decision_seq, epoch))

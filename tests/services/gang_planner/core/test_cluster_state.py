@@ -58,7 +58,7 @@ def test_a_new_epoch_replaces_the_cluster_state_and_overrides_versions() -> None
     assert state.members["a-worker-0"].pod.priority == 3
     assert [one.name for one in state.nodes.objects if one is not None] == ["n0"]
     assert free_cpu(scene, "n0") == 9000
-    assert scene.planner.cluster_epoch == 9
+    assert scene.planner.view.epoch == 9
 
 
 def test_a_budget_that_has_stopped_to_be_a_group_is_a_budget_still() -> None:

@@ -1,7 +1,6 @@
 """A decision without an answer is issued again before the log drops it, and stays one decision."""
 
-from services.gang_planner.core.lifecycle.reissue import REISSUE_AFTER_MS
-from services.gang_planner.core.state.in_flight import LATE_RESERVATION_MS
+from services.gang_planner.core.state.in_flight import LATE_RESERVATION_MS, REISSUE_AFTER_MS
 from shared.bus.setup import DECISIONS_AGE_S
 from shared.contracts.decisions import GangDecision
 from tests.services.gang_planner.core.logged_scene import LoggedScene
