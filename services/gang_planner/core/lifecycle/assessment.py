@@ -20,7 +20,7 @@ from services.gang_planner.core.state.gang_history import noted_reason
 from services.gang_planner.core.state.gang_requests import class_of
 from services.gang_planner.core.state.gang_settings import late_roles, placement_deadline_ms
 from services.gang_planner.core.state.gang_states import GangEvent, GangState
-from services.gang_planner.core.state.gangs import Gang
+from services.gang_planner.core.state.gangs import Gang, LateRoles
 from services.gang_planner.core.state.in_flight import BAD_PAIR_MS
 from services.gang_planner.core.state.member_states import (
     ASSUMED,
@@ -112,7 +112,7 @@ def assess(work: CycleContext, actions: Sequence[str], gang: Gang) -> None:
         gang.queue.promise(gang.gang_id, {})
     _wait_outside(state, policies, gang, now_ms)
     _wait_in_backlog(work, actions, gang, silent=silent)
-    if gang.inqueue_ms or gang.promise_ended:
+    if gang.promise.since_ms or gang.promise.ended:
         promises.limit_promise(work, gang)
 
 
@@ -350,7 +350,7 @@ def _object_reason(gang: Gang) -> PendingReason | None:
     if group is None:
         # The API server refuses a group in a queue that takes none. The next verdict, when the
         # queue takes gangs, makes the podgroup controller try again.
-        refused = _queue_reason(gang) if gang.implied else None
+        refused = _queue_reason(gang) if gang.traits.implied else None
         return refused or (PendingReason.GROUP_MISSING if gang.lacks_object else None)
     if group.errors:
         return PendingReason.INVALID_GROUP
@@ -453,9 +453,9 @@ def update_late_roles(work: CycleContext, gang: Gang) -> None:
         _leave_out(gang, {}, 0)
         return
     if gang.history.started:
-        if gang.late:
-            late = {role: n for role, n in gang.late.items() if gang.have(role) < n}
-            _leave_out(gang, late, min(gang.excused, gang.declared - gang.have()))
+        if gang.late.roles:
+            late = {role: n for role, n in gang.late.roles.items() if gang.have(role) < n}
+            _leave_out(gang, late, min(gang.late.excused, gang.declared - gang.have()))
         return
     named = late_roles(gang) if group.settings else {}
     if named:
@@ -463,7 +463,7 @@ def update_late_roles(work: CycleContext, gang: Gang) -> None:
         late = {role: n for role, n in named.items() if role not in there}
         _leave_out(gang, late, gang.declared - _existing(gang))
         return
-    if gang.late:
+    if gang.late.roles:
         _leave_out(gang, {}, 0)
     if gang.members and _is_mpi_job(gang):
         _wait_for_launcher(work, gang)
@@ -503,8 +503,7 @@ def _wait_for_launcher(work: CycleContext, gang: Gang) -> None:
 
 def _leave_out(gang: Gang, late: dict[str, int], most: int) -> None:
     """Set the late roles, and lower the gang's minimum by their members, at most by `most`."""
-    gang.late = late
-    gang.excused = max(0, min(sum(late.values()), most)) if late else 0
+    gang.late = LateRoles(late, max(0, min(sum(late.values()), most)) if late else 0)
 
 
 def _existing(gang: Gang) -> int:

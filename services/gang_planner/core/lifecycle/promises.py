@@ -42,18 +42,18 @@ _NOT_READY: Final = frozenset(
 
 def limit_promise(work: CycleContext, gang: Gang) -> None:
     """Withdraw the promise of a gang that cannot start for too long; promise again when it can."""
-    if not gang.inqueue_ms or gang.have():
-        gang.promise_ended = False
+    if not gang.promise.since_ms or gang.have():
+        gang.promise.ended = False
         return
     if not is_not_ready(gang):
-        if gang.promise_ended and gang.group is not None:
+        if gang.promise.ended and gang.group is not None:
             minimum = gang.queue.minimum(gang.group.min_resources or ())
             gang.queue.promise(gang.gang_id, minimum)
-        gang.promise_ended = False
+        gang.promise.ended = False
         return
-    until_ms = gang.inqueue_ms + PROMISED_MS
-    gang.promise_ended = work.now_ms >= until_ms
-    if gang.promise_ended:
+    until_ms = gang.promise.since_ms + PROMISED_MS
+    gang.promise.ended = work.now_ms >= until_ms
+    if gang.promise.ended:
         gang.queue.promise(gang.gang_id, {})
     else:
         work.timers.set(until_ms, gang)

@@ -145,7 +145,7 @@ def _ranks(gang: Gang, wanted: tuple[Wanted, ...]) -> tuple[int, ...]:
     """Task priorities of the entries of `wanted`, if they differ. One member of each entry is read:
     priorities rarely differ within a role, and then only the order of members follows them.
     """
-    if len(wanted) < 2 or not gang.ranked:
+    if len(wanted) < 2 or not gang.traits.ranked:
         return ()
     waiting = gang.waiting
     priorities = [

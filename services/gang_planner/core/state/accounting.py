@@ -278,7 +278,7 @@ def _put_in(state: State, member: Member, at_ms: int, *, is_new: bool) -> None:
         not gang.created_ms or pod.created_ms < gang.created_ms
     ):
         gang.created_ms = pod.created_ms
-    if declares or gang.members_with_preference == 1:
+    if declares or gang.traits.preferring == 1:
         # Members may determine queue, priority, and the preferred one of two group objects.
         state.gangs.choose(gang, at_ms)
     _charge(member, gang)

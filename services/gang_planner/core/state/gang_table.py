@@ -474,7 +474,7 @@ def _preferred(gang: Gang, groups: Collection[PodGroup]) -> PodGroup | None:
     if len(groups) < 2:
         return next(iter(groups), None)
     preferred: set[str] = set()
-    if gang.members_with_preference:
+    if gang.traits.preferring:
         for scheduler, dialects in preferred_dialects().items():
             if any(one.pod.scheduler_name == scheduler for one in gang.members.values()):
                 preferred |= dialects
@@ -511,6 +511,6 @@ def _keep_standing(gang: Gang, chosen: PodGroup | None) -> None:
 def _note_phase(gang: Gang, at_ms: int) -> None:
     """Note since when the gang's group is Inqueue."""
     if gang.group is None or gang.group.phase != "Inqueue":
-        gang.inqueue_ms = 0
-    elif not gang.inqueue_ms:
-        gang.inqueue_ms = at_ms
+        gang.promise.since_ms = 0
+    elif not gang.promise.since_ms:
+        gang.promise.since_ms = at_ms

@@ -6,8 +6,8 @@ under its name has the same gang, with its open notes and decisions. Only the ga
 which is the object's UID.
 """
 
-from collections.abc import Collection
-from typing import TYPE_CHECKING, Final, TypeAlias
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -155,6 +155,74 @@ class Bucket(msgspec.Struct, eq=False):
         return PendingReason.NOT_ENOUGH_RESOURCES
 
 
+class PodTraits(msgspec.Struct, eq=False):
+    """How many pods of a gang have a property, and whether their task priorities differ."""
+
+    ours: int = 0
+    #: By Volcano's rule for bare pods, which do not name the group themselves.
+    implied: int = 0
+    self_declared: int = 0
+    #: Pods of schedulers that prefer their own dialects (`SCHEDULERS_WITH_PREFERENCE`).
+    preferring: int = 0
+    #: The kubelet reports why they do not run.
+    stuck: int = 0
+    #: The task priority of the first pod, and whether pods with other ones have joined.
+    rank: int | None = None
+    ranked: bool = False
+
+    def add(self, pod: Pod) -> None:
+        """Count a pod that has joined the gang."""
+        self.ours += pod.ours
+        # Each rare; an addition for every pod would take longer.
+        if pod.group_implied:
+            self.implied += 1
+        if pod.group_self_declared:
+            self.self_declared += 1
+        self.preferring += pod.scheduler_name in SCHEDULERS_WITH_PREFERENCE
+        if pod.waiting:
+            self.stuck += 1
+        self.rank_pod(pod)
+
+    def remove(self, pod: Pod, *, is_last: bool) -> None:
+        """Count a pod no longer, the last one of its gang or not."""
+        self.ours -= pod.ours
+        self.implied -= pod.group_implied
+        self.self_declared -= pod.group_self_declared
+        self.preferring -= pod.scheduler_name in SCHEDULERS_WITH_PREFERENCE
+        self.stuck -= bool(pod.waiting)
+        if is_last:
+            self.rank, self.ranked = None, False
+
+    def rank_pod(self, pod: Pod) -> None:
+        """Compare the task priority of a pod with those of the other pods."""
+        rank = task_priority(pod)
+        if self.rank is None:
+            self.rank = rank
+        elif self.rank != rank:
+            self.ranked = True
+
+
+class LateRoles(NamedTuple):
+    """The roles whose pods are created only after the gang runs: see `lifecycle.assessment`."""
+
+    #: How many members of each are left out.
+    roles: Mapping[str, int]
+    #: By how many members they lower the gang's minimum.
+    excused: int
+
+
+_NO_LATE_ROLES: Final = LateRoles({}, 0)
+
+
+class Promise(msgspec.Struct, eq=False):
+    """The promise of an admitted gang (`lifecycle.promises`)."""
+
+    #: When CLUSTER first showed its group Inqueue; 0: the group is in another phase.
+    since_ms: int = 0
+    #: It was withdrawn, because the gang cannot start for too long.
+    ended: bool = False
+
+
 class Gang(msgspec.Struct, eq=False):
     """Members, counts and settings of one gang."""
 
@@ -169,10 +237,7 @@ class Gang(msgspec.Struct, eq=False):
     kept: Kept | None = None
     members: dict[str, Member] = {}
     counts: list[int] = msgspec.field(default_factory=lambda: [0] * STATES)
-    #: Late roles, and how many members of each are left out: see `lifecycle.assessment`.
-    late: dict[str, int] = {}
-    #: By how many members late roles lower the gang's minimum.
-    excused: int = 0
+    late: LateRoles = _NO_LATE_ROLES
     #: The sub-gangs of members by pod UID, cached by `sub_gangs`.
     parts: dict[str, tuple[tuple[SubGroup, ...], bytes, Belonging]] = {}
     roles: dict[str, list[int]] = {}
@@ -183,19 +248,12 @@ class Gang(msgspec.Struct, eq=False):
     priority: int = 0
     #: The declarations of its members, used where no object declares the gang.
     declarations: MemberDeclarations = msgspec.field(default_factory=MemberDeclarations)
-    #: Its members' task priority, and whether members with different ones have joined.
-    rank: int | None = None
-    ranked: bool = False
     created_ms: int = 0
     history: History = msgspec.field(default_factory=History)
     run: Run = msgspec.field(default_factory=Run)
     #: The minima that its members last met; None: not met in this process's lifetime.
     minima_reached: tuple[int, tuple[tuple[str, int], ...]] | None = None
-    ours: int = 0
-    #: Members by Volcano's rule for bare pods, which do not name the group themselves.
-    implied: int = 0
-    self_declared: int = 0
-    members_with_preference: int = 0
+    traits: PodTraits = msgspec.field(default_factory=PodTraits)
     #: Admitted by the enqueue action, or its dialect needs no admission.
     admitted: bool = False
     #: Gang size of a deleted PodDisruptionBudget.
@@ -209,10 +267,7 @@ class Gang(msgspec.Struct, eq=False):
     bound_ms: int = 0
     #: The newest eviction of members; None: there was none, or it has been placed since.
     evicted: Evicted | None = None
-    #: When CLUSTER first showed its group Inqueue; 0: the group is in another phase.
-    inqueue_ms: int = 0
-    #: Its promise was withdrawn, because it cannot start for too long (`lifecycle.promises`).
-    promise_ended: bool = False
+    promise: Promise = msgspec.field(default_factory=Promise)
     #: Its `minResources` when nodes that were added for its pods did not hold them
     #: (`Verdict.out_of_reach`); None: there was no such case, or it has been placed since.
     out_of_reach: Resources | None = None
@@ -222,8 +277,6 @@ class Gang(msgspec.Struct, eq=False):
     refusal: str = ""
     #: The reason for the end of its last hold; "" after a new one was opened.
     hold_ended: str = ""
-    #: Number of members for which the kubelet reports why they do not run.
-    stuck: int = 0
     #: The results of the last assessment: see `lifecycle.assessment`.
     phase: GangPhase = "Pending"
     #: The phase under which `GangTable.phases` counts it.
@@ -305,8 +358,8 @@ class Gang(msgspec.Struct, eq=False):
         group = self.group
         if group is None:
             return self.declared
-        if self.excused:
-            return max(1, group.min_member - self.excused)
+        if self.late.excused:
+            return max(1, group.min_member - self.late.excused)
         return group.min_member
 
     @property
@@ -315,8 +368,8 @@ class Gang(msgspec.Struct, eq=False):
         if self.group is None or not self.group.min_task_member:
             return ()
         minima = binding_role_minima(self.declared, self.group.min_task_member)
-        if self.late:
-            return tuple(one for one in minima if one[0] not in self.late)
+        if self.late.roles:
+            return tuple((role, least) for role, least in minima if role not in self.late.roles)
         return minima
 
     @property
@@ -399,16 +452,7 @@ class Gang(msgspec.Struct, eq=False):
         pod = member.pod
         member.gang = self
         self.members[pod.uid] = member
-        self.ours += pod.ours
-        # Each rare; an addition for every pod would take longer.
-        if pod.group_implied:
-            self.implied += 1
-        if pod.group_self_declared:
-            self.self_declared += 1
-        self.members_with_preference += pod.scheduler_name in SCHEDULERS_WITH_PREFERENCE
-        if pod.waiting:
-            self.stuck += 1
-        self._rank(pod)
+        self.traits.add(pod)
         self._count(member, member.state, 1)
         return self.declarations.add(pod)
 
@@ -422,30 +466,25 @@ class Gang(msgspec.Struct, eq=False):
         del self.members[pod.uid]
         self.parts.pop(pod.uid, None)
         member.gang = None
-        self.ours -= pod.ours
-        self.implied -= pod.group_implied
-        self.self_declared -= pod.group_self_declared
-        self.members_with_preference -= pod.scheduler_name in SCHEDULERS_WITH_PREFERENCE
-        self.stuck -= bool(pod.waiting)
+        self.traits.remove(pod, is_last=not self.members)
         if not self.bound:
             self.bound_ms = 0
-        if not self.members:
-            self.rank, self.ranked = None, False
         return self.declarations.remove(pod)
 
     def follow(self, pod: Pod, before: Pod) -> bool:
         """Update the counts for a changed pod that stays in this gang, with the same role and
         shape; return whether the members' declarations changed.
         """
+        traits = self.traits
         # Most changes are of a pod's node or phase.
         if pod.group_implied != before.group_implied:
-            self.implied += pod.group_implied - before.group_implied
+            traits.implied += pod.group_implied - before.group_implied
         if pod.group_self_declared != before.group_self_declared:
-            self.self_declared += pod.group_self_declared - before.group_self_declared
+            traits.self_declared += pod.group_self_declared - before.group_self_declared
         if pod.waiting != before.waiting:
-            self.stuck += bool(pod.waiting) - bool(before.waiting)
+            traits.stuck += bool(pod.waiting) - bool(before.waiting)
         if pod.priority != before.priority or pod.task_priority != before.task_priority:
-            self._rank(pod)
+            traits.rank_pod(pod)
         return self.declarations.replace(before, pod)
 
     def move(self, member: Member, state: int) -> None:
@@ -521,13 +560,6 @@ class Gang(msgspec.Struct, eq=False):
                 del self.queue.holders[self]
         self.queue.charge(shape, count)
 
-    def _rank(self, pod: Pod) -> None:
-        rank = task_priority(pod)
-        if self.rank is None:
-            self.rank = rank
-        elif self.rank != rank:
-            self.ranked = True
-
     def _count(self, member: Member, state: int, by: int) -> None:
         pod = member.pod
         self.counts[state] += by
@@ -568,7 +600,7 @@ class Gang(msgspec.Struct, eq=False):
     @property
     def lacks_object(self) -> bool:
         """Whether its pods name a group object that does not exist."""
-        return self.group is None and self.key[0] not in UNNAMED and not self.self_declared
+        return self.group is None and self.key[0] not in UNNAMED and not self.traits.self_declared
 
     @property
     def silent(self) -> bool:
@@ -577,7 +609,7 @@ class Gang(msgspec.Struct, eq=False):
         A group of an API that schedulers share is another scheduler's until one of Tutti's pods is
         its member. A gang that had such a pod keeps its verdict up to date without any.
         """
-        if self.ours:
+        if self.traits.ours:
             return self.group is None and self.lacks_object and self._left_over
         if self.group is None or self.group.by_owner:
             return True

@@ -57,7 +57,9 @@ def find_successors(state: State, workloads: Collection[str]) -> dict[Origin, Ga
     gangs = [
         gang
         for gang in state.gangs.gangs.values()
-        if gang.ours and gang.living and (_is_fresh(gang) or state.holds.of(gang) or _lacks(gang))
+        if gang.traits.ours
+        and gang.living
+        and (_is_fresh(gang) or state.holds.of(gang) or _lacks(gang))
     ]
     for gang in sorted(gangs, key=lambda one: (one.created_ms, one.key)):
         for member in gang.members.values():

@@ -295,7 +295,7 @@ def reason_of(state: State, gang: Gang, *, stale: bool) -> PendingReason | Untri
         return PendingReason.CLUSTER_VIEW_STALE if unheard else reason
     if gang.bucket is None:
         # The start hangs, as the kubelet reports: the gang does not wait for the planner.
-        hangs = gang.stuck and gang.history.started and not gang.quorum_runs
+        hangs = gang.traits.stuck and gang.history.started and not gang.quorum_runs
         return PendingReason.NOT_STARTING if hangs and gang.counts[PLACED] else None
     reason = gang.bucket.reason
     if reason is not None:
@@ -429,7 +429,7 @@ def _group_wanted(gang: Gang) -> str:
     """The name of the PodGroup that the podgroup controller must create and set on the gang's pods;
     "": none.
     """
-    return gang.name if gang.implied and gang.key[0] == GROUP_NAME_SCOPE else ""
+    return gang.name if gang.traits.implied and gang.key[0] == GROUP_NAME_SCOPE else ""
 
 
 def _members_declare(gang: Gang) -> tuple[int, str]:

@@ -52,7 +52,7 @@ def _queue_words(_: State, gang: Gang) -> str:
 
 def _missing_members_words(_: State, gang: Gang) -> str:
     words = f"{gang.able()} of {max(gang.min_member, 1)} members exist that could run"
-    if gang.promise_ended:
+    if gang.promise.ended:
         words = (
             f"{words}; it was admitted more than {PROMISED_MS // 1000} s ago, so other groups are "
             "admitted without regard to it until its pods exist"
@@ -102,7 +102,7 @@ def _notes(gang: Gang) -> tuple[str, NoteOpened | None]:
 
 
 def _missing_words(_: State, gang: Gang) -> str:
-    if gang.implied:
+    if gang.traits.implied:
         return (
             "Tutti has not created its PodGroup yet; if that lasts, the API server refuses it: its "
             "queue is closed or does not exist, or a quota or a webhook forbids it"

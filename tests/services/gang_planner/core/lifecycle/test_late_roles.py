@@ -49,7 +49,7 @@ def test_a_launcher_that_comes_is_placed_and_counts() -> None:
     gang = found.state.gangs.by_id["group-job"]
     found.bind(decision, phase="Running")
     found.settle()
-    assert (gang.late, gang.min_member) == ({}, 4)
+    assert (gang.late.roles, gang.min_member) == ({}, 4)
 
 
 def test_a_role_of_which_a_pod_is_there_already_is_placed_with_the_others() -> None:
