@@ -25,6 +25,7 @@ from shared.contracts import codec
 from shared.contracts.cluster import NodeChanges, PodChanges, PodGroupChanges
 from shared.contracts.decisions import GangDecision
 from shared.model.objects import Node, Owner, Pod, PodGroup, Shape
+from tests.services.gang_planner.core.invariants import validate
 from tests.support.snapshots import snapshot_page
 
 LOADS = ((20, 500), (500, 20), (20, 100), (100, 20))
@@ -154,7 +155,7 @@ class Drain:
         ]
         self._apply("running", list(packed(running)))
         self._decide()
-        self._planner.validate()
+        validate(self._planner)
         return {phase: took * 1e6 / len(self._pods) for phase, took in self.clock.phases.items()}
 
     def _apply(self, phase: str, messages: list[bytes]) -> None:

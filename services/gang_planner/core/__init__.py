@@ -18,7 +18,6 @@
 * `ingest`: applies records of CLUSTER and DECISIONS to the state;
 * `verdicts`: what users read of each gang;
 * `queries`: questions that change nothing, answered on copies;
-* `invariants`: what must hold after every cycle;
 * `cycle`: the phases of a cycle.
 
 The core has no clock, no randomness, no I/O and no logging: the same inputs give the same bytes.

@@ -18,7 +18,6 @@ from services.gang_planner.core.configuration.configuration import Configuration
 from services.gang_planner.core.constraints.masks import Masks
 from services.gang_planner.core.cycle import CycleRunner, Step
 from services.gang_planner.core.ingest import cluster, decision_log
-from services.gang_planner.core.invariants import validate as check_invariants
 from services.gang_planner.core.lifecycle import holds, provisioning, unseen_losses
 from services.gang_planner.core.placement.session import Session
 from services.gang_planner.core.queries import fragmentation, ledger, queue_figures
@@ -246,14 +245,6 @@ class Planner:
         if isinstance(record, GangDecision | EvictionDecision):
             in_flight.number(self._state, seq, record)
         decision_log.note_record(self._state, seq, record)
-
-    def validate(self) -> None:
-        """Check all invariants.
-
-        Raises:
-            InvariantViolation: One does not hold.
-        """
-        check_invariants(self._state, self._cycle.now_ms)
 
     def would_fit(self, question: FitRequest) -> FitAnswer:
         """Answer whether a gang would fit now, and whether it would fit on empty nodes."""

@@ -23,19 +23,6 @@ GATED: Final = 8
 UNSUPPORTED: Final = 9
 FOREIGN: Final = 10
 STATES: Final = 11
-STATE_NAMES: Final = (
-    "waiting",
-    "assumed",
-    "placed",
-    "running",
-    "succeeded",
-    "failed",
-    "lost",
-    "leaving",
-    "gated",
-    "unsupported",
-    "foreign",
-)
 TERMINAL: Final = frozenset({"Succeeded", "Failed"})
 
 

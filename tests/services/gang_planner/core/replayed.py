@@ -6,6 +6,7 @@ from typing_extensions import override
 
 from shared.contracts import codec
 from shared.model.objects import Node
+from tests.services.gang_planner.core.invariants import validate
 from tests.services.gang_planner.core.logged_scene import LoggedScene
 from tests.services.gang_planner.core.scene import make_node
 
@@ -49,4 +50,4 @@ def prove_replay(scene: Recorded) -> None:
         planner.decided(seq, again)
         assert codec.encode(again) == codec.encode(record), f"{again}\ninstead of {record}"
     assert not waiting
-    planner.validate()
+    validate(planner)

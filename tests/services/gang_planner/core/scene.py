@@ -31,6 +31,7 @@ from shared.model.objects import (
     Resources,
     Shape,
 )
+from tests.services.gang_planner.core.invariants import validate
 from tests.support.snapshots import CHANGES, snapshot_of
 
 GPU = "nvidia.com/gpu"
@@ -262,7 +263,7 @@ class Scene:
             self.verdicts[verdict.gang_id] = verdict
         self.published += step.verdicts
         self.wakeup_ms = step.next_wakeup_ms
-        self.planner.validate()
+        validate(self.planner)
         return step
 
     def settle(self) -> list[GangDecision]:

@@ -7,6 +7,7 @@ from services.gang_planner.core.state.columns import AMOUNT_MAX
 from shared.contracts.cluster import NodeChanges, PodChanges, StreamOpened, Synced
 from shared.model.invariants import InvariantViolation
 from shared.model.reference_objects import Budget
+from tests.services.gang_planner.core.invariants import validate
 from tests.services.gang_planner.core.scene import (
     Scene,
     amounts,
@@ -111,18 +112,18 @@ def test_record_one_of_the_stream_changes_nothing() -> None:
     scene.planner.apply_cluster(
         scene.cluster_seq, StreamOpened(stream="CLUSTER", generation="i", at_ms=1)
     )
-    scene.planner.validate()
+    validate(scene.planner)
 
 
 def test_pods_may_come_before_their_node_and_stay_after_it() -> None:
     scene = Scene()
     (pod,) = make_pods("a", 1, FULL, node="n0", phase="Running")
     scene.put(pod)
-    scene.planner.validate()
+    validate(scene.planner)
     scene.put(make_node("n0"))
     assert free_cpu(scene, "n0") == 0
     scene.remove(make_node("n0"))
-    scene.planner.validate()
+    validate(scene.planner)
     assert free_cpu(scene, "n0") == -4000
     scene.remove(pod)
     assert scene.state.nodes.find("n0") is None, "nothing is left to remember it for"
@@ -134,7 +135,7 @@ def test_a_node_that_comes_back_with_another_uid_is_one_node() -> None:
     scene.put(again)
     scene.remove(make_node("n0"))
     assert free_cpu(scene, "n0") == 9000
-    scene.planner.validate()
+    validate(scene.planner)
 
 
 def test_finished_pods_and_their_ports_give_their_room_back() -> None:
@@ -149,7 +150,7 @@ def test_a_pod_that_is_resized_in_place_is_accounted_again() -> None:
     scene = Scene([make_node("n0")])
     scene.put(*make_pods("a", 1, FULL, node="n0", phase="Running"))
     scene.change("a-worker-0", shape=make_shape({"cpu": 500}))
-    scene.planner.validate()
+    validate(scene.planner)
     assert free_cpu(scene, "n0") == 3500
 
 
@@ -158,7 +159,7 @@ def test_a_late_record_does_not_bring_back_a_pod_in_flight_with_another_shape_un
     scene.put(make_group("a", 1), *make_pods("a", 1, FULL))
     (decision,) = scene.settle()
     scene.change("a-worker-0", shape=make_shape({"cpu": 500}))
-    scene.planner.validate()
+    validate(scene.planner)
     scene.bind(decision)
     scene.step()
     assert free_cpu(scene, "n0") == 3500
@@ -196,13 +197,13 @@ def test_a_corrupted_state_is_found_and_reported_with_its_event_history() -> Non
     with pytest.raises(
         InvariantViolation, match="node n0: 1 cpu free, 0 by its pods and reservations"
     ):
-        scene.planner.validate()
+        validate(scene.planner)
     state.node_capacity.free.cells[state.resources.row("cpu"), 0] -= 1
     gang = state.gangs.by_id["group-a"]
     gang.counts[0] += 1
     with pytest.raises(InvariantViolation, match="team/a: counts"):
-        scene.planner.validate()
+        validate(scene.planner)
     gang.counts[0] -= 1
     state.queues.entry("default").used[0] = 77
     with pytest.raises(InvariantViolation, match="queue default"):
-        scene.planner.validate()
+        validate(scene.planner)

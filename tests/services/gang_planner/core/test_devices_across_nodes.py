@@ -21,6 +21,7 @@ from shared.model.devices import (
     ResourceClaim,
 )
 from tests.services.gang_planner.core.claims import make_device_claim, make_device_class, make_slice
+from tests.services.gang_planner.core.invariants import validate
 from tests.services.gang_planner.core.scene import Scene, make_group, make_node
 from tests.services.gang_planner.core.test_devices import DRIVER, condition, members
 
@@ -200,4 +201,4 @@ def test_a_gang_with_claims_is_placed_exactly_when_it_fits(case: Case) -> None:
             assert pool == nodes[choice.pod_uid]
             kinds = case.nodes[int(pool.removeprefix("n"))]
             assert kinds[int(device.removeprefix("gpu-"))] in wanted
-    scene.planner.validate()
+    validate(scene.planner)

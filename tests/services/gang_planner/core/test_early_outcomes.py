@@ -14,6 +14,7 @@ from services.gang_planner.core.planner import Planner
 from shared.contracts.cluster import SnapshotPage
 from shared.contracts.decisions import Binding, Cycle, EpochOpened, GangDecision, NoteOpened
 from shared.contracts.outcomes import Member, Outcome
+from tests.services.gang_planner.core.invariants import validate
 from tests.services.gang_planner.running import make_gang, make_node
 from tests.support.snapshots import snapshot_of
 
@@ -77,7 +78,7 @@ def test_a_refused_gang_is_decided_again_after_a_restart_in_whatever_order_the_l
     order: tuple[str, ...],
 ) -> None:
     planner = _restarted(order)
-    planner.validate()
+    validate(planner)
     paused = planner.step(_NOW_MS)
     for seq, note in enumerate(paused.notes, start=5):
         planner.decided(seq, note)

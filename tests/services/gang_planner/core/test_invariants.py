@@ -7,6 +7,7 @@ import pytest
 from services.gang_planner.core.state.gang_states import GangState
 from services.gang_planner.core.state.planner_state import State
 from shared.model.invariants import InvariantViolation
+from tests.services.gang_planner.core.invariants import validate
 from tests.services.gang_planner.core.scene import (
     GPU,
     Scene,
@@ -88,10 +89,10 @@ def no_charge(state: State) -> None:
 )
 def test_a_spoilt_hold_is_found(spoil: Callable[[State], None], sentence: str) -> None:
     scene = holding()
-    scene.planner.validate()
+    validate(scene.planner)
     spoil(scene.state)
     with pytest.raises(InvariantViolation, match=sentence):
-        scene.planner.validate()
+        validate(scene.planner)
 
 
 def test_a_gang_that_stays_bound_in_part_without_repair_is_found() -> None:
@@ -105,11 +106,11 @@ def test_a_gang_that_stays_bound_in_part_without_repair_is_found() -> None:
     assert gang.history.state is GangState.REPAIRING
     gang.history.notes.close("repair")
     with pytest.raises(InvariantViolation, match="is Repairing, but its notes are"):
-        scene.planner.validate()
+        validate(scene.planner)
     gang.history.enter(GangState.STARTING)
     scene.state.repairs.clear()
     with pytest.raises(InvariantViolation, match="neither under repair nor being released"):
-        scene.planner.validate()
+        validate(scene.planner)
     gang.history.enter(GangState.RELEASING)
     with pytest.raises(InvariantViolation, match="is Releasing, but its notes are"):
-        scene.planner.validate()
+        validate(scene.planner)

@@ -15,6 +15,7 @@ from services.gang_planner.core.cycle import Step
 from shared.contracts.decisions import GangDecision
 from shared.model.objects import PriorityClass
 from shared.model.terms import PodAffinity, PodTerm, Requirement, Selector
+from tests.services.gang_planner.core.invariants import validate
 from tests.services.gang_planner.core.logged_scene import LoggedScene
 from tests.services.gang_planner.core.scene import (
     GPU,
@@ -57,7 +58,7 @@ class Killed(LoggedScene):
         Killed.lives += 1
         other = self.another_life(end)
         other.restart(checkpoint=self.checkpoints and whole)
-        other.planner.validate()
+        validate(other.planner)
         if whole:
             assert replacements(other) == replacements(self)
             failed_on = {

@@ -16,6 +16,7 @@ from services.gang_planner.core.configuration.configuration import parse_configu
 from services.gang_planner.core.planner import Planner
 from shared.contracts.decisions import EpochOpened, GangDecision
 from shared.model.objects import HostPort, Node, Pod, PodGroup
+from tests.services.gang_planner.core.invariants import validate
 from tests.services.gang_planner.core.scene import (
     GPU,
     Scene,
@@ -215,7 +216,7 @@ class Life(RuleBasedStateMachine):
     def a_planner_that_starts_from_the_logs_believes_in_the_same_room(self) -> None:
         scene = self.scene
         twin = self.start_twin()
-        twin.validate()
+        validate(twin)
         ours, theirs = scene.state, state_of(twin)
         for uid, member in ours.members.items():
             if member.reservation is not None:

@@ -9,6 +9,7 @@ from shared.contracts.questions import FitRequest
 from shared.model.objects import Node, Pod
 from shared.model.reference_objects import Namespace
 from shared.model.terms import PodAffinity, PodTerm, Requirement, Selector, SpreadConstraint
+from tests.services.gang_planner.core.invariants import validate
 from tests.services.gang_planner.core.scene import (
     Scene,
     make_group,
@@ -269,7 +270,7 @@ def test_a_question_about_terms_is_answered_by_what_runs_and_leaves_no_trace(kno
         assert answer.ever
     assert state.node_capacity.pairs.content() == before
     assert state.shapes.terms.version == version
-    scene.planner.validate()
+    validate(scene.planner)
 
 
 def test_a_lost_member_that_keeps_apart_is_not_put_beside_a_later_pod() -> None:

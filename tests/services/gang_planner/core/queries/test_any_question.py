@@ -20,6 +20,7 @@ from tests.services.gang_planner.core.claims import (
     make_slice,
     make_volume,
 )
+from tests.services.gang_planner.core.invariants import validate
 from tests.services.gang_planner.core.queries.any_question import ANY_QUESTIONS, SOUND_QUESTIONS
 from tests.services.gang_planner.core.scene import GPU, Scene, make_group, make_pods, make_shape
 
@@ -73,7 +74,7 @@ def test_every_sound_question_is_answered_without_a_trace(question: FitRequest) 
     assert [one for one in SCENE.state.resources.names if one != classes] == [
         one for one in known if one != classes
     ]
-    SCENE.planner.validate()
+    validate(SCENE.planner)
 
 
 def group(min_member: int = 1, **fields: Any) -> PodGroup:

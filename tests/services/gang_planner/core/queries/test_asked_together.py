@@ -11,6 +11,7 @@ from shared.contracts.questions import (
 )
 from shared.model.reference_objects import ResourceQuota
 from tests.services.gang_planner.core.claims import make_claim, make_class, make_volume
+from tests.services.gang_planner.core.invariants import validate
 from tests.services.gang_planner.core.scene import (
     GPU,
     Scene,
@@ -118,7 +119,7 @@ def test_nothing_of_earlier_gangs_stays_in_the_planner() -> None:
     before = scene.planner.checkpoint(0), scene.planner.ledger()
     ask(scene, 2, earlier("first", 1), earlier("second", 1))
     assert (scene.planner.checkpoint(0), scene.planner.ledger()) == before
-    scene.planner.validate()
+    validate(scene.planner)
 
 
 def test_too_many_gangs_or_pods_before_it_are_named_by_the_rule() -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from shared.contracts.questions import FitAnswer, FitRequest
 from shared.model.objects import PriorityClass, Queue
+from tests.services.gang_planner.core.invariants import validate
 from tests.services.gang_planner.core.logged_scene import LoggedScene
 from tests.services.gang_planner.core.preemption.crowd import (
     QUARTER,
@@ -133,5 +134,5 @@ def test_a_question_about_displacing_leaves_no_trace() -> None:
     before = books()
     assert ask(scene, 2, group={"queue": "poor"}).displaces
     assert books() == before
-    scene.planner.validate()
+    validate(scene.planner)
     assert scene.settle() == []

@@ -8,6 +8,7 @@ from shared.contracts import codec
 from shared.contracts.questions import LedgerQueue
 from shared.contracts.subjects import MESSAGE_BYTES_MAX
 from shared.model.objects import Queue, Taint
+from tests.services.gang_planner.core.invariants import validate
 from tests.services.gang_planner.core.logged_scene import LoggedScene
 from tests.services.gang_planner.core.scene import (
     Scene,
@@ -215,7 +216,7 @@ def test_a_standby_that_read_the_decision_before_the_gang_reports_the_same_reser
     scene.planner = standby
     scene.load_present_snapshot()
     assert standby.ledger().queues == before
-    standby.validate()
+    validate(standby)
 
 
 def test_a_ledger_of_more_queues_than_a_message_holds_is_answered_in_pages() -> None:

@@ -9,6 +9,7 @@ from shared.contracts.questions import FitAnswer, FitRequest
 from shared.model.objects import HostPort, Queue, Resources, SubGroup, Taint
 from shared.model.reference_objects import ResourceQuota
 from tests.services.gang_planner.core.claims import make_device_claim
+from tests.services.gang_planner.core.invariants import validate
 from tests.services.gang_planner.core.scene import (
     GPU,
     Scene,
@@ -189,7 +190,7 @@ def test_a_question_leaves_no_trace() -> None:
     )
     ask(scene, 1, make_shape({"cpu": 123}), queue="unheard-of")
     ask(scene, 99, make_shape({"cpu": 124, "new.example/x": 1}))
-    scene.planner.validate()
+    validate(scene.planner)
     after = (
         state.node_capacity.free.cells.tolist(),
         len(state.shapes.entries),

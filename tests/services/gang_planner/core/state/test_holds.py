@@ -5,6 +5,7 @@ import pytest
 from services.gang_planner.core.planner import Planner
 from shared.contracts.cluster import PodChanges
 from shared.contracts.decisions import Cycle, EpochOpened, GangStarted
+from tests.services.gang_planner.core.invariants import validate
 from tests.services.gang_planner.core.losing import closed, opened, place_of, running, successor
 from tests.services.gang_planner.core.scene import Scene, make_group, make_node, state_of
 
@@ -77,7 +78,7 @@ def test_a_standby_owes_the_same_whichever_log_it_reads_first(first: str) -> Non
         standby.apply_cluster(before + 1, failed)
     assert replacements(standby) == replacements(scene.planner) == {"job-worker-1": place}
     assert not state_of(standby).holds.pending
-    standby.validate()
+    validate(standby)
 
 
 def test_a_standby_does_not_owe_again_what_was_filled_before_it_saw_the_loss() -> None:

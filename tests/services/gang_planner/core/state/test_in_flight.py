@@ -21,6 +21,7 @@ from shared.contracts.identity import gang_trace_id
 from shared.contracts.outcomes import MemberResult
 from shared.model.invariants import InvariantViolation
 from shared.model.objects import Owner, Queue
+from tests.services.gang_planner.core.invariants import validate
 from tests.services.gang_planner.core.logged_scene import LoggedScene
 from tests.services.gang_planner.core.scene import (
     Scene,
@@ -438,7 +439,7 @@ def test_a_standby_that_reads_a_decision_before_its_pods_assumes_them_when_they_
     late.planner.apply_decision(2, msgspec.structs.replace(decision))
     assert not late.state.reservations.every()
     late.put(make_group("a", 2), *scene.pods.values())
-    late.planner.validate()
+    validate(late.planner)
     reservations = {
         reservation.uid: late.state.nodes.names[reservation.slot]
         for reservation in late.state.reservations.every()
@@ -451,7 +452,7 @@ def test_a_standby_assumes_no_pod_that_ended_without_a_node() -> None:
     late = Scene([make_node("n0"), make_node("n1")], leading=False)
     late.put(*(msgspec.structs.replace(one, phase="Failed") for one in scene.pods.values()))
     late.planner.apply_decision(2, decision)
-    late.planner.validate()
+    validate(late.planner)
     assert not late.state.reservations.every()
 
 
@@ -489,7 +490,7 @@ def test_a_checkpoint_brings_back_open_decisions_attempts_and_pauses() -> None:
     revived.load_snapshot(
         [make_node(f"n{i}") for i in range(3)], objects=[make_group("a", 2), make_group("b", 1)]
     )
-    twin.validate()
+    validate(twin)
     assert {reservation.uid for reservation in state_of(twin).reservations.every()} == {
         one.uid for one in decision.bindings
     }

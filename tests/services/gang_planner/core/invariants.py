@@ -1,23 +1,23 @@
 """The invariants of the planner's state, checked by computing it again from pods and reservations.
 
-Tests and the simulation check them after every step, production if a setting enables it. A
-violation ends the process.
+Scenes check them after every step.
 """
 
 from collections import Counter
 from collections.abc import Iterator
 from itertools import chain
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
 
 from services.gang_planner.core.lifecycle import repair
+from services.gang_planner.core.planner import Planner
 from services.gang_planner.core.state import claim_choices
 from services.gang_planner.core.state.gangs import Gang
 from services.gang_planner.core.state.holds import Hold
 from services.gang_planner.core.state.inter_pod import profiles
 from services.gang_planner.core.state.inter_pod.counts import PairCounts
-from services.gang_planner.core.state.member_states import STATE_NAMES, STATES, WAITING
+from services.gang_planner.core.state.member_states import STATES, WAITING
 from services.gang_planner.core.state.members import state_of
 from services.gang_planner.core.state.node_uses import host_ports
 from services.gang_planner.core.state.planner_state import State
@@ -28,16 +28,31 @@ from shared.model.invariants import InvariantViolation
 if TYPE_CHECKING:
     from services.gang_planner.core.state.reservations import OpenAct
 
+STATE_NAMES: Final = (
+    "waiting",
+    "assumed",
+    "placed",
+    "running",
+    "succeeded",
+    "failed",
+    "lost",
+    "leaving",
+    "gated",
+    "unsupported",
+    "foreign",
+)
+
 _Contradictions: TypeAlias = Iterator[tuple[str, str]]
 """What contradicts itself, and how."""
 
 
-def validate(state: State, now_ms: int) -> None:
-    """Check all invariants as of `now_ms`, the time of the last cycle.
+def validate(planner: Planner) -> None:
+    """Check all invariants as of the time of the planner's last cycle.
 
     Raises:
         InvariantViolation: One does not hold.
     """
+    state = planner._state
     found = chain(
         _check_node_capacity(state),
         *(_check_gang(state, gang) for gang in state.gangs.gangs.values()),
@@ -45,7 +60,7 @@ def validate(state: State, now_ms: int) -> None:
         _check_reservations(state),
         _check_holds(state),
         _check_preemptions(state),
-        _check_starts(state, now_ms),
+        _check_starts(state, planner._cycle.now_ms),
         _check_queues(state),
     )
     for what, wrong in found:
