@@ -104,17 +104,17 @@ async def _last_page(bus: Bus, first_seq: int) -> StoredMessage | None:
     while end > first_seq:
         # A subject can only be searched forward, so ever longer parts are searched from the end.
         begin = max(first_seq, end - reach)
-        found: StoredMessage | None = None
+        newest: StoredMessage | None = None
         seq = begin
         while True:
-            one = await bus.get_next(subjects.DECISIONS, subjects.DECISIONS_CHECKPOINT, seq)
-            if one is None or one.seq >= end:
+            stored = await bus.get_next(subjects.DECISIONS, subjects.DECISIONS_CHECKPOINT, seq)
+            if stored is None or stored.seq >= end:
                 break
-            if not is_foreign(subjects.DECISIONS, one.payload):
-                found = one
-            seq = one.seq + 1
-        if found is not None:
-            return found
+            if not is_foreign(subjects.DECISIONS, stored.payload):
+                newest = stored
+            seq = stored.seq + 1
+        if newest is not None:
+            return newest
         end, reach = begin, 2 * reach
     return None
 
@@ -124,15 +124,15 @@ async def read_opened(bus: Bus, server_ms: int | None) -> tuple[StreamOpened, in
     clock; None when it has aged out.
     """
     # The oldest on its subject: newer ones may be foreign messages.
-    found = await bus.get_next(subjects.DECISIONS, subjects.DECISIONS_OPENED, 1)
-    if found is None or is_foreign(subjects.DECISIONS, found.payload):
+    stored = await bus.get_next(subjects.DECISIONS, subjects.DECISIONS_OPENED, 1)
+    if stored is None or is_foreign(subjects.DECISIONS, stored.payload):
         return None
-    record = codec.decode_decision_record(found.payload)
+    record = codec.decode_decision_record(stored.payload)
     if not isinstance(record, StreamOpened):
         return None
-    if server_ms is None or found.stored_ms is None:
+    if server_ms is None or stored.stored_ms is None:
         return record, 0
-    return record, max(0, server_ms - found.stored_ms)
+    return record, max(0, server_ms - stored.stored_ms)
 
 
 class LogFollower:

@@ -120,7 +120,7 @@ def read_segment(path: pathlib.Path) -> list[Frame]:
     """
     decode = msgspec.msgpack.Decoder(Frame).decode
     data = path.read_bytes()
-    found: list[Frame] = []
+    frames: list[Frame] = []
     at = 0
     while at + _LENGTH.size <= len(data):
         (length,) = _LENGTH.unpack_from(data, at)
@@ -128,7 +128,7 @@ def read_segment(path: pathlib.Path) -> list[Frame]:
         if at > len(data):
             break
         try:
-            found.append(decode(data[begin:at]))
+            frames.append(decode(data[begin:at]))
         except msgspec.DecodeError as error:
             raise NoSegment(f"{path}: no segment of a recording: {error}") from error
-    return found
+    return frames

@@ -349,10 +349,10 @@ class GangTraces:
                         self._releases.open(note)
                 failed_ms = max((note.at_ms for note in gang.notes), default=0)
                 self._remember(gang.gang_id, failed_ms, started=gang.started)
-            for one in page.decisions:
-                if isinstance(one.decision, GangDecision):
+            for open_decision in page.decisions:
+                if isinstance(open_decision.decision, GangDecision):
                     # Its outcome may have been read before the checkpoint was written.
-                    self._begin(one.seq, one.decision).waits_for_outcome = False
+                    self._begin(open_decision.seq, open_decision.decision).waits_for_outcome = False
 
     # ------------------------------------------------------------------ ending
 

@@ -84,17 +84,17 @@ class VerdictRepair:
         lost: dict[str, None] = {}
         for first in range(0, len(foreign), _AT_ONCE):
             chunk = foreign[first : first + _AT_ONCE]
-            for found in await asyncio.gather(
+            for stored in await asyncio.gather(
                 *(self._bus.get_message(subjects.VERDICTS, seq) for seq in chunk)
             ):
                 # Written by this process and not acknowledged yet, or replaced by a newer one.
-                if found is None or not is_foreign(subjects.VERDICTS, found.payload):
+                if stored is None or not is_foreign(subjects.VERDICTS, stored.payload):
                     continue
-                self._on_foreign(subjects.VERDICTS, found.seq, found.subject, found.payload)
+                self._on_foreign(subjects.VERDICTS, stored.seq, stored.subject, stored.payload)
                 lost |= {
-                    found.subject.removeprefix(kind): None
+                    stored.subject.removeprefix(kind): None
                     for kind in _KINDS
-                    if found.subject.startswith(kind)
+                    if stored.subject.startswith(kind)
                 }
         self._checked_to = last
         self._own = {seq for seq in self._own if seq > last}

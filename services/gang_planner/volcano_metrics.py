@@ -259,5 +259,5 @@ def _queue_rows(name: str, queue: QueueFigures) -> Iterator[Row]:
 
 
 def _amounts(queue: QueueFigures, name: str) -> Mapping[str, int]:
-    found: Mapping[str, int] = getattr(queue, name.removeprefix("queue_"))
-    return found
+    amounts: Mapping[str, int] = getattr(queue, name.removeprefix("queue_"))
+    return amounts

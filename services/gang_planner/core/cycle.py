@@ -228,7 +228,7 @@ class CycleRunner:
         """Take the gang's failures since the last cycle that no earlier planner has handled."""
         failures, gang.unread = gang.unread, []
         consumed_seq = self._state.view.consumed_seq
-        return [one for one in failures if one.outcome_seq > consumed_seq]
+        return [failure for failure in failures if failure.outcome_seq > consumed_seq]
 
     def _repair(self, work: CycleContext, *, resolved: bool, decisive: bool) -> None:
         state = work.state
@@ -249,9 +249,11 @@ class CycleRunner:
     def _open_holds(work: CycleContext) -> None:
         """Open holds for lost members. Their gangs are assessed again: they may be degraded."""
         gangs = work.state.gangs
-        found = [gangs.gangs.get(loss.key) for loss in work.state.holds.pending.values()]
+        gangs_with_losses = [
+            gangs.gangs.get(loss.key) for loss in work.state.holds.pending.values()
+        ]
         holds.open_pending(work)
-        for gang in found:
+        for gang in gangs_with_losses:
             if gang is not None:
                 gangs.touch(gang)
 

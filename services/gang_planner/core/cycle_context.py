@@ -224,11 +224,15 @@ class CycleContext:
         records, which a replay does not run. Evictions for preemptors keep their order: a later one
         counts on capacity that an earlier one frees.
         """
-        taken = [one for one in self.decisions if isinstance(one, EvictionDecision)]
+        taken = [decision for decision in self.decisions if isinstance(decision, EvictionDecision)]
         if taken:
-            binds = [one for one in self.decisions if not isinstance(one, EvictionDecision)]
-            releases = [one for one in taken if one.via != "eviction"]
-            evictions = [one for one in taken if one.via == "eviction"]
+            binds = [
+                decision
+                for decision in self.decisions
+                if not isinstance(decision, EvictionDecision)
+            ]
+            releases = [eviction for eviction in taken if eviction.via != "eviction"]
+            evictions = [eviction for eviction in taken if eviction.via == "eviction"]
             self.decisions = [*sorted(releases, key=_gang_id), *evictions, *binds]
         self.notes.sort(key=_gang_id)
 

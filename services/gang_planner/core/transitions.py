@@ -247,15 +247,15 @@ def apply_event(history: History, event: GangEvent, gang: Gang | str) -> Effect:
     """
     row = TABLE[event]
     state = history.state
-    found = row.transitions.get(state)
-    if found is None:
+    transition = row.transitions.get(state)
+    if transition is None:
         name = gang if isinstance(gang, str) else gang.full_name
         raise InvariantViolation(
             f"gang {name}", f"event '{event}' cannot happen while it is {state}: {row.otherwise}"
         )
-    if found.next_state is not state:
-        history.enter(found.next_state)
-    return found.effect
+    if transition.next_state is not state:
+        history.enter(transition.next_state)
+    return transition.effect
 
 
 def follow_run(gang: Gang) -> None:

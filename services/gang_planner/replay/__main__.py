@@ -52,15 +52,15 @@ def _reproduce(frames: Iterable[Frame]) -> int:
 
 def _compare(frames: Iterable[Frame], policy: str) -> int:
     """Replay under another configuration, and write what it decides otherwise, gang by gang."""
-    found = compare(frames, policy)
-    for difference in found.differences:
+    comparison = compare(frames, policy)
+    for difference in comparison.differences:
         sys.stdout.write(f"{difference}\n")
     sys.stdout.write(
-        f"{found.equal} gangs alike, {len(found.differences)} differences; "
-        f"pods bound {found.bound[1]} instead of {found.bound[0]}, "
-        f"evicted {found.evicted[1]} instead of {found.evicted[0]}\n"
+        f"{comparison.equal} gangs alike, {len(comparison.differences)} differences; "
+        f"pods bound {comparison.bound[1]} instead of {comparison.bound[0]}, "
+        f"evicted {comparison.evicted[1]} instead of {comparison.evicted[0]}\n"
     )
-    return 1 if found.differences else 0
+    return 1 if comparison.differences else 0
 
 
 if __name__ == "__main__":

@@ -84,7 +84,7 @@ def load_snapshot(state: State, pages: Sequence[SnapshotPage]) -> None:
     for page in pages:
         for record in page.records:
             of_kind = groups if isinstance(record, PodGroupChanges) else named
-            of_kind.update(one.uid for one in record.changed)
+            of_kind.update(changed.uid for changed in record.changed)
     _remove_missing(state, named, groups, view.synced.at_ms)
     for page in pages:
         for record in page.records:
@@ -176,22 +176,22 @@ def _removed_first(state: State, record: PodChanges) -> list[str]:
     members, trees = state.members, state.gangs.trees
     named = (key_of(pod) for pod in record.changed if pod.uid not in members)
     joined = {trees.gang_of(key) for key in named if key is not None}
-    gone = frozenset(one.uid for one in record.removed)
-    found: list[str] = []
+    gone = frozenset(gone_pod.uid for gone_pod in record.removed)
+    removed_first: list[str] = []
     others: dict[GangKey, list[str]] = {}
-    for one in record.removed:
-        member = members.get(one.uid)
+    for gone_pod in record.removed:
+        member = members.get(gone_pod.uid)
         gang = member.gang if member is not None else None
         if member is None or gang is None or gang.group is None or not gang.group.uid:
             continue
         if gang.completed or (gang.key in joined and member.state == SUCCEEDED):
-            found.append(one.uid)
+            removed_first.append(gone_pod.uid)
         elif gang.key in joined and gang.succeeded:
-            others.setdefault(gang.key, []).append(one.uid)
+            others.setdefault(gang.key, []).append(gone_pod.uid)
     for key, uids in others.items():
         if state.gangs.gangs[key].members.keys() <= gone:
-            found += uids
-    return found
+            removed_first += uids
+    return removed_first
 
 
 def _recall_runs(state: State) -> None:
@@ -209,7 +209,7 @@ def _recall_runs(state: State) -> None:
 
 def recall_run(gang: Gang, last: LastRun) -> None:
     """Restore the run of a gang whose pods were deleted while this planner did not see it."""
-    parts = {one.name: one.succeeded for one in sub_gangs.sub_gangs(gang)}
+    parts = {sub_gang.name: sub_gang.succeeded for sub_gang in sub_gangs.sub_gangs(gang)}
     gang_runs.recall(gang, last, parts)
 
 
@@ -276,8 +276,8 @@ def _apply_queues(state: State, record: QueueChanges, *, from_snapshot: bool) ->
 def _apply_priority_classes(
     state: State, record: PriorityClassChanges, *, from_snapshot: bool
 ) -> None:
-    for one in record.changed:
-        state.gangs.priority_classes.put(one, from_snapshot=from_snapshot)
+    for priority_class in record.changed:
+        state.gangs.priority_classes.put(priority_class, from_snapshot=from_snapshot)
     for gone in record.removed:
         state.gangs.priority_classes.remove(gone.uid)
     state.gangs.touch_all()
@@ -292,8 +292,8 @@ def _apply_reference_objects(
     news = False
     queues = _queues_of_namespaces(state, record)
     limits = _limits_of_quotas(state, record)
-    for one in record.changed:
-        news |= state.reference_objects.put(one, from_snapshot=from_snapshot)
+    for reference_object in record.changed:
+        news |= state.reference_objects.put(reference_object, from_snapshot=from_snapshot)
     for gone in record.removed:
         news |= state.reference_objects.remove(gone.uid)
     # A workload only affects holds.
@@ -320,14 +320,14 @@ def _apply_provisioning_requests(
 ) -> None:
     """Store the requests, and mark their gangs as changed."""
     known = state.reference_objects.provisioning_requests
-    ids = {one.gang_id for one in record.changed}
-    for one in record.changed:
-        known.put(one, from_snapshot=from_snapshot)
-        gang = state.gangs.by_id.get(one.gang_id)
+    ids = {request.gang_id for request in record.changed}
+    for request in record.changed:
+        known.put(request, from_snapshot=from_snapshot)
+        gang = state.gangs.by_id.get(request.gang_id)
         if (
             gang is not None
             and gang.request is not None
-            and (one.namespace, one.name) == (gang.namespace, str(gang.request.name))
+            and (request.namespace, request.name) == (gang.namespace, str(gang.request.name))
         ):
             # It may be deleted again before the next cycle.
             gang.request.seen = True
@@ -349,8 +349,13 @@ def _queues_of_namespaces(state: State, record: ReferenceObjectChanges) -> dict[
     if not isinstance(record, NamespaceChanges):
         return {}
     known = state.reference_objects.namespaces
-    uids = {one.uid for one in record.changed} | {one.uid for one in record.removed}
-    return {one.name: one.queue for uid in uids if (one := known.get(uid)) is not None}
+    namespaces = (known.get(uid) for uid in _uids_in(record))
+    return {namespace.name: namespace.queue for namespace in namespaces if namespace is not None}
+
+
+def _uids_in(record: ReferenceObjectChanges) -> list[str]:
+    """The UIDs of the objects that a record changes or removes, in order."""
+    return sorted({changed.uid for changed in (*record.changed, *record.removed)})
 
 
 def _limits_of_quotas(
@@ -360,9 +365,9 @@ def _limits_of_quotas(
     if not isinstance(record, ResourceQuotaChanges):
         return {}
     known = state.reference_objects.quotas
-    uids = {one.uid for one in record.changed} | {one.uid for one in record.removed}
+    quotas = (known.get(uid) for uid in _uids_in(record))
     return {
-        (one.namespace, uid): (one.hard, one.scopes)
-        for uid in sorted(uids)
-        if (one := known.get(uid)) is not None
+        (quota.namespace, quota.uid): (quota.hard, quota.scopes)
+        for quota in quotas
+        if quota is not None
     }

@@ -152,8 +152,8 @@ def restore(state: State, pages: Sequence[Checkpoint]) -> None:
                     state.preemptions.logged[decision.seq].ended = True
             if decision.outcome is not None:
                 in_flight.apply_outcome(state, decision.outcome_seq, decision.outcome)
-        for one in page.outcomes:
-            in_flight.apply_outcome(state, one.outcome_seq, one.outcome)
+        for open_outcome in page.outcomes:
+            in_flight.apply_outcome(state, open_outcome.outcome_seq, open_outcome.outcome)
 
 
 def _restore_gang(state: State, gang: OpenGang, up_to: int) -> None:
@@ -190,24 +190,24 @@ def checkpoint(state: State, outcomes_seq: int, at_ms: int) -> list[Checkpoint]:
         # The cluster state is complete: objects missing in it will not come back under their UID.
         # The next cycle closes the open notes of missing gangs.
         remembered = state.gangs.remembered
-        for gang_id in [one for one, history in remembered.items() if not history.notes]:
+        for gang_id in [gang_id for gang_id, history in remembered.items() if not history.notes]:
             del remembered[gang_id]
     pages = [_Page([], [], [])]
     size = _PAGE_OVERHEAD_BYTES
-    for one, length in _sized(_open_items(state)):
+    for open_item, length in _sized(_open_items(state)):
         if size + length > PAGE_BYTES_MAX and size > _PAGE_OVERHEAD_BYTES:
             pages.append(_Page([], [], []))
             size = _PAGE_OVERHEAD_BYTES
         size += length
-        match one:
+        match open_item:
             case OpenDecision():
-                pages[-1].decisions.append(one)
+                pages[-1].decisions.append(open_item)
             case OpenGang():
-                pages[-1].gangs.append(one)
+                pages[-1].gangs.append(open_item)
             case OpenOutcome():
-                pages[-1].outcomes.append(one)
+                pages[-1].outcomes.append(open_item)
             case _:
-                assert_never(one)
+                assert_never(open_item)
     return [
         Checkpoint(
             epoch=state.epoch,
@@ -238,36 +238,36 @@ def _sized(
     items: Iterable[OpenDecision | OpenGang],
 ) -> Iterator[tuple[OpenDecision | OpenGang | OpenOutcome, int]]:
     """The items, those that are too large for a page in parts, each with its bytes."""
-    for one in items:
-        length = len(_encode(one))
+    for open_item in items:
+        length = len(_encode(open_item))
         if length <= PAGE_BYTES_MAX - _PAGE_OVERHEAD_BYTES:
-            yield one, length
-        elif isinstance(one, OpenGang):
-            yield from _parts(one, length)
-        elif one.outcome is None:
-            yield one, length
+            yield open_item, length
+        elif isinstance(open_item, OpenGang):
+            yield from _parts(open_item, length)
+        elif open_item.outcome is None:
+            yield open_item, length
         else:
-            apart = OpenOutcome(outcome=one.outcome, outcome_seq=one.outcome_seq)
-            alone = msgspec.structs.replace(one, outcome=None, outcome_seq=0)
+            apart = OpenOutcome(outcome=open_item.outcome, outcome_seq=open_item.outcome_seq)
+            alone = msgspec.structs.replace(open_item, outcome=None, outcome_seq=0)
             yield alone, len(_encode(alone))
             yield apart, len(_encode(apart))
 
 
-def _parts(one: OpenGang, length: int) -> Iterator[tuple[OpenGang, int]]:
+def _parts(gang: OpenGang, length: int) -> Iterator[tuple[OpenGang, int]]:
     """The gang, its lists halved until each part fits into a page: thousands of its members may be
     lost at once, and refused by nodes.
     """
-    lists = one.bad, one.failed_on, one.spared, one.notes
+    lists = gang.bad, gang.failed_on, gang.spared, gang.notes
     if length <= PAGE_BYTES_MAX - _PAGE_OVERHEAD_BYTES or max(map(len, lists)) < 2:
-        yield one, length
+        yield gang, length
         return
     for half in (0, 1):
         part = msgspec.structs.replace(
-            one,
-            bad=_half(one.bad, half),
-            failed_on=_half(one.failed_on, half),
-            spared=_half(one.spared, half),
-            notes=_half(one.notes, half),
+            gang,
+            bad=_half(gang.bad, half),
+            failed_on=_half(gang.failed_on, half),
+            spared=_half(gang.spared, half),
+            notes=_half(gang.notes, half),
         )
         yield from _parts(part, len(_encode(part)))
 
@@ -368,13 +368,13 @@ def _open_items(state: State) -> list[OpenDecision | OpenGang]:
     ]
     items.extend(
         OpenDecision(
-            seq=one.seq,
-            decision=one.act,
-            outcome=one.outcome,
-            outcome_seq=one.outcome_seq,
-            ended=isinstance(one, Preemption) and one.ended,
+            seq=act.seq,
+            decision=act.act,
+            outcome=act.outcome,
+            outcome_seq=act.outcome_seq,
+            ended=isinstance(act, Preemption) and act.ended,
         )
-        for one in sorted(acts, key=lambda one: one.seq)
+        for act in sorted(acts, key=lambda act: act.seq)
     )
     holds = state.holds.notes_of()
     known = {gang_id: gang.history for gang_id, gang in state.gangs.by_id.items()}

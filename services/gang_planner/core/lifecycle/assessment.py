@@ -220,10 +220,10 @@ def _report_findings(work: CycleContext, gang: Gang) -> None:
                 # The log already has its start.
                 work.report(gang, GangEvent.MEMBERS_RETURNED)
         elif placed:
-            found = history.attempt == 0 and not gang.counts[ASSUMED]
-            if found and not starts(gang) and was_never_complete(gang):
+            is_unlogged = history.attempt == 0 and not gang.counts[ASSUMED]
+            if is_unlogged and not starts(gang) and was_never_complete(gang):
                 work.report(gang, GangEvent.DECISION_MISSING)
-            elif found or starts(gang):
+            elif is_unlogged or starts(gang):
                 work.report(gang, GangEvent.QUORUM_PLACED)
     elif gang_runs.is_interrupted(gang) or not (placed or gang.counts[ASSUMED] or completed):
         work.report(gang, GangEvent.ALL_LOST)
@@ -279,7 +279,7 @@ def was_never_complete(gang: Gang) -> bool:
     if not first_ms or len(members) < gang.min_member:
         # The time is unknown, or lost members have no successors yet.
         return False
-    waiting = sum(not one.pod.node and one.pod.created_ms <= first_ms for one in members)
+    waiting = sum(not member.pod.node and member.pod.created_ms <= first_ms for member in members)
     return len(members) - waiting < gang.min_member
 
 
@@ -315,18 +315,18 @@ def _pending_reason(work: CycleContext, gang: Gang) -> PendingReason | None:
     state, notes = work.state, gang.history.notes
     if notes.release is not None:
         return noted_reason(notes.release)
-    found = _object_reason(gang) or _deadline_reason(work, gang) or _queue_reason(gang)
-    if found is None and state.preemptions.evict_whole(gang):
+    reason = _object_reason(gang) or _deadline_reason(work, gang) or _queue_reason(gang)
+    if reason is None and state.preemptions.evict_whole(gang):
         return PendingReason.EVICTED
-    if found is None and not gang.admitted:
-        found = PendingReason.NOT_ADMITTED
+    if reason is None and not gang.admitted:
+        reason = PendingReason.NOT_ADMITTED
     noted = noted_reason(notes.backoff) if notes.backoff is not None else None
     named = noted is not None and noted is not PendingReason.BACKOFF
-    if found is None and not (named and not gang.history.started):
+    if reason is None and not (named and not gang.history.started):
         # After a release the gang has no pods for a while; that is not why it waits.
-        found = _member_reason(gang)
-    if found is not None or not (gang.counts[WAITING] or named):
-        return found
+        reason = _member_reason(gang)
+    if reason is not None or not (gang.counts[WAITING] or named):
+        return reason
     if noted is not None:
         return noted
     if gang.counts[ASSUMED] and not gang.history.started and _being_proved(gang):
@@ -342,7 +342,7 @@ def _being_proved(gang: Gang) -> bool:
     """
     reservations = (member.reservation for member in gang.members.values())
     acts = {reservation.act for reservation in reservations if reservation is not None}
-    return any(one is not None and one.act.preflight and one.outcome is None for one in acts)
+    return any(act is not None and act.act.preflight and act.outcome is None for act in acts)
 
 
 def _object_reason(gang: Gang) -> PendingReason | None:
@@ -409,7 +409,7 @@ def _member_reason(gang: Gang) -> PendingReason | None:
 
 def unsupported_fields(gang: Gang) -> UnsupportedFields:
     """The unsupported fields of the gang's members."""
-    found = UnsupportedFields([], [], [])
+    unsupported = UnsupportedFields([], [], [])
     fields = {
         field
         for member in gang.members.values()
@@ -418,12 +418,12 @@ def unsupported_fields(gang: Gang) -> UnsupportedFields:
     }
     for field in sorted(fields):
         if field.startswith(GANG_PREFIX):
-            found.declarations.append(field.removeprefix(GANG_PREFIX))
+            unsupported.declarations.append(field.removeprefix(GANG_PREFIX))
         elif field.startswith(DEVICE_PREFIX):
-            found.devices.append(field.removeprefix(DEVICE_PREFIX))
+            unsupported.devices.append(field.removeprefix(DEVICE_PREFIX))
         else:
-            found.constraints.append(field)
-    return found
+            unsupported.constraints.append(field)
+    return unsupported
 
 
 def _unsupported_reason(gang: Gang) -> PendingReason:
@@ -476,10 +476,10 @@ def absent_roles(gang: Gang) -> dict[str, int]:
     if gang.group is None:
         return {}
     there = {member.pod.role for member in gang.members.values()}
-    found = late_roles(gang)
+    roles = late_roles(gang)
     if _is_mpi_job(gang) and not any(_LAUNCHER in role.lower() for role in there):
-        found.setdefault(_launcher_of(gang), 1)
-    return {role: count for role, count in found.items() if role not in there}
+        roles.setdefault(_launcher_of(gang), 1)
+    return {role: count for role, count in roles.items() if role not in there}
 
 
 def _wait_for_launcher(work: CycleContext, gang: Gang) -> None:
@@ -488,13 +488,15 @@ def _wait_for_launcher(work: CycleContext, gang: Gang) -> None:
     that the planner does not see.
     """
     missing = gang.declared - _existing(gang)
-    if missing <= 0 or any(_LAUNCHER in one.pod.role.lower() for one in gang.members.values()):
+    if missing <= 0 or any(
+        _LAUNCHER in member.pod.role.lower() for member in gang.members.values()
+    ):
         return
     _leave_out(gang, {_launcher_of(gang): 1}, missing)
     if gang.able() >= gang.min_member and all(
         gang.able(role) >= least for role, least in gang.role_minima
     ):
-        silent_from = max(one.pod.created_ms for one in gang.members.values()) + _SILENCE_MS
+        silent_from = max(member.pod.created_ms for member in gang.members.values()) + _SILENCE_MS
         if work.now_ms >= silent_from:
             return
         work.timers.set(silent_from, gang)

@@ -55,13 +55,13 @@ def pause_after(work: CycleContext, gang: Gang, failures: Sequence[Failure]) -> 
     If the failures start the repair of a partly bound gang, there is no pause: its members are
     planned again in this cycle, before another gang takes their capacity.
     """
-    refused = next((one for one in failures if one.result == "refused"), None)
+    refused = next((failure for failure in failures if failure.result == "refused"), None)
     repairing = bool(gang.bound or gang.counts[ASSUMED]) and not gang.history.started
-    if gang.history.started and all(one.result == "refused" for one in failures):
+    if gang.history.started and all(failure.result == "refused" for failure in failures):
         # The refused members are left out for a minute. The gang's other members, such as
         # replacements of lost ones, need not wait, unless an earlier decision was refused as well:
         # then the next one probably is, too (the namespace is being deleted).
-        if refused_members(gang) <= {one.uid for one in failures}:
+        if refused_members(gang) <= {failure.uid for failure in failures}:
             return
         repairing = True
     first = first_cause(failures)

@@ -39,7 +39,7 @@ def watch(work: CycleContext, gang: Gang) -> None:
 def _owed(work: CycleContext, gang: Gang) -> bool:
     """Whether the gang has a hold for a lost member, or a loss that awaits one."""
     holds = work.state.holds
-    return bool(holds.of(gang)) or any(one.key == gang.key for one in holds.pending.values())
+    return bool(holds.of(gang)) or any(loss.key == gang.key for loss in holds.pending.values())
 
 
 def _terminating(work: CycleContext, gang: Gang) -> bool:
@@ -47,14 +47,14 @@ def _terminating(work: CycleContext, gang: Gang) -> bool:
     pod is gone. A pod on a dead node may never go.
     """
     nodes = work.state.nodes
-    found = gang.counts[LEAVING] > 0 and any(
+    terminates = gang.counts[LEAVING] > 0 and any(
         member.state == LEAVING and member.slot is not None and bool(nodes.ready[member.slot])
         for member in gang.members.values()
     )
-    if found and (grace_ms := degraded_grace_ms(gang)):
+    if terminates and (grace_ms := degraded_grace_ms(gang)):
         # The node's failure would not mark the gang as changed.
         work.timers.set(work.now_ms + grace_ms, gang)
-    return found
+    return terminates
 
 
 def not_running_words(gang: Gang) -> str:

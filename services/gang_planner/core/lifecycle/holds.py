@@ -215,9 +215,9 @@ def _pass_on(state: State) -> None:
             orphans.append(hold)
     if not orphans:
         return
-    found = successors.find_successors(state, {hold.workload for hold in orphans})
+    successor_of = successors.find_successors(state, {hold.workload for hold in orphans})
     for hold in orphans:
-        successor = found.get((hold.workload, hold.part))
+        successor = successor_of.get((hold.workload, hold.part))
         if successor is not None and hold.gang is not None:
             state.gangs.touch(hold.gang)
             state.holds.pass_on(hold, successor)

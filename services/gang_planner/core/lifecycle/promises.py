@@ -70,10 +70,10 @@ def is_not_ready(gang: Gang) -> bool:
 def promised_unready(state: State) -> list[Gang]:
     """Gangs that count for the admission of others and are not ready, the oldest first."""
     by_id = state.gangs.by_id
-    found = [
+    unready = [
         gang
         for entry in state.queues.entries.values()
         for gang_id in entry.promises
         if (gang := by_id.get(gang_id)) is not None and is_not_ready(gang)
     ]
-    return sorted(found, key=lambda gang: (gang.created_ms, gang.key))
+    return sorted(unready, key=lambda gang: (gang.created_ms, gang.key))

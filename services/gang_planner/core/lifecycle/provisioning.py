@@ -52,14 +52,14 @@ def review(work: CycleContext, gang: Gang, need: Need) -> tuple[Need, PendingRea
     if not request.open:
         return _at(need, ProvisioningStage.UNREQUESTED), None
     work.state.requesting[gang.key] = gang
-    found = request_of(work.state, gang)
-    if found is None:
+    existing = request_of(work.state, gang)
+    if existing is None:
         _ask_again(work, gang, request)
         return need, _reason(lost=bool(request.refusal))
-    _await_answer(work, gang, request, found)
-    if found.state == "Provisioned":
+    _await_answer(work, gang, request, existing)
+    if existing.state == "Provisioned":
         return _at(need, ProvisioningStage.PROVISIONED), None
-    return need, _reason(lost=found.state in LOST)
+    return need, _reason(lost=existing.state in LOST)
 
 
 def let_lapse(work: CycleContext, gang: Gang) -> None:
@@ -70,8 +70,8 @@ def let_lapse(work: CycleContext, gang: Gang) -> None:
     request = gang.request
     if request is None and not gang.history.dormant:
         # A planner that took over finds it among those that exist.
-        for one in requests_of(work.state, gang)[-1:]:
-            name = RequestName(gang.gang_id, one.digest, one.attempt)
+        for existing in requests_of(work.state, gang)[-1:]:
+            name = RequestName(gang.gang_id, existing.digest, existing.attempt)
             request = gang.request = GangRequest(name, (), {})
     if request is None or request.lapsed or gang.have() or gang.history.notes:
         return
@@ -124,15 +124,17 @@ def _current(work: CycleContext, gang: Gang, need: Need) -> GangRequest:
         known.sets, known.amounts, known.units = wanted.sets, wanted.amounts, wanted.units
     known.idle_ms, known.lapsed = None, False
     attempts = requests_of(work.state, gang)
-    found = next((one for one in reversed(attempts) if one.digest == known.name.digest), None)
-    if found is None or found.attempt < known.name.attempt:
+    newest = next(
+        (attempt for attempt in reversed(attempts) if attempt.digest == known.name.digest), None
+    )
+    if newest is None or newest.attempt < known.name.attempt:
         # Not created yet; or an administrator has deleted it.
         return _next(known) if known.seen else known
-    if found.attempt > known.name.attempt:
-        known = _attempt(known, found.attempt)
+    if newest.attempt > known.name.attempt:
+        known = _attempt(known, newest.attempt)
     known.open = known.seen = True
     known.asked_ms, known.repeats, known.refusal, known.refused_at = None, 0, "", None
-    if found.state in LOST and _backoff_is_over(work, gang, known, found):
+    if newest.state in LOST and _backoff_is_over(work, gang, known, newest):
         return _next(known)
     return known
 
@@ -152,10 +154,10 @@ def _ask_again(work: CycleContext, gang: Gang, request: GangRequest) -> None:
 
 
 def _await_answer(
-    work: CycleContext, gang: Gang, request: GangRequest, found: ProvisioningRequest
+    work: CycleContext, gang: Gang, request: GangRequest, existing: ProvisioningRequest
 ) -> None:
     """Note whether no autoscaler has answered a request for too long."""
-    if found.state or found.reason:
+    if existing.state or existing.reason:
         request.overdue = False
         return
     now_ms = work.now_ms
@@ -167,14 +169,14 @@ def _await_answer(
 
 
 def _backoff_is_over(
-    work: CycleContext, gang: Gang, request: GangRequest, found: ProvisioningRequest
+    work: CycleContext, gang: Gang, request: GangRequest, existing: ProvisioningRequest
 ) -> bool:
     now_ms = work.now_ms
     if request.lost_ms is None or request.lost_ms > now_ms:
         # Seen for the first time, or the clock was set back.
         request.lost_ms = now_ms
     doublings = min(request.name.attempt - 1, 10)
-    if found.state == "BookingExpired":
+    if existing.state == "BookingExpired":
         # The capacity was there, so the first one is followed at once. An autoscaler that ends
         # every booking before the gang is placed must not be asked without a pause.
         doublings -= 1

@@ -96,15 +96,19 @@ def advance(work: CycleContext, gang: Gang) -> None:
 
 def _asked(work: CycleContext, gang: Gang) -> bool:
     """Whether the deletion of any member has been decided."""
-    return any(not one.uids.isdisjoint(gang.members) for one in work.state.evictions.values())
+    return any(
+        not eviction.uids.isdisjoint(gang.members) for eviction in work.state.evictions.values()
+    )
 
 
 def _may_ask(work: CycleContext, gang: Gang, uid: str) -> bool:
     """Whether to decide the pod's deletion now: it was not decided, or the pod outlived it."""
-    asked = [one for one in work.state.evictions.values() if uid in one.uids]
-    if any(one.outcome is None and not is_old(one.act, work.now_ms) for one in asked):
+    asked = [eviction for eviction in work.state.evictions.values() if uid in eviction.uids]
+    if any(
+        eviction.outcome is None and not is_old(eviction.act, work.now_ms) for eviction in asked
+    ):
         return False
-    again_ms = max((one.act.cycle.now_ms + _AGAIN_MS for one in asked), default=0)
+    again_ms = max((eviction.act.cycle.now_ms + _AGAIN_MS for eviction in asked), default=0)
     if work.now_ms >= again_ms or again_ms > work.now_ms + _AGAIN_MS:
         return True
     work.timers.set(again_ms, gang)
@@ -123,7 +127,7 @@ def _decide(work: CycleContext, gang: Gang, note: NoteOpened, members: list[Memb
     uids = {member.pod.uid for member in members}
     _forget_settled(work, uids)
     attempt = max(gang.history.attempt, 1)
-    pods = sorted((one.pod.namespace, one.pod.name, one.pod.uid) for one in members)
+    pods = sorted((member.pod.namespace, member.pod.name, member.pod.uid) for member in members)
     victims = [Victim(uid=uid, namespace=namespace, name=name) for namespace, name, uid in pods]
     work.decisions.extend(
         EvictionDecision(
@@ -149,7 +153,7 @@ def _decide(work: CycleContext, gang: Gang, note: NoteOpened, members: list[Memb
 def _forget_settled(work: CycleContext, uids: set[str]) -> None:
     """Drop earlier decisions on the same pods that have an outcome or that the log will drop."""
     evictions = work.state.evictions
-    for seq, one in list(evictions.items()):
-        settled = one.outcome is not None or is_old(one.act, work.now_ms)
-        if settled and one.uids <= uids:
+    for seq, eviction in list(evictions.items()):
+        settled = eviction.outcome is not None or is_old(eviction.act, work.now_ms)
+        if settled and eviction.uids <= uids:
             del evictions[seq]

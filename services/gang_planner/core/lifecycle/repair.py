@@ -65,7 +65,7 @@ def take_failures(work: CycleContext, gang: Gang, failures: Sequence[Failure]) -
     history = gang.history
     if history.releasing:
         return
-    refused = next((one for one in failures if one.result == "refused"), None)
+    refused = next((failure for failure in failures if failure.result == "refused"), None)
     if refused is not None:
         gang.refusal = refused.message
     if (
@@ -223,7 +223,7 @@ def _gangs_to_release(work: CycleContext, first: Gang, others: Sequence[Gang]) -
     chosen: dict[Gang, list[Member]] = {}
     with Trial(work.state) as trial:
         for gang in reversed(others):
-            pods = [one for one in gang.members.values() if release.deletable(one)]
+            pods = [member for member in gang.members.values() if release.deletable(member)]
             if not pods or gang.counts[ASSUMED]:
                 continue
             trial.take_away(pods)

@@ -30,4 +30,4 @@ def difference(gang: Gang) -> str:
 
 
 def _listed(values: Collection[str] | Collection[int]) -> str:
-    return ", ".join(str(one) for one in sorted(values)[:5])
+    return ", ".join(str(value) for value in sorted(values)[:5])

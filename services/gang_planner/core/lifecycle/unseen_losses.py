@@ -75,14 +75,14 @@ def _doubtful_namespaces(state: State) -> set[str]:
 def _covered(state: State) -> dict[GangKey, Counter[str]]:
     """The number of holds and of losses that await one, by gang and role."""
     table = state.holds
-    found: defaultdict[GangKey, Counter[str]] = defaultdict(Counter)
+    covered: defaultdict[GangKey, Counter[str]] = defaultdict(Counter)
     for loss in table.pending.values():
-        found[loss.key][loss.role] += 1
+        covered[loss.key][loss.role] += 1
     for hold in table.by_uid.values():
         is_there = hold.announced and hold.uid in state.members
         if not hold.reserving and not is_there and (key := _key_of(state, hold)) is not None:
-            found[key][hold.role] += 1
-    return found
+            covered[key][hold.role] += 1
+    return covered
 
 
 def _key_of(state: State, hold: Hold) -> GangKey | None:

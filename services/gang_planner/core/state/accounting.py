@@ -96,7 +96,7 @@ def follow_device_classes(state: State, at_ms: int) -> None:
     """Give pods other shapes after classes of extended resources have changed."""
     if not state.extended_resources.classes_changed():
         return
-    for member in [one for one in state.members.values() if one.pod.extended]:
+    for member in [member for member in state.members.values() if member.pod.extended]:
         put_pod(state, state.extended_resources.unshaped(member.pod), at_ms)
 
 
@@ -133,36 +133,37 @@ def remove_pod(state: State, uid: str, version: int = 0) -> None:
 
 def move_members(state: State, moved: Iterable[Moved], at_ms: int) -> None:
     """Move the members of groups that are in another gang now."""
-    for one in moved:
-        gang = state.gangs.gangs.get(one.before)
+    for move in moved:
+        gang = state.gangs.gangs.get(move.before)
         if gang is None:
             continue
-        for member in [each for each in gang.members.values() if key_of(each.pod) == one.key]:
+        for member in [each for each in gang.members.values() if key_of(each.pod) == move.key]:
             _take_out(state, member)
             _put_in(state, member, at_ms, is_new=False)
 
 
 def settle(state: State, member: Member) -> None:
     """Give the member the state that follows from pod and reservation, and charge its queue."""
-    found = state_of(member, state.nodes)
+    state_now = state_of(member, state.nodes)
     gang = member.gang
     if gang is None:
-        member.state = found
+        member.state = state_now
         return
-    if found != member.state:
-        if found in {FAILED, LOST}:
+    if state_now != member.state:
+        if state_now in {FAILED, LOST}:
             if member.state in _COUNTED:
-                _lose(state, member, gang, with_node=found == LOST)
-            if found == FAILED and member.pod.node:
+                _lose(state, member, gang, with_node=state_now == LOST)
+            if state_now == FAILED and member.pod.node:
                 gang.history.failed_pods[member.pod.uid, member.pod.node] = UNDATED
         elif member.state == LOST:
             # The pod's node is back.
             state.holds.come_back(member.pod.uid)
         # Pods that the watcher reports as succeeded were not made to end, or their Job counts them.
-        member.past = found != SUCCEEDED and (member.past or _was_made_to_end(member.pod, found))
-        gang.move(member, found)
+        was_ended = member.past or _was_made_to_end(member.pod, state_now)
+        member.past = was_ended and state_now != SUCCEEDED
+        gang.move(member, state_now)
         state.gangs.touch(gang)
-        state.preemptions.stirred += found in {PLACED, RUNNING}
+        state.preemptions.stirred += state_now in {PLACED, RUNNING}
     _charge(member, gang)
 
 

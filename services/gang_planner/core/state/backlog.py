@@ -200,12 +200,12 @@ class Line:
         """
         heap = self._heaps.get(bucket.need.queue)
         until = heap[0][:2] if heap else None
-        found: list[Gang] = []
+        gangs: list[Gang] = []
         for order, key, gang in islice(bucket.entries, most):
             if until is not None and (order, key) > until:
                 break
-            found.append(gang)
-        return found
+            gangs.append(gang)
+        return gangs
 
     def holds(self, queue: str) -> bool:
         return queue in self._heaps
@@ -272,5 +272,5 @@ class AdmissionQueue:
 
     def first(self, queue: QueueEntry) -> Gang | None:
         """The first waiting group of a queue; None: there is none."""
-        heads = [one.entries[0] for one in self.buckets.values() if one.queue is queue]
+        heads = [bucket.entries[0] for bucket in self.buckets.values() if bucket.queue is queue]
         return min(heads)[2] if heads else None

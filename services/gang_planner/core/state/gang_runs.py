@@ -57,7 +57,7 @@ def is_interrupted(gang: "Gang") -> bool:
     if gang.completed or gang.run.has_lost_failed:
         return False
     members = gang.members.values()
-    of_job = any(one.state == SUCCEEDED and is_of_job(one.pod) for one in members)
+    of_job = any(member.state == SUCCEEDED and is_of_job(member.pod) for member in members)
     return of_job and gang.min_member - gang.have() > 1
 
 
@@ -161,7 +161,9 @@ def recall(gang: "Gang", last: LastRun, parts: dict[str, int]) -> None:
         return
     ended_pods = counts[SUCCEEDED] + counts[FAILED]
     is_over = last.ended and len(gang.members) == ended_pods
-    owners = {one.pod.owner.uid for one in gang.members.values() if one.pod.owner is not None}
+    owners = {
+        member.pod.owner.uid for member in gang.members.values() if member.pod.owner is not None
+    }
     if last.ended and (
         last.attempt < gang.history.attempt
         if is_over

@@ -86,24 +86,24 @@ def cooldown_ms(pod: Pod, defaults: Defaults) -> int:
 
 def shortened_durations(gang: Gang, defaults: Defaults) -> list[str]:
     """A sentence for each duration of the gang's group that is longer than what applies."""
-    found: list[str] = []
+    sentences: list[str] = []
     for key, value in gang.group.settings if gang.group is not None else ():
         if key in LIMITED and int(value) > (most_s := _most_s(gang, key, defaults)):
-            found.append(in_words(key, int(value), most_s, key))
-    return found
+            sentences.append(in_words(key, int(value), most_s, key))
+    return sentences
 
 
 def late_roles(gang: Gang) -> dict[str, int]:
     """The late roles in the group's annotation, with their number of pods. Queues cannot set them,
     because that would lower the minimum of every gang in the queue.
     """
-    found: dict[str, int] = {}
+    roles: dict[str, int] = {}
     text = dict(gang.group.settings).get(annotations.LATE_ROLES, "") if gang.group else ""
     for part in text.split(","):
         role, _, count = part.partition("=")
         if role:
-            found[role] = int(count or 1)
-    return found
+            roles[role] = int(count or 1)
+    return roles
 
 
 def without_room(queue: QueueEntry, default: int) -> int:
@@ -117,8 +117,8 @@ def without_room(queue: QueueEntry, default: int) -> int:
 
 def preflight_always(gang: Gang, defaults: Defaults) -> bool:
     """Whether all bindings are pre-flighted before the first is sent, whatever owns the pods."""
-    found = _given(gang, annotations.PREFLIGHT)
-    return defaults.preflight == "always" if found is None else found == "always"
+    given = _given(gang, annotations.PREFLIGHT)
+    return defaults.preflight == "always" if given is None else given == "always"
 
 
 def undisturbed(gang: Gang) -> bool:
@@ -128,12 +128,12 @@ def undisturbed(gang: Gang) -> bool:
 
 def _milliseconds(gang: Gang, key: str, defaults: Defaults | None = None) -> int:
     """A duration of the gang; with `defaults`, at most its ceiling."""
-    found = _given(gang, key)
+    given = _given(gang, key)
     if defaults is None:
-        return 1_000 * int(found or 0)
-    if found is None:
+        return 1_000 * int(given or 0)
+    if given is None:
         return 1_000 * _usual_s(key, defaults)
-    return 1_000 * min(int(found), _most_s(gang, key, defaults))
+    return 1_000 * min(int(given), _most_s(gang, key, defaults))
 
 
 def _most_s(gang: Gang, key: str, defaults: Defaults) -> int:
@@ -157,8 +157,8 @@ def _given(gang: Gang, key: str) -> str | None:
     of_queue = queue.settings if queue is not None else ()
     if not of_group and not of_queue:
         return None
-    found = _value(of_group, key)
-    return _value(of_queue, key) if found is None else found
+    value_of_group = _value(of_group, key)
+    return _value(of_queue, key) if value_of_group is None else value_of_group
 
 
 def _value(settings: Labels, key: str) -> str | None:

@@ -145,8 +145,8 @@ class GangTable:
         """The queue that a group is in because of its namespace; "": none, or it names one."""
         if group is None or group.queue or not group.queue_of_namespace:
             return ""
-        found = self._namespaces.by_name.get(("", group.namespace))
-        return "" if found is None else found.queue
+        namespace = self._namespaces.by_name.get(("", group.namespace))
+        return "" if namespace is None else namespace.queue
 
     def distinction(self, gang: Gang) -> str:
         """The gang's dialect, or the scope of its name, where a gang of another scope has the same
@@ -179,7 +179,9 @@ class GangTable:
             return moved
         declared = self._declared.setdefault(key, {})
         api = group.dialect, group.name
-        if before is None and any((one.dialect, one.name) == api for one in declared.values()):
+        if before is None and any(
+            (other.dialect, other.name) == api for other in declared.values()
+        ):
             # The same record removes the former object of this name.
             gang_runs.end(self.gangs[key])
         declared[group.uid] = group
@@ -231,8 +233,8 @@ class GangTable:
             at_ms: The time for new gangs; None: a group was removed, so there are none.
         """
         keys = [self.trees.gang_of(key) for key in groups]
-        for one in moved:
-            keys += [one.before, self.trees.gang_of(one.key)]
+        for move in moved:
+            keys += [move.before, self.trees.gang_of(move.key)]
         for key in dict.fromkeys(keys):
             group, gang = self.trees.group_of_gang(key), self.gangs.get(key)
             known = self._tree_groups.pop(key, None)
@@ -336,7 +338,7 @@ class GangTable:
         if namespaced == self.namespaced_ids:
             return
         self.namespaced_ids = namespaced
-        for gang in [one for one in self.gangs.values() if one.key[0] == "owner"]:
+        for gang in [gang for gang in self.gangs.values() if gang.key[0] == "owner"]:
             before = gang.gang_id
             self._identify(gang, "", gang.history.first_seen_ms)
             if gang.gang_id != before:
@@ -373,16 +375,16 @@ class GangTable:
         if gang.group is not None and gang.group.priority is not None:
             return gang.group.priority
         if gang.group is not None and gang.group.priority_class:
-            found = self.priority_classes.by_name.get(("", gang.group.priority_class))
-            if found is not None:
-                return found.value
+            priority_class = self.priority_classes.by_name.get(("", gang.group.priority_class))
+            if priority_class is not None:
+                return priority_class.value
         if gang.kept is not None:
             return gang.kept.priority
         of_members = gang.declarations.declared.priority
         if of_members is not None:
             return of_members
         classes = self.priority_classes.by_name
-        defaults = [one.value for one in classes.values() if one.global_default]
+        defaults = [default.value for default in classes.values() if default.global_default]
         return max(defaults, default=0)
 
     def _identify(self, gang: Gang, gang_id: str, at_ms: int) -> None:
@@ -429,7 +431,7 @@ class GangTable:
         return logged.full_name.startswith(f"{gang.namespace}/")
 
     def _forget_former(self, gang: Gang) -> None:
-        for gang_id in [one for one, known in self._former.items() if known is gang]:
+        for gang_id in [gang_id for gang_id, known in self._former.items() if known is gang]:
             del self._former[gang_id]
 
     def _remember(self, gang: Gang, gang_id: str, at_ms: int) -> None:
@@ -476,7 +478,7 @@ def _preferred(gang: Gang, groups: Collection[PodGroup]) -> PodGroup | None:
     preferred: set[str] = set()
     if gang.traits.preferring:
         for scheduler, dialects in preferred_dialects().items():
-            if any(one.pod.scheduler_name == scheduler for one in gang.members.values()):
+            if any(member.pod.scheduler_name == scheduler for member in gang.members.values()):
                 preferred |= dialects
     return min(
         groups,
@@ -494,10 +496,10 @@ def _of_members(gang: Gang) -> PodGroup | None:
     """The group that the members declare. It stays while there are members, also if the one that
     declared it is gone.
     """
-    found = gang.declarations.declared.group
-    if found is None and gang.members and is_of_pods(gang.group):
+    declared = gang.declarations.declared.group
+    if declared is None and gang.members and is_of_pods(gang.group):
         return gang.group
-    return found
+    return declared
 
 
 def _keep_standing(gang: Gang, chosen: PodGroup | None) -> None:

@@ -25,7 +25,7 @@ from services.gang_planner.core.state.member_states import (
     SUCCEEDED,
     UNSUPPORTED,
     WAITING,
-    task_priority,
+    PodTraits,
 )
 from services.gang_planner.core.state.needs import (
     Claimant,
@@ -39,7 +39,6 @@ from services.gang_planner.core.state.queues import DEFAULT, QueueEntry
 from shared.contracts.decisions import Binding
 from shared.contracts.pending_reasons import PendingReason
 from shared.contracts.verdicts import GangPhase
-from shared.dialects.discovery import preferred_dialects
 from shared.model.gang_keys import UNNAMED, GangKey
 from shared.model.invariants import InvariantViolation
 from shared.model.minimums import MemberDeclarations, binding_role_minima
@@ -55,7 +54,6 @@ Belonging: TypeAlias = tuple[SubGroup, tuple[str, ...]] | None
 OrderKey: TypeAlias = tuple[int | str, ...]
 """The sort key of gangs. All keys of one configuration have items of the same types."""
 
-SCHEDULERS_WITH_PREFERENCE: Final = frozenset(preferred_dialects())
 _NO_ROLE: Final = [0] * STATES
 _LIVING: Final = (WAITING, ASSUMED, PLACED, RUNNING, GATED, UNSUPPORTED)
 
@@ -153,53 +151,6 @@ class Bucket(msgspec.Struct, eq=False):
         if self.budget_exceeded:
             return PendingReason.SEARCH_BUDGET_EXCEEDED
         return PendingReason.NOT_ENOUGH_RESOURCES
-
-
-class PodTraits(msgspec.Struct, eq=False):
-    """How many pods of a gang have a property, and whether their task priorities differ."""
-
-    ours: int = 0
-    #: By Volcano's rule for bare pods, which do not name the group themselves.
-    implied: int = 0
-    self_declared: int = 0
-    #: Pods of schedulers that prefer their own dialects (`SCHEDULERS_WITH_PREFERENCE`).
-    preferring: int = 0
-    #: The kubelet reports why they do not run.
-    stuck: int = 0
-    #: The task priority of the first pod, and whether pods with other ones have joined.
-    rank: int | None = None
-    ranked: bool = False
-
-    def add(self, pod: Pod) -> None:
-        """Count a pod that has joined the gang."""
-        self.ours += pod.ours
-        # Each rare; an addition for every pod would take longer.
-        if pod.group_implied:
-            self.implied += 1
-        if pod.group_self_declared:
-            self.self_declared += 1
-        self.preferring += pod.scheduler_name in SCHEDULERS_WITH_PREFERENCE
-        if pod.waiting:
-            self.stuck += 1
-        self.rank_pod(pod)
-
-    def remove(self, pod: Pod, *, is_last: bool) -> None:
-        """Count a pod no longer, the last one of its gang or not."""
-        self.ours -= pod.ours
-        self.implied -= pod.group_implied
-        self.self_declared -= pod.group_self_declared
-        self.preferring -= pod.scheduler_name in SCHEDULERS_WITH_PREFERENCE
-        self.stuck -= bool(pod.waiting)
-        if is_last:
-            self.rank, self.ranked = None, False
-
-    def rank_pod(self, pod: Pod) -> None:
-        """Compare the task priority of a pod with those of the other pods."""
-        rank = task_priority(pod)
-        if self.rank is None:
-            self.rank = rank
-        elif self.rank != rank:
-            self.ranked = True
 
 
 class LateRoles(NamedTuple):
@@ -342,7 +293,11 @@ class Gang(msgspec.Struct, eq=False):
         if self.group is not None:
             return self.group.one_by_one
         members = self.members.values()
-        return self.declared == 1 and bool(members) and all(one.pod.one_by_one for one in members)
+        return (
+            self.declared == 1
+            and bool(members)
+            and all(member.pod.one_by_one for member in members)
+        )
 
     @property
     def size_known(self) -> bool:

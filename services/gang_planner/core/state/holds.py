@@ -181,10 +181,10 @@ class HoldTable:
 
     def of(self, gang: Gang) -> tuple[Hold, ...]:
         """The holds of a gang, by deadline."""
-        found = self._of.get(gang.key) if self._of else None
-        if not found:
+        holds = self._of.get(gang.key) if self._of else None
+        if not holds:
             return ()
-        return tuple(sorted(found.values(), key=_by_deadline))
+        return tuple(sorted(holds.values(), key=_by_deadline))
 
     def owners(self) -> list[GangKey]:
         return list(self._of)
@@ -419,10 +419,10 @@ class HoldTable:
 
     def notes_of(self) -> dict[str, list[NoteOpened]]:
         """Open notes by gang id, for a checkpoint."""
-        found: dict[str, list[NoteOpened]] = {}
+        notes: dict[str, list[NoteOpened]] = {}
         for hold in self.by_uid.values():
-            found.setdefault(hold.gang_id, []).append(_opened(hold, 0, None))
-        return found
+            notes.setdefault(hold.gang_id, []).append(_opened(hold, 0, None))
+        return notes
 
     # ---------------------------------------------------------------- internal
 
@@ -437,7 +437,7 @@ class HoldTable:
     def _drop_ended(self, uid: str) -> None:
         """Drop the unwritten closing note of this pod's hold: the log has a newer note of it."""
         if self._ended:
-            self._ended = [one for one in self._ended if one[0].uid != uid]
+            self._ended = [(hold, why) for hold, why in self._ended if hold.uid != uid]
 
     def _remove(self, hold: Hold) -> None:
         del self.by_uid[hold.uid]

@@ -123,13 +123,13 @@ def recall(state: State, seq: int, decision: GangDecision) -> None:
     history.full_name, history.scope = decision.gang, decision.scope
     act = OpenAct(seq, decision, counted=awaits_binders_alone(decision))
     state.open[seq] = act
-    with_claims = {one.pod_uid for one in decision.volumes}
-    with_claims.update(one.pod_uid for one in decision.devices)
+    with_claims = {volume.pod_uid for volume in decision.volumes}
+    with_claims.update(device.pod_uid for device in decision.devices)
     state.unresolved[seq] = {
-        one.uid: Unresolved(
-            one, decision.gang_id, act, decision.cycle.cluster_seq, one.uid in with_claims
+        binding.uid: Unresolved(
+            binding, decision.gang_id, act, decision.cycle.cluster_seq, binding.uid in with_claims
         )
-        for one in decision.bindings
+        for binding in decision.bindings
     }
     _resolve_decision(state, seq)
 
@@ -169,10 +169,10 @@ def recall_eviction(state: State, seq: int, decision: EvictionDecision) -> None:
 def forget_evictions(state: State, gang_id: str) -> None:
     """Drop the eviction decisions of this gang, whose release has ended, and of gangs now gone."""
     released = state.gangs.find(gang_id)
-    for seq, one in list(state.evictions.items()):
-        gang = state.gangs.find(one.act.gang_id)
-        is_gone = gang is None and one.act.gang_id not in state.gangs.remembered
-        if one.act.gang_id == gang_id or is_gone or (gang is not None and gang is released):
+    for seq, eviction in list(state.evictions.items()):
+        gang = state.gangs.find(eviction.act.gang_id)
+        is_gone = gang is None and eviction.act.gang_id not in state.gangs.remembered
+        if eviction.act.gang_id == gang_id or is_gone or (gang is not None and gang is released):
             del state.evictions[seq]
 
 
@@ -233,12 +233,12 @@ def _take_outcome(state: State, outcome_seq: int, outcome: Outcome) -> None:
             _touch_waiting(state, act.act)
         # A repeated decision was also delivered under its first sequence number.
         delivered += 1 if act.act.again else 0
-    for found in outcome.members:
-        if found.result == "bound":
+    for answer in outcome.members:
+        if answer.result == "bound":
             continue
-        for reservation in state.reservations.rows(found.uid):
+        for reservation in state.reservations.rows(answer.uid):
             if reservation.act is not None and reservation.act.seq == seq:
-                _take_in(state, reservation, found, outcome_seq, delivered=delivered)
+                _take_in(state, reservation, answer, outcome_seq, delivered=delivered)
 
 
 def _touch_waiting(state: State, decision: GangDecision) -> None:
@@ -268,27 +268,27 @@ def _take_removal(state: State, outcome_seq: int, outcome: Outcome) -> None:
 
 
 def _take_in(
-    state: State, reservation: Reservation, found: Found, outcome_seq: int, *, delivered: int
+    state: State, reservation: Reservation, answer: Found, outcome_seq: int, *, delivered: int
 ) -> None:
     """End a member's reservation or make it late: it was not bound, and may be placed again."""
-    if found.result in _DEFINITE and delivered == 1 and not found.late:
+    if answer.result in _DEFINITE and delivered == 1 and not answer.late:
         end_reservation(state, reservation)
     elif reservation.reason == "assumed":
         state.reservations.becomes_late(reservation)
-    member = state.members[found.uid]
+    member = state.members[answer.uid]
     if member.reservation is reservation:
         member.reservation = None
         settle(state, member)
     gang = member.gang
     if gang is None:
         return
-    if found.result in {"refused", "unknown", "unprepared"}:
-        pair = found.uid, ANY_NODE if found.result == "refused" else found.node
+    if answer.result in {"refused", "unknown", "unprepared"}:
+        pair = answer.uid, ANY_NODE if answer.result == "refused" else answer.node
         if outcome_seq > state.view.consumed_seq or pair not in gang.history.bad:
             gang.history.bad[pair] = UNDATED
-    words = found.message or found.reason or f"HTTP status {found.code}"
+    words = answer.message or answer.reason or f"HTTP status {answer.code}"
     gang.unread.append(
-        Failure(found.uid, found.node, found.result, f"{member.pod.name}: {words}", outcome_seq)
+        Failure(answer.uid, answer.node, answer.result, f"{member.pod.name}: {words}", outcome_seq)
     )
     state.gangs.touch(gang)
 
@@ -315,11 +315,11 @@ def date_late_reservations(state: State, now_ms: int) -> int | None:
 
 def overlook_unanswered(state: State, now_ms: int) -> int | None:
     """Stop counting decisions unanswered for `UNANSWERED_MS`; return when the next is due."""
-    for one in state.open.values():
-        due_ms = one.act.cycle.now_ms + UNANSWERED_MS
+    for act in state.open.values():
+        due_ms = act.act.cycle.now_ms + UNANSWERED_MS
         if due_ms <= now_ms:
-            state.reservations.settle(one, answered=False)
-        elif one.counted:
+            state.reservations.settle(act, answered=False)
+        elif act.counted:
             return due_ms
     return None
 
@@ -333,7 +333,8 @@ def reissued(state: State, cycle: Cycle) -> list[Act]:
     """The unanswered decisions that the log will soon drop, to be appended again; their gangs are
     marked as changed where `release` decides them again. Usually reads only the oldest.
     """
-    for eviction in takewhile(lambda one: is_old(one.act, cycle.now_ms), state.evictions.values()):
+    evictions = state.evictions.values()
+    for eviction in takewhile(lambda release: is_old(release.act, cycle.now_ms), evictions):
         gang = state.gangs.find(eviction.act.gang_id)
         if eviction.outcome is None and gang is not None:
             state.gangs.touch(gang)
@@ -352,16 +353,16 @@ def end_forgotten(state: State, now_ms: int, *, fresh: bool) -> int | None:
     A decision of the current epoch is not affected: the watch will show its bindings.
     """
     deadlines: list[int] = []
-    for one in list(state.open.values()):
-        if one.outcome is None or one.act.cycle.cluster_seq >= state.view.epoch:
+    for act in list(state.open.values()):
+        if act.outcome is None or act.act.cycle.cluster_seq >= state.view.epoch:
             continue
-        until_ms = one.believed_until_ms
+        until_ms = act.believed_until_ms
         if not until_ms or until_ms > now_ms + FORGOTTEN_MS or (until_ms <= now_ms and not fresh):
             # The deadline is new, was set before the clock was set back, or passed while the
             # cluster state was stale.
-            until_ms = one.believed_until_ms = now_ms + FORGOTTEN_MS
+            until_ms = act.believed_until_ms = now_ms + FORGOTTEN_MS
         if until_ms <= now_ms:
-            _forget_bindings(state, one)
+            _forget_bindings(state, act)
         else:
             deadlines.append(until_ms)
     return min(deadlines, default=None)

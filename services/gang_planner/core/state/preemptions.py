@@ -112,62 +112,65 @@ class Preemptions:
     @property
     def opened(self) -> list[Preemption]:
         """All open preemptions, oldest first."""
-        return [one for one in (*self.logged.values(), *self._fresh) if not one.ended]
+        return [
+            preemption
+            for preemption in (*self.logged.values(), *self._fresh)
+            if not preemption.ended
+        ]
 
     def add(self, tables: "Tables", act: EvictionDecision, gang: Gang) -> None:
         """Add a preemption that was just decided, and make its reservations."""
-        one = Preemption(act)
-        self._fresh.append(one)
-        self._enter(one)
-        self._attach(tables, one, gang)
-        self.sync_one(tables, one)
-        one.hit = _hit_by(tables, one)
+        preemption = Preemption(act)
+        self._fresh.append(preemption)
+        self._enter(preemption)
+        self._attach(tables, preemption, gang)
+        self.sync_one(tables, preemption)
+        preemption.hit = _hit_by(tables, preemption)
 
     def number(self, seq: int, act: EvictionDecision) -> None:
         """Record the sequence that the log gave to a decision of this planner."""
-        for one in self._fresh:
-            if one.act is act:
-                one.seq = seq
-                self.logged[seq] = one
-                self._fresh.remove(one)
+        for preemption in self._fresh:
+            if preemption.act is act:
+                preemption.seq = seq
+                self.logged[seq] = preemption
+                self._fresh.remove(preemption)
                 return
         raise InvariantViolation(f"eviction {seq} for {act.gang}", "was not decided here")
 
     def recall(self, seq: int, act: EvictionDecision) -> Preemption:
         """Restore a preemption from the log; the next `sync` makes its reservations."""
-        one = self.logged[seq] = Preemption(act, seq)
-        self._enter(one)
-        return one
+        preemption = self.logged[seq] = Preemption(act, seq)
+        self._enter(preemption)
+        return preemption
 
     def find(self, gang_id: str) -> Preemption | None:
         """The open preemption with this gang id in the log; None: there is none."""
-        found = (
-            one for one in self.logged.values() if not one.ended and one.act.gang_id == gang_id
-        )
-        return next(found, None)
+        preemptions = self.logged.values()
+        named = (each for each in preemptions if not each.ended and each.act.gang_id == gang_id)
+        return next(named, None)
 
-    def end(self, tables: "Tables", one: Preemption) -> None:
+    def end(self, tables: "Tables", preemption: Preemption) -> None:
         """End a preemption and its reservations. Victims that do not terminate, and that no binder
         may still evict, are no longer its victims.
         """
-        one.ended = True
-        self.release(tables, one)
-        if one.gang is not None and self._of.get(one.gang.key) is one:
-            del self._of[one.gang.key]
-        self._let_go(tables, one, over=False)
+        preemption.ended = True
+        self.release(tables, preemption)
+        if preemption.gang is not None and self._of.get(preemption.gang.key) is preemption:
+            del self._of[preemption.gang.key]
+        self._let_go(tables, preemption, over=False)
 
-    def _let_go(self, tables: "Tables", one: Preemption, *, over: bool) -> None:
+    def _let_go(self, tables: "Tables", preemption: Preemption, *, over: bool) -> None:
         """Drop the victims of an ended preemption that are gone, and those that stay: its outcome
         reports them as not evicted, or its time is `over`. The gangs of the latter are assessed
         again, because they may have waited for their eviction.
         """
-        refused = not_evicted(one)
-        for victim in one.act.victims:
-            if self.victims.get(victim.uid) is not one:
+        refused = not_evicted(preemption)
+        for victim in preemption.act.victims:
+            if self.victims.get(victim.uid) is not preemption:
                 continue
             member = tables.members.get(victim.uid)
             if member is None:
-                if tables.view.cluster_seq >= one.act.cycle.cluster_seq:
+                if tables.view.cluster_seq >= preemption.act.cycle.cluster_seq:
                     del self.victims[victim.uid]
             elif not member.pod.deleting and (over or victim.uid in refused):
                 del self.victims[victim.uid]
@@ -182,44 +185,46 @@ class Preemptions:
             When the next ended preemption drops the victims that stay; None: there is none.
         """
         following: list[int] = []
-        for seq, one in list(self.logged.items()):
-            if one.ended:
+        for seq, preemption in list(self.logged.items()):
+            if preemption.ended:
                 # The clock may have been set back since.
-                one.at_ms = min(one.at_ms, now_ms)
-                over_ms = one.at_ms + _CARRIED_OUT_MS
-                self._let_go(tables, one, over=over_ms <= now_ms)
-                if not any(self.victims.get(each.uid) is one for each in one.act.victims):
+                preemption.at_ms = min(preemption.at_ms, now_ms)
+                over_ms = preemption.at_ms + _CARRIED_OUT_MS
+                self._let_go(tables, preemption, over=over_ms <= now_ms)
+                if not any(
+                    self.victims.get(each.uid) is preemption for each in preemption.act.victims
+                ):
                     del self.logged[seq]
                 elif over_ms > now_ms:
                     following.append(over_ms)
                 continue
-            gang = _gang_of(tables, one)
-            if gang is not one.gang:
-                if one.gang is not None and self._of.get(one.gang.key) is one:
-                    del self._of[one.gang.key]
-                one.gang = None
+            gang = _gang_of(tables, preemption)
+            if gang is not preemption.gang:
+                if preemption.gang is not None and self._of.get(preemption.gang.key) is preemption:
+                    del self._of[preemption.gang.key]
+                preemption.gang = None
                 if gang is not None:
-                    self._attach(tables, one, gang)
+                    self._attach(tables, preemption, gang)
                     tables.gangs.touch(gang)
-            self.sync_one(tables, one)
-            if not one.hit:
-                one.hit = _hit_by(tables, one)
+            self.sync_one(tables, preemption)
+            if not preemption.hit:
+                preemption.hit = _hit_by(tables, preemption)
         return min(following, default=None)
 
-    def release(self, tables: "Tables", one: Preemption) -> None:
+    def release(self, tables: "Tables", preemption: Preemption) -> None:
         """End a preemption's reservations for an attempt; `sync_one` makes them again."""
-        for uid in list(one.reservations):
-            _drop(tables, one, uid)
+        for uid in list(preemption.reservations):
+            _drop(tables, preemption, uid)
 
-    def sync_one(self, tables: "Tables", one: Preemption) -> None:
+    def sync_one(self, tables: "Tables", preemption: Preemption) -> None:
         """Keep one reservation for each binding whose pod still waits and whose node exists."""
-        gang = one.gang
+        gang = preemption.gang
         vacated: list[ResourceClaim] | None = None
         allocated = tables.node_capacity.devices.allocated
-        for binding in one.act.bindings:
+        for binding in preemption.act.bindings:
             member = tables.members.get(binding.uid)
             slot = tables.nodes.find(binding.node)
-            kept = one.reservations.get(binding.uid)
+            kept = preemption.reservations.get(binding.uid)
             if (
                 gang is None
                 or member is None
@@ -228,12 +233,12 @@ class Preemptions:
                 or not _waits(member, gang)
             ):
                 if kept is not None:
-                    _drop(tables, one, binding.uid)
+                    _drop(tables, preemption, binding.uid)
                 continue
             if kept is not None:
                 if kept[0].shape is member.shape:
                     continue
-                _drop(tables, one, binding.uid)
+                _drop(tables, preemption, binding.uid)
             reservation = Reservation(
                 owner=gang.gang_id,
                 uid=binding.uid,
@@ -243,87 +248,93 @@ class Preemptions:
             )
             if vacated is None and member.shape.shape.device_claims:
                 # It gets the devices of pods that are leaving, which still have them.
-                own = _uids(one.act.bindings)
+                own = _uids(preemption.act.bindings)
                 vacated = preempted_claims.vacated_for(tables, own, self.victims)
                 allocated.vacate(vacated)
             tables.reservations.keep_apart(reservation)
             gang.hold(reservation.shape, 1)
-            one.reservations[binding.uid] = reservation, gang
+            preemption.reservations[binding.uid] = reservation, gang
         if vacated:
             allocated.vacate(())
-        for reservation, _ in one.reservations.values():
-            reservation.until_ms = one.until_ms
+        for reservation, _ in preemption.reservations.values():
+            reservation.until_ms = preemption.until_ms
 
     def reservations(self) -> list[Reservation]:
-        return [reservation for one in self.opened for reservation, _ in one.reservations.values()]
+        return [
+            reservation
+            for preemption in self.opened
+            for reservation, _ in preemption.reservations.values()
+        ]
 
     def held_of(self, gang: Gang) -> list[Reservation]:
         """The reservations for which a gang is charged."""
         return [
             reservation
-            for one in self.opened
-            for reservation, charged in one.reservations.values()
+            for preemption in self.opened
+            for reservation, charged in preemption.reservations.values()
             if charged is gang
         ]
 
-    def _enter(self, one: Preemption) -> None:
-        for victim in one.act.victims:
-            self.victims[victim.uid] = one
+    def _enter(self, preemption: Preemption) -> None:
+        for victim in preemption.act.victims:
+            self.victims[victim.uid] = preemption
 
-    def _attach(self, tables: "Tables", one: Preemption, gang: Gang) -> None:
+    def _attach(self, tables: "Tables", preemption: Preemption, gang: Gang) -> None:
         """Set the preemptor: it waits for its victims from its next assessment on. It was admitted
         before the decision, but its object may not show that to a new planner yet.
         """
         gang.admitted = True
         tables.gangs.unadmitted.pop(gang.key, None)
-        one.gang = gang
-        self._of[gang.key] = one
+        preemption.gang = gang
+        self._of[gang.key] = preemption
 
 
-def not_evicted(one: Preemption) -> frozenset[str]:
+def not_evicted(preemption: Preemption) -> frozenset[str]:
     """UIDs of victims that the outcome reports as not evicted; empty without an outcome."""
-    outcome = one.outcome
+    outcome = preemption.outcome
     if outcome is None:
         return frozenset()
     if outcome.reason and outcome.reason != "BinderGaveUp" and not outcome.evicted:
-        return frozenset(victim.uid for victim in one.act.victims)
+        return frozenset(victim.uid for victim in preemption.act.victims)
     return frozenset(
         member.uid for member in outcome.members if member.result in {"refused", "skipped"}
     )
 
 
-def refused_victims(one: Preemption) -> tuple[str, ...]:
+def refused_victims(preemption: Preemption) -> tuple[str, ...]:
     """Sorted UIDs of victims whose eviction the API server refused, according to the outcome."""
-    if one.outcome is None:
+    if preemption.outcome is None:
         return ()
-    victims = {victim.uid for victim in one.act.victims}
-    refused = (member.uid for member in one.outcome.members if member.result == "refused")
+    victims = {victim.uid for victim in preemption.act.victims}
+    refused = (member.uid for member in preemption.outcome.members if member.result == "refused")
     return tuple(sorted(victims.intersection(refused)))
 
 
-def devices_held(tables: "Tables", one: Preemption) -> bool:
+def devices_held(tables: "Tables", preemption: Preemption) -> bool:
     """Whether the preemptor needs devices that claims in the cluster still have: those reserved for
     it, or those of its victims, which may have left already.
     """
-    shapes = [row.shape for row, _ in one.reservations.values() if row.shape.shape.device_claims]
+    shapes = [
+        row.shape for row, _ in preemption.reservations.values() if row.shape.shape.device_claims
+    ]
     if not shapes:
         return False
     awaits_devices = tables.node_capacity.devices.awaits_devices
     if any(awaits_devices(shape) for shape in shapes):
         return True
-    return preempted_claims.are_reserved_for(tables, _uids(one.act.victims))
+    return preempted_claims.are_reserved_for(tables, _uids(preemption.act.victims))
 
 
 def _uids(named: Iterable[Binding | Victim]) -> frozenset[str]:
-    return frozenset(one.uid for one in named)
+    return frozenset(pod.uid for pod in named)
 
 
-def _gang_of(tables: "Tables", one: Preemption) -> Gang | None:
+def _gang_of(tables: "Tables", preemption: Preemption) -> Gang | None:
     """The preemptor, by its id; if its object was recreated, by its pods."""
-    gang = tables.gangs.find(one.act.gang_id)
+    gang = tables.gangs.find(preemption.act.gang_id)
     if gang is not None:
         return gang
-    for binding in one.act.bindings:
+    for binding in preemption.act.bindings:
         member = tables.members.get(binding.uid)
         if member is not None and member.gang is not None:
             return member.gang
@@ -335,26 +346,26 @@ def _waits(member: Member, gang: Gang) -> bool:
     return member.gang is gang and member.reservation is None and not pod.node and not pod.deleting
 
 
-def _drop(tables: "Tables", one: Preemption, uid: str) -> None:
-    reservation, gang = one.reservations.pop(uid)
+def _drop(tables: "Tables", preemption: Preemption, uid: str) -> None:
+    reservation, gang = preemption.reservations.pop(uid)
     tables.reservations.end_apart(reservation)
     gang.hold(reservation.shape, -1)
     tables.drop_phantom(reservation.slot)
 
 
-def record_evicted(tables: "Tables", one: Preemption) -> None:
+def record_evicted(tables: "Tables", preemption: Preemption) -> None:
     """Record an eviction that was carried out in the victims' gangs."""
-    members = [tables.members.get(victim.uid) for victim in one.act.victims]
-    for gang, count in one.hit.values():
+    members = [tables.members.get(victim.uid) for victim in preemption.act.victims]
+    for gang, count in preemption.hit.values():
         pods = (
             PodRef(uid=member.pod.uid, name=member.pod.name, node=member.pod.node)
             for member in members
             if member is not None and member.gang is gang
         )
         gang.evicted = Evicted(
-            reason=one.act.reason,
-            preemptor=None if gang is one.gang else one.act.gang,
-            preemptor_id=one.act.gang_id,
+            reason=preemption.act.reason,
+            preemptor=None if gang is preemption.gang else preemption.act.gang,
+            preemptor_id=preemption.act.gang_id,
             members=count,
             attempt=gang.history.attempt,
             pods=tuple(islice(pods, _PODS_MAX)),
@@ -362,12 +373,12 @@ def record_evicted(tables: "Tables", one: Preemption) -> None:
         tables.gangs.touch(gang)
 
 
-def _hit_by(tables: "Tables", one: Preemption) -> dict[str, tuple[Gang, int]]:
+def _hit_by(tables: "Tables", preemption: Preemption) -> dict[str, tuple[Gang, int]]:
     """The gangs of the victims and their number of victims, by gang id."""
-    found: dict[str, tuple[Gang, int]] = {}
-    for victim in one.act.victims:
+    victims: dict[str, tuple[Gang, int]] = {}
+    for victim in preemption.act.victims:
         member = tables.members.get(victim.uid)
         if member is not None and member.gang is not None:
             gang = member.gang
-            found[gang.gang_id] = gang, found.get(gang.gang_id, (gang, 0))[1] + 1
-    return found
+            victims[gang.gang_id] = gang, victims.get(gang.gang_id, (gang, 0))[1] + 1
+    return victims

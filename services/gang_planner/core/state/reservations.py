@@ -67,8 +67,8 @@ def awaits_binders_alone(decision: GangDecision) -> bool:
     devices to be attached. A reissued decision does not count: it waited for days, and so does not
     show the binders' load.
     """
-    slow = any(one.conditions for one in decision.devices)
-    return not decision.again and not slow and all(one.volume for one in decision.volumes)
+    slow = any(device.conditions for device in decision.devices)
+    return not decision.again and not slow and all(volume.volume for volume in decision.volumes)
 
 
 class OpenEviction(msgspec.Struct, eq=False):

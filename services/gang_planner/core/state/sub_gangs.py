@@ -78,24 +78,24 @@ def sub_gangs(gang: Gang) -> list[SubGang]:
     group = gang.group
     if group is None or not group.sub_groups:
         return []
-    found: dict[str, SubGang] = {}
+    by_name: dict[str, SubGang] = {}
     for member in gang.members.values():
         belonging = _belongs(gang, group.sub_groups, member.pod)
         if belonging is None:
             continue
         policy, values = belonging
         name = _name(policy, values)
-        one = found.get(name)
-        if one is None:
-            one = found[name] = SubGang(policy, name, (policy.name, *map(_natural, values)))
-        one.count(member)
+        sub_gang = by_name.get(name)
+        if sub_gang is None:
+            sub_gang = by_name[name] = SubGang(policy, name, (policy.name, *map(_natural, values)))
+        sub_gang.count(member)
     for name, count in gang.run.by_part.items():
-        one = found.get(name) or _without_pods(group.sub_groups, name)
-        if one is not None:
-            found[name] = one
-            one.placed += count
-            one.succeeded += count
-    return sorted(found.values(), key=lambda one: one.order)
+        sub_gang = by_name.get(name) or _without_pods(group.sub_groups, name)
+        if sub_gang is not None:
+            by_name[name] = sub_gang
+            sub_gang.placed += count
+            sub_gang.succeeded += count
+    return sorted(by_name.values(), key=lambda sub_gang: sub_gang.order)
 
 
 def part_of(gang: Gang, pod: Pod) -> str:
@@ -108,25 +108,29 @@ def part_of(gang: Gang, pod: Pod) -> str:
 
 def all_placed(gang: Gang) -> bool:
     """Whether enough sub-gangs of each policy are placed."""
-    return not _missing(gang, lambda one: one.placed)
+    return not _missing(gang, lambda sub_gang: sub_gang.placed)
 
 
 def enough(gang: Gang) -> bool:
     """Whether enough sub-gangs of each policy have enough members that count."""
-    return not _missing(gang, lambda one: one.have)
+    return not _missing(gang, lambda sub_gang: sub_gang.have)
 
 
 def enough_exist(gang: Gang) -> bool:
     """Whether enough sub-gangs have enough members that count or could be placed."""
-    return not _missing(gang, lambda one: one.able)
+    return not _missing(gang, lambda sub_gang: sub_gang.able)
 
 
 def lacking_in_words(gang: Gang) -> str:
     """A message with the policies that lack sub-gangs with all their pods."""
     if gang.group is not None and gang.group.sets:
         return _lacking_of_sets(gang, gang.group)
-    missing = _missing(gang, lambda one: one.able)
-    needed = {one.name: one.min_sub_groups for one in gang.group.sub_groups} if gang.group else {}
+    missing = _missing(gang, lambda sub_gang: sub_gang.able)
+    needed = (
+        {policy.name: policy.min_sub_groups for policy in gang.group.sub_groups}
+        if gang.group
+        else {}
+    )
     lacking = (
         f"{needed[name] - count} of {needed[name]} sub-gangs {name} have all their pods"
         for name, count in missing
@@ -140,21 +144,23 @@ def needs(
     """The need of each sub-gang with waiting members, and how many more each policy needs; `names`:
     of all nodes, by slot.
     """
-    found: list[SubNeed] = []
-    for one in sub_gangs(gang):
-        if not one.waiting:
+    sub_needs: list[SubNeed] = []
+    for sub_gang in sub_gangs(gang):
+        if not sub_gang.waiting:
             continue
         wanted: tuple[Wanted, ...] = tuple(
-            (role, shape_id, count) for (role, shape_id), count in sorted(one.waiting.items())
+            (role, shape_id, count) for (role, shape_id), count in sorted(sub_gang.waiting.items())
         )
-        policy = one.policy
-        quorum = max(0, policy.size - one.have)
-        near = nodes_of(one.members, names) if policy.topology is not None else ()
-        found.append(
-            SubNeed(policy.name, one.name, quorum, wanted, policy.topology, near, policy.set_name)
+        policy = sub_gang.policy
+        quorum = max(0, policy.size - sub_gang.have)
+        near = nodes_of(sub_gang.members, names) if policy.topology is not None else ()
+        sub_needs.append(
+            SubNeed(
+                policy.name, sub_gang.name, quorum, wanted, policy.topology, near, policy.set_name
+            )
         )
     sets = gang.group is not None and gang.group.sets
-    return tuple(found), () if sets else tuple(_missing(gang, lambda one: one.have))
+    return tuple(sub_needs), () if sets else tuple(_missing(gang, lambda sub_gang: sub_gang.have))
 
 
 def set_needs(gang: Gang, parts: Sequence[SubNeed], names: Sequence[str]) -> tuple[SetNeed, ...]:
@@ -165,16 +171,16 @@ def set_needs(gang: Gang, parts: Sequence[SubNeed], names: Sequence[str]) -> tup
     if group is None or not group.sets:
         return ()
     every_part = sub_gangs(gang)
-    ready = _complete(group, every_part, lambda one: one.have)
+    ready = _complete(group, every_part, lambda sub_gang: sub_gang.have)
     #: Set -> its members.
     members: dict[str, list[Member]] = {}
-    for one in every_part:
-        members.setdefault(one.policy.set_name, []).extend(one.members)
+    for part in every_part:
+        members.setdefault(part.policy.set_name, []).extend(part.members)
     #: Sets with waiting members -> the quorums of their incomplete parts.
     quorums: dict[str, list[int]] = {}
     for need in parts:
         quorums.setdefault(need.set_name, []).extend([need.quorum] if need.quorum else [])
-    found: list[SetNeed] = []
+    every_need: list[SetNeed] = []
     for each in reversed(group.sets):
         inside = members.get(each.name, [])
         members.setdefault(each.set_name, []).extend(inside)
@@ -184,24 +190,24 @@ def set_needs(gang: Gang, parts: Sequence[SubNeed], names: Sequence[str]) -> tup
         quorum = sum(sorted(quorums[each.name])[:missing])
         quorums.setdefault(each.set_name, []).extend([quorum] if missing else [])
         near = nodes_of(inside, names) if each.topology is not None else ()
-        found.append(SetNeed(each.name, each.set_name, missing, quorum, each.topology, near))
-    return tuple(reversed(found))
+        every_need.append(SetNeed(each.name, each.set_name, missing, quorum, each.topology, near))
+    return tuple(reversed(every_need))
 
 
 def surplus_of_sets(gang: Gang, group: PodGroup) -> dict[str, int]:
     """How many placed sub-gangs and sets each set has above the number that it needs; only sets
     with any, without those that are disrupted only as a whole or inside such a one.
     """
-    counts = _complete(group, sub_gangs(gang), lambda one: one.placed)
+    counts = _complete(group, sub_gangs(gang), lambda sub_gang: sub_gang.placed)
     wholes: set[str] = set()
-    found: dict[str, int] = {}
+    surplus: dict[str, int] = {}
     # Each set comes after the one that it is in.
-    for one in group.sets:
-        if one.disrupted_whole or one.set_name in wholes:
-            wholes.add(one.name)
-        elif counts[one.name] > one.least:
-            found[one.name] = counts[one.name] - one.least
-    return found
+    for group_set in group.sets:
+        if group_set.disrupted_whole or group_set.set_name in wholes:
+            wholes.add(group_set.name)
+        elif counts[group_set.name] > group_set.least:
+            surplus[group_set.name] = counts[group_set.name] - group_set.least
+    return surplus
 
 
 def complete_groups(gang: Gang) -> tuple[set[str], set[str]]:
@@ -212,22 +218,22 @@ def complete_groups(gang: Gang) -> tuple[set[str], set[str]]:
     if group is None or not group.sets:
         return set(), set()
     parts = sub_gangs(gang)
-    counts = _complete(group, parts, lambda one: one.placed)
+    counts = _complete(group, parts, lambda sub_gang: sub_gang.placed)
     return (
-        {one.policy.name for one in parts if one.placed >= one.policy.size},
-        {one.name for one in group.sets if counts[one.name] >= one.least},
+        {part.policy.name for part in parts if part.placed >= part.policy.size},
+        {group_set.name for group_set in group.sets if counts[group_set.name] >= group_set.least},
     )
 
 
 def nodes_of(members: Iterable[Member], names: Sequence[str]) -> tuple[str, ...]:
     """The sorted names of the nodes to which these members are bound or assumed."""
-    found: set[str] = set()
+    nodes: set[str] = set()
     for member in members:
         if member.state in {PLACED, RUNNING}:
-            found.add(member.pod.node)
+            nodes.add(member.pod.node)
         elif member.state == ASSUMED and member.reservation is not None:
-            found.add(names[member.reservation.slot])
-    return tuple(sorted(found))
+            nodes.add(names[member.reservation.slot])
+    return tuple(sorted(nodes))
 
 
 def without_missing(group: PodGroup, pods: Iterable[Pod]) -> PodGroup:
@@ -236,14 +242,14 @@ def without_missing(group: PodGroup, pods: Iterable[Pod]) -> PodGroup:
     """
     if not group.sets:
         return group
-    found = (_find(group.sub_groups, pod) for pod in pods)
-    counts = Counter(belonging[0].name for belonging in found if belonging is not None)
+    belongings = (_find(group.sub_groups, pod) for pod in pods)
+    counts = Counter(belonging[0].name for belonging in belongings if belonging is not None)
     sub_groups = tuple(
-        msgspec.structs.replace(one, size=min(one.size, counts[one.name]))
-        for one in group.sub_groups
-        if counts[one.name]
+        msgspec.structs.replace(policy, size=min(policy.size, counts[policy.name]))
+        for policy in group.sub_groups
+        if counts[policy.name]
     )
-    parts = Counter(one.set_name for one in sub_groups)
+    parts = Counter(policy.set_name for policy in sub_groups)
     sets: list[SubGroupSet] = []
     for one_set in reversed(group.sets):
         if parts[one_set.name]:
@@ -267,11 +273,13 @@ def _missing(gang: Gang, count: Callable[[SubGang], int]) -> list[tuple[str, int
         outermost = group.sets[0]
         short = outermost.least - _complete(group, sub_gangs(gang), count)[outermost.name]
         return [(outermost.name, short)] if short > 0 else []
-    if not any(one.min_sub_groups for one in group.sub_groups):
+    if not any(policy.min_sub_groups for policy in group.sub_groups):
         return []
     ready: dict[str, int] = {}
-    for one in sub_gangs(gang):
-        ready[one.policy.name] = ready.get(one.policy.name, 0) + (count(one) >= one.policy.size)
+    for sub_gang in sub_gangs(gang):
+        ready[sub_gang.policy.name] = ready.get(sub_gang.policy.name, 0) + (
+            count(sub_gang) >= sub_gang.policy.size
+        )
     return [
         (policy.name, policy.min_sub_groups - ready.get(policy.name, 0))
         for policy in group.sub_groups
@@ -284,27 +292,27 @@ def _complete(
 ) -> dict[str, int]:
     """Set -> number of its sub-gangs and sets that are complete, by this count of members."""
     counts = {part.policy.name: count(part) for part in parts}
-    found = {one.name: 0 for one in group.sets}
+    complete = {group_set.name: 0 for group_set in group.sets}
     for each in group.sub_groups:
-        found[each.set_name] += counts.get(each.name, 0) >= each.size
-    for one in reversed(group.sets[1:]):
-        found[one.set_name] += found[one.name] >= one.least
-    return found
+        complete[each.set_name] += counts.get(each.name, 0) >= each.size
+    for group_set in reversed(group.sets[1:]):
+        complete[group_set.set_name] += complete[group_set.name] >= group_set.least
+    return complete
 
 
 def _lacking_of_sets(gang: Gang, group: PodGroup) -> str:
     parts = sub_gangs(gang)
-    complete = _complete(group, parts, lambda one: one.able)
+    complete = _complete(group, parts, lambda sub_gang: sub_gang.able)
     short = [
-        f"{complete[one.name]} of {one.least} groups of {one.name} have all their pods"
-        for one in group.sets
-        if complete[one.name] < one.least
+        f"{complete[outer.name]} of {outer.least} groups of {outer.name} have all their pods"
+        for outer in group.sets
+        if complete[outer.name] < outer.least
     ]
     able = {part.policy.name: part.able for part in parts}
     lacking = [
-        f"{one.name} has {able.get(one.name, 0)} of {one.size}"
-        for one in group.sub_groups
-        if able.get(one.name, 0) < one.size
+        f"{policy.name} has {able.get(policy.name, 0)} of {policy.size}"
+        for policy in group.sub_groups
+        if able.get(policy.name, 0) < policy.size
     ]
     more = [f"{len(lacking) - _NAMED_MAX} more have too few"] if len(lacking) > _NAMED_MAX else []
     return "; ".join([*short[:_NAMED_MAX], ", ".join([*lacking[:_NAMED_MAX], *more])])
@@ -315,9 +323,9 @@ def _belongs(gang: Gang, policies: tuple[SubGroup, ...], pod: Pod) -> Belonging:
     known = gang.parts.get(pod.uid)
     if known is not None and known[0] is policies and known[1] == pod.labels:
         return known[2]
-    found = _find(policies, pod)
-    gang.parts[pod.uid] = (policies, pod.labels, found)
-    return found
+    belonging = _find(policies, pod)
+    gang.parts[pod.uid] = (policies, pod.labels, belonging)
+    return belonging
 
 
 def _find(policies: tuple[SubGroup, ...], pod: Pod) -> Belonging:
@@ -348,7 +356,7 @@ def _without_pods(policies: tuple[SubGroup, ...], name: str) -> SubGang | None:
 
 def _named(policies: tuple[SubGroup, ...], name: str) -> Belonging:
     """The policy of this name; policies are sorted by name."""
-    index = bisect_left(policies, name, key=lambda one: one.name)
+    index = bisect_left(policies, name, key=lambda policy: policy.name)
     if index < len(policies) and policies[index].name == name:
         return policies[index], ()
     return None

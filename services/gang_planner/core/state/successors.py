@@ -22,18 +22,18 @@ def origin_of(state: State, pod: Pod) -> Origin:
     """The UID of the topmost existing workload that creates this pod, and the pod's part of it; two
     empty strings: none is known.
     """
-    found = workload_of(state.reference_objects.workloads, pod)
-    if found is None:
+    workload = workload_of(state.reference_objects.workloads, pod)
+    if workload is None:
         return "", ""
-    return found.uid, pod.part if pod.workload else ""
+    return workload.uid, pod.part if pod.workload else ""
 
 
 def is_living(state: State, workload: str, part: str) -> bool:
     """Whether the workload with this UID exists and creates pods of this part."""
-    found = state.reference_objects.workloads.get(workload)
-    if found is None:
+    living = state.reference_objects.workloads.get(workload)
+    if living is None:
         return False
-    return found.parts is None or not part.isdecimal() or int(part) < found.parts
+    return living.parts is None or not part.isdecimal() or int(part) < living.parts
 
 
 def is_made_again(gang: Gang) -> bool:
@@ -53,7 +53,7 @@ def find_successors(state: State, workloads: Collection[str]) -> dict[Origin, Ga
     if its new pods named another group first: the group of their Job, until the controller wrote
     that of their JobSet into them.
     """
-    found: dict[Origin, Gang] = {}
+    successor_of: dict[Origin, Gang] = {}
     gangs = [
         gang
         for gang in state.gangs.gangs.values()
@@ -61,12 +61,12 @@ def find_successors(state: State, workloads: Collection[str]) -> dict[Origin, Ga
         and gang.living
         and (_is_fresh(gang) or state.holds.of(gang) or _lacks(gang))
     ]
-    for gang in sorted(gangs, key=lambda one: (one.created_ms, one.key)):
+    for gang in sorted(gangs, key=lambda gang: (gang.created_ms, gang.key)):
         for member in gang.members.values():
             origin = origin_of(state, member.pod)
             if origin[0] in workloads:
-                found.setdefault(origin, gang)
-    return found
+                successor_of.setdefault(origin, gang)
+    return successor_of
 
 
 def _is_fresh(gang: Gang) -> bool:
