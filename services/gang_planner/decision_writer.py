@@ -169,7 +169,7 @@ class DecisionWriter:
                 self._applier.decided(seq)
                 self._reporting.appended(seq, record, name)
             self._reporting.appending_took(time.perf_counter() - planned_s)
-        for verdict in [*self._take_unsent(), *self._take_overwritten(), *step.verdicts]:
+        for verdict in [*self._take_owed(), *step.verdicts]:
             await self._publish(verdict)
         self._reporting.observe(
             planner.gangs_by_phase(), planner.open_decisions, planner.open_holds
@@ -266,16 +266,13 @@ class DecisionWriter:
         if verdict.phase == "Gone" or subject not in verdict.request_subjects:
             self._requests.discard(subject)
 
-    def _take_overwritten(self) -> list[Verdict]:
+    def _take_owed(self) -> list[Verdict]:
+        """Verdicts to publish again: those that were not stored or were overwritten."""
         last = (self._planner.last_verdict(gang_id) for gang_id in sorted(self._overwritten))
-        overwritten = [verdict for verdict in last if verdict is not None]
-        self._overwritten.clear()
-        return overwritten
-
-    def _take_unsent(self) -> list[Verdict]:
-        unsent = list(self._unsent.values())
+        owed = [*self._unsent.values(), *(verdict for verdict in last if verdict is not None)]
         self._unsent.clear()
-        return unsent
+        self._overwritten.clear()
+        return owed
 
     async def _checkpoint_if_due(self, fence: FencedLog) -> None:
         settings = self._context.settings

@@ -7,7 +7,8 @@ is read until this planner leads. The planner's state is not touched here.
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -234,11 +235,15 @@ class LogFollower:
         outcomes_start = max(pages[0].outcomes_seq + 1 if pages else 1, outcomes.first_seq, 1)
         async with asyncio.TaskGroup() as group:
             group.create_task(
-                self._readers[subjects.DECISIONS].run(start, self._on_decisions),
+                self._readers[subjects.DECISIONS].run(
+                    start, partial(self._put, self._decision_arrival)
+                ),
                 name="follow-decisions",
             )
             group.create_task(
-                self._readers[subjects.OUTCOMES].run(outcomes_start, self._on_outcomes),
+                self._readers[subjects.OUTCOMES].run(
+                    outcomes_start, partial(self._put, self._outcome_arrival)
+                ),
                 name="follow-outcomes",
             )
             self._following_verdicts = group.create_task(
@@ -249,12 +254,14 @@ class LogFollower:
         """Read the last verdict of every gang. A gap is no loss: newer verdicts replaced those."""
         while True:
             try:
-                await self._verdicts.run(max(first_seq, 1), self._on_verdicts)
+                await self._verdicts.run(max(first_seq, 1), partial(self._put, _verdict_arrival))
             except LogGap as gap:
                 first_seq = gap.available
 
-    async def _on_verdicts(self, deliveries: list[Delivery]) -> None:
-        await self._inbox.put([_verdict_arrival(delivery) for delivery in deliveries])
+    async def _put(
+        self, arrival_of: Callable[[Delivery], Arrival], deliveries: Sequence[Delivery]
+    ) -> None:
+        await self._inbox.put([arrival_of(delivery) for delivery in deliveries])
 
     async def _on_cluster(self, deliveries: list[Delivery]) -> None:
         arrivals: list[Arrival] = []
@@ -275,19 +282,11 @@ class LogFollower:
             )
         await self._inbox.put(arrivals)
 
-    async def _on_decisions(self, deliveries: Sequence[Delivery]) -> None:
-        reader = self._readers[subjects.DECISIONS]
-        await self._inbox.put(
-            [
-                _foreign_arrival(subjects.DECISIONS, d)
-                if is_foreign(subjects.DECISIONS, d.payload)
-                else DecisionArrival(d.seq, d.payload, d.stored_ms, reader.age_ms(d))
-                for d in deliveries
-            ]
-        )
-
-    async def _on_outcomes(self, deliveries: Sequence[Delivery]) -> None:
-        await self._inbox.put([self._outcome_arrival(delivery) for delivery in deliveries])
+    def _decision_arrival(self, delivery: Delivery) -> Arrival:
+        if is_foreign(subjects.DECISIONS, delivery.payload):
+            return _foreign_arrival(subjects.DECISIONS, delivery)
+        age_ms = self._readers[subjects.DECISIONS].age_ms(delivery)
+        return DecisionArrival(delivery.seq, delivery.payload, delivery.stored_ms, age_ms)
 
     def _outcome_arrival(self, delivery: Delivery) -> Arrival:
         outcome = _decode_outcome(delivery.payload)

@@ -116,10 +116,13 @@ def review(work: CycleContext) -> None:
         gang = hold.gang
         if gang is not None:
             _follow_group(hold, gang)
-            _follow_restart(hold, gang)
+            if hold.workload and hold.reason != RESTARTED and not gang.living:
+                # It waits for the successor of its workload.
+                hold.reason, hold.dirty = RESTARTED, True
             _admit(state, gang)
         _mind_clock(hold, work.now_ms)
-        reason = _announced_end(work, hold) or _end_of(state, hold, gang, work.now_ms)
+        reason = announced_losses.follow(work, hold) if hold.announced and gang is not None else ""
+        reason = reason or _end_of(state, hold, gang, work.now_ms)
         if reason:
             state.holds.close(state, hold, reason)
         elif hold.reservation is not None and not _still_room(work.session, hold):
@@ -240,12 +243,6 @@ def _is_shown(state: State, hold: Hold) -> bool:
     return bool(state.view.epoch) and state.view.cluster_seq >= hold.cluster_seq
 
 
-def _follow_restart(hold: Hold, gang: Gang) -> None:
-    """Mark the hold of a gang without living members for the successor of its workload."""
-    if hold.workload and hold.reason != RESTARTED and not gang.living:
-        hold.reason, hold.dirty = RESTARTED, True
-
-
 def _admit(state: State, gang: Gang) -> None:
     """Admit a successor without a vote: its predecessor was admitted, and its holds already count
     as used capacity.
@@ -255,15 +252,6 @@ def _admit(state: State, gang: Gang) -> None:
         state.gangs.unadmitted.pop(gang.key, None)
         state.gangs.admission_queue.take(gang)
         state.gangs.touch(gang)
-
-
-def _announced_end(work: CycleContext, hold: Hold) -> str:
-    """The reason for which the hold of an announced loss ends; "" while it lasts, and for other
-    holds.
-    """
-    if not hold.announced or hold.gang is None:
-        return ""
-    return announced_losses.follow(work, hold)
 
 
 def _end_of(state: State, hold: Hold, gang: Gang | None, now_ms: int) -> str:
@@ -294,17 +282,11 @@ def _end_by_gang(state: State, hold: Hold, gang: Gang) -> str:
     if hold.repairing and not gang.history.repairing:
         return "RepairEnded"
     if hold.reason == RESTARTED:
-        return "ScaledDown" if _is_whole(state, gang) else ""
+        # The successor's minima are unknown until its group object exists.
+        return "ScaledDown" if gang.size_known and _needs_no_more(state, gang) else ""
     unknown = hold.workload and not gang.size_known
     unneeded = hold.reason in _PERHAPS_DELETED and _needs_no_more(state, gang) and not unknown
     return "ScaledDown" if unneeded else ""
-
-
-def _is_whole(state: State, gang: Gang) -> bool:
-    """Whether a successor has its minima and its `minResources`. Both are unknown until its group
-    object exists.
-    """
-    return gang.size_known and _needs_no_more(state, gang)
 
 
 def _needs_no_more(state: State, gang: Gang) -> bool:

@@ -113,11 +113,9 @@ class Backlog:
         if not bucket.entries:
             signature = bucket.need.signature
             del self.buckets[signature]
-            self.fresh.pop(signature, None)
-            self.held.pop(signature, None)
-            self.lacking.pop(signature, None)
-            self.unrequested.pop(signature, None)
-            self.provisioned.pop(signature, None)
+            parts = self.fresh, self.held, self.lacking, self.unrequested, self.provisioned
+            for buckets in parts:
+                buckets.pop(signature, None)
 
     def refuse(
         self,
