@@ -201,7 +201,7 @@ class CycleRunner:
             if known_as is not None and known_as != gang.gang_id:
                 work.rename(gang, known_as)
             failures = gang.unread or history.bad or history.failed_pods
-            if failures or history.notes or history.started or gang.bound:
+            if failures or history.notes.any_open or history.started or gang.bound:
                 self._advance(work, gang)
             assessment.assess(work, actions, gang)
             if gang.vacant:
@@ -220,7 +220,7 @@ class CycleRunner:
         if failures:
             repair.take_failures(work, gang, failures)
         release.advance(work, gang)
-        if gang.bound or history.notes:
+        if gang.bound or history.notes.any_open:
             repair.watch(work, gang, failures)
             deadlines.watch(work, gang)
 

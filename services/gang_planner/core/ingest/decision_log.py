@@ -190,7 +190,9 @@ def checkpoint(state: State, outcomes_seq: int, at_ms: int) -> list[Checkpoint]:
         # The cluster state is complete: objects missing in it will not come back under their UID.
         # The next cycle closes the open notes of missing gangs.
         remembered = state.gangs.remembered
-        for gang_id in [gang_id for gang_id, history in remembered.items() if not history.notes]:
+        for gang_id in [
+            gang_id for gang_id, history in remembered.items() if not history.notes.any_open
+        ]:
             del remembered[gang_id]
     pages = [_Page([], [], [])]
     size = _PAGE_OVERHEAD_BYTES
@@ -284,7 +286,7 @@ def forget_gone(work: CycleContext) -> None:
     """
     state = work.state
     for gang_id, history in list(state.gangs.remembered.items()):
-        if history.notes and _made_again(state, history):
+        if history.notes.any_open and _made_again(state, history):
             del state.gangs.remembered[gang_id]
             continue
         for note in list(history.notes):
@@ -387,7 +389,9 @@ def _open_items(state: State) -> list[OpenDecision | OpenGang]:
 
 
 def _worth_keeping(history: History) -> bool:
-    return bool(history.attempt or history.started or history.notes or history.preemptions_failed)
+    return bool(
+        history.attempt or history.started or history.notes.any_open or history.preemptions_failed
+    )
 
 
 def _open_gang(gang_id: str, history: History, holds: Iterable[NoteOpened]) -> OpenGang:

@@ -21,7 +21,7 @@ def watch(work: CycleContext, gang: Gang) -> None:
     """Open, check or close the gang's deadlines."""
     history = gang.history
     if not history.started or history.releasing:
-        if history.notes:
+        if history.notes.any_open:
             for kind in ("start", "degraded"):
                 work.close_note(gang, kind, "Gone")
         return

@@ -8,7 +8,7 @@ bounded. Its group stays Inqueue, and is promised its minimum again when its pod
 from typing import Final
 
 from services.gang_planner.core.cycle_context import CycleContext
-from services.gang_planner.core.state.gangs import Gang
+from services.gang_planner.core.state.gangs import Gang, Promise
 from services.gang_planner.core.state.planner_state import State
 from shared.contracts.pending_reasons import PendingReason
 
@@ -42,21 +42,19 @@ _NOT_READY: Final = frozenset(
 
 def limit_promise(work: CycleContext, gang: Gang) -> None:
     """Withdraw the promise of a gang that cannot start for too long; promise again when it can."""
-    if not gang.promise.since_ms or gang.have():
-        gang.promise.ended = False
+    since_ms, ended = gang.promise
+    waits = since_ms and not gang.have()
+    until_ms = since_ms + PROMISED_MS
+    if waits and is_not_ready(gang):
+        gang.promise = Promise(since_ms, ended=work.now_ms >= until_ms)
+        if gang.promise.ended:
+            gang.queue.promise(gang.gang_id, {})
+        else:
+            work.timers.set(until_ms, gang)
         return
-    if not is_not_ready(gang):
-        if gang.promise.ended and gang.group is not None:
-            minimum = gang.queue.minimum(gang.group.min_resources or ())
-            gang.queue.promise(gang.gang_id, minimum)
-        gang.promise.ended = False
-        return
-    until_ms = gang.promise.since_ms + PROMISED_MS
-    gang.promise.ended = work.now_ms >= until_ms
-    if gang.promise.ended:
-        gang.queue.promise(gang.gang_id, {})
-    else:
-        work.timers.set(until_ms, gang)
+    if waits and ended and gang.group is not None:
+        gang.queue.promise(gang.gang_id, gang.queue.minimum(gang.group.min_resources or ()))
+    gang.promise = Promise(since_ms)
 
 
 def is_not_ready(gang: Gang) -> bool:

@@ -73,7 +73,7 @@ def let_lapse(work: CycleContext, gang: Gang) -> None:
         for existing in requests_of(work.state, gang)[-1:]:
             name = RequestName(gang.gang_id, existing.digest, existing.attempt)
             request = gang.request = GangRequest(name, (), {})
-    if request is None or request.lapsed or gang.have() or gang.history.notes:
+    if request is None or request.lapsed or gang.have() or gang.history.notes.any_open:
         return
     if request.idle_ms is None or request.idle_ms > work.now_ms:
         request.idle_ms = work.now_ms

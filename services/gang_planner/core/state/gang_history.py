@@ -28,9 +28,8 @@ class OpenNotes(msgspec.Struct):
     release: NoteOpened | None = None
     repair: NoteOpened | None = None
     start: NoteOpened | None = None
-
-    def __bool__(self) -> bool:
-        return bool(self.backoff or self.degraded or self.release or self.repair or self.start)
+    #: Whether any is open: an attribute, because every change of a gang reads it.
+    any_open: bool = False
 
     def __iter__(self) -> Iterator[NoteOpened]:
         """The notes, by kind."""
@@ -40,11 +39,13 @@ class OpenNotes(msgspec.Struct):
     def put(self, note: NoteOpened) -> None:
         """Add a note, or replace the open one of its kind."""
         setattr(self, note.kind, note)
+        self.any_open = True
 
     def close(self, kind: NoteKind) -> bool:
         """Remove the note of this kind; whether it was open."""
         is_open = getattr(self, kind) is not None
         setattr(self, kind, None)
+        self.any_open = any(True for _ in self)
         return is_open
 
 

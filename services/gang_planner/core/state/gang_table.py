@@ -15,7 +15,7 @@ from typing import Final
 from services.gang_planner.core.state import gang_runs
 from services.gang_planner.core.state.backlog import AdmissionQueue, Backlog
 from services.gang_planner.core.state.gang_history import History, Kept
-from services.gang_planner.core.state.gangs import Gang
+from services.gang_planner.core.state.gangs import Gang, Promise
 from services.gang_planner.core.state.pod_shapes import ShapeTable
 from services.gang_planner.core.state.queues import DEFAULT, QueueTable
 from shared.contracts.identity import id_of_key, safe_token
@@ -297,7 +297,7 @@ class GangTable:
             return
         # Not left to the next cycle: a replay leaves out cycles that wrote nothing.
         self._backlog.take(gang)
-        if gang.history.notes:
+        if gang.history.notes.any_open:
             # A cycle closes the notes first, and then calls this method again.
             return
         if self._owes(gang.key):
@@ -442,14 +442,14 @@ class GangTable:
         open notes of the other history are kept in `remembered`, where the next cycle closes them.
         """
         logged, own = self.remembered.pop(gang_id), gang.history
-        if (logged.noted_at, bool(logged.notes)) < (own.noted_at, bool(own.notes)):
-            if logged.notes:
+        if (logged.noted_at, logged.notes.any_open) < (own.noted_at, own.notes.any_open):
+            if logged.notes.any_open:
                 self.remembered[gang_id] = logged
             return
         logged.first_seen_ms = logged.first_seen_ms or at_ms
         gang.history = logged
         known_as = own.known_as
-        if own.notes and known_as is not None and known_as != gang_id:
+        if own.notes.any_open and known_as is not None and known_as != gang_id:
             self.remembered[known_as] = own
 
     def _settle(self, gang: Gang) -> None:
@@ -512,7 +512,7 @@ def _keep_standing(gang: Gang, chosen: PodGroup | None) -> None:
 
 def _note_phase(gang: Gang, at_ms: int) -> None:
     """Note since when the gang's group is Inqueue."""
-    if gang.group is None or gang.group.phase != "Inqueue":
-        gang.promise.since_ms = 0
-    elif not gang.promise.since_ms:
-        gang.promise.since_ms = at_ms
+    since_ms, ended = gang.promise
+    is_inqueue = gang.group is not None and gang.group.phase == "Inqueue"
+    if is_inqueue != bool(since_ms):
+        gang.promise = Promise(at_ms if is_inqueue else 0, ended)

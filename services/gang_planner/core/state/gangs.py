@@ -165,7 +165,7 @@ class LateRoles(NamedTuple):
 _NO_LATE_ROLES: Final = LateRoles({}, 0)
 
 
-class Promise(msgspec.Struct, eq=False):
+class Promise(NamedTuple):
     """The promise of an admitted gang (`lifecycle.promises`)."""
 
     #: When CLUSTER first showed its group Inqueue; 0: the group is in another phase.
@@ -218,7 +218,7 @@ class Gang(msgspec.Struct, eq=False):
     bound_ms: int = 0
     #: The newest eviction of members; None: there was none, or it has been placed since.
     evicted: Evicted | None = None
-    promise: Promise = msgspec.field(default_factory=Promise)
+    promise: Promise = Promise()
     #: Its `minResources` when nodes that were added for its pods did not hold them
     #: (`Verdict.out_of_reach`); None: there was no such case, or it has been placed since.
     out_of_reach: Resources | None = None

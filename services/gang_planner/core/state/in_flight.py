@@ -86,7 +86,7 @@ def adopt(
 def _all_begins(gang: Gang) -> bool:
     """Whether all members of a gang are assumed, and it has no open notes or failures."""
     history = gang.history
-    if gang.counts[ASSUMED] != len(gang.members) or history.started or history.notes:
+    if gang.counts[ASSUMED] != len(gang.members) or history.started or history.notes.any_open:
         return False
     return not (history.bad or gang.unread or gang.evicted)
 

@@ -194,7 +194,7 @@ class Book:
     ) -> bool:
         throttled = reason is PendingReason.BINDING_THROTTLED
         passing = throttled or (reason is None and gang.phase in {"Starting", "Running"})
-        eventful = bool(gang.history.notes) and any(meaning(gang))
+        eventful = gang.history.notes.any_open and any(meaning(gang))
         if not passing or eventful or _group_wanted(gang):
             return False
         last = self.published.get(gang.gang_id)
@@ -415,7 +415,7 @@ def _meaning(state: State, gang: Gang, reason: PendingReason | None) -> tuple[ob
         gang.history.attempt,
         _group_wanted(gang),
         _members_declare(gang),
-        meaning(gang) if gang.history.notes else (),
+        meaning(gang) if gang.history.notes.any_open else (),
         hold_messages.meaning(holds) if holds else (),
         gang.evicted,
         disagreement_words(gang),

@@ -104,7 +104,11 @@ def _eventful(gang: Gang, holds: Sequence[Hold]) -> bool:
     """Whether conditions other than the usual ones may be True; for most gangs they are not."""
     misdirected = gang.declarations.misdirected
     return bool(
-        gang.history.notes or holds or gang.evicted or misdirected or gang.phase == "Unknown"
+        gang.history.notes.any_open
+        or holds
+        or gang.evicted
+        or misdirected
+        or gang.phase == "Unknown"
     )
 
 
