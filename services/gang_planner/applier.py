@@ -47,7 +47,8 @@ class Applier:
         #: The newest verdict of each gang that is not gone, encoded; decoded at a takeover.
         self._verdicts: dict[str, bytes] = {}
         #: Sequence of the last record applied, by stream.
-        self.applied = dict.fromkeys((CLUSTER, DECISIONS, OUTCOMES, VERDICTS), 0)
+        streams = CLUSTER, DECISIONS, OUTCOMES, VERDICTS
+        self.applied: dict[str, int] = dict.fromkeys(streams, 0)
         #: The sequences that must be applied before this planner may answer or decide, by stream;
         #: None: the checkpoint has not been applied.
         self._goals: Mapping[str, int] | None = None

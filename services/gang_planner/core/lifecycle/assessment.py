@@ -8,12 +8,12 @@ Before, `update_late_roles` lowers the minimum of a gang by its late roles: thos
 created only after the other roles run, such as the launcher of an MPI job.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from services.gang_planner.core.cycle_context import CycleContext
 from services.gang_planner.core.framework.policy_set import PolicySet
-from services.gang_planner.core.lifecycle import promises, provisioning, uniform_members
+from services.gang_planner.core.lifecycle import promises, provisioning
 from services.gang_planner.core.queueing.need import is_too_large, need_of
 from services.gang_planner.core.state import gang_runs, sub_gangs
 from services.gang_planner.core.state.gang_history import noted_reason
@@ -29,6 +29,7 @@ from services.gang_planner.core.state.member_states import (
     LEAVING,
     PLACED,
     RUNNING,
+    SUCCEEDED,
     UNSUPPORTED,
     WAITING,
 )
@@ -52,6 +53,7 @@ _SILENCE_MS: Final = 10_000
 _MPI_JOB: Final = "MPIJob"
 _LAUNCHER: Final = "launcher"
 _BOUND: Final = frozenset({PLACED, RUNNING})
+_ENDING: Final = frozenset({SUCCEEDED, FAILED, LEAVING})
 #: Phases of a group object that its gang reaches only by a start.
 _STARTED: Final = frozenset({"Running", "Unknown", "Completed"})
 #: The phase of a gang in each state but ReleasingStarted; None: it waits.
@@ -151,7 +153,8 @@ def _wait_outside(state: State, policies: PolicySet, gang: Gang, now_ms: int) ->
     """Add the gang to the admission queue if it waits only for admission; otherwise remove it."""
     admission_queue = state.gangs.admission_queue
     if gang.pending_reason is not PendingReason.NOT_ADMITTED:
-        admission_queue.take(gang)
+        if admission_queue.buckets:
+            admission_queue.take(gang)
         return
     group = required(gang.group, gang.full_name, "waits to be admitted and has no group object")
     due_ms = policies.due_ms(gang)
@@ -354,7 +357,7 @@ def _object_reason(gang: Gang) -> PendingReason | None:
         return refused or (PendingReason.GROUP_MISSING if gang.lacks_object else None)
     if group.errors:
         return PendingReason.INVALID_GROUP
-    if group.uniform and not gang.history.started and uniform_members.difference(gang):
+    if group.uniform and not gang.history.started and member_difference(gang):
         return PendingReason.MEMBERS_DIFFER
     return PendingReason.GROUP_DELETING if group.deleting else None
 
@@ -405,6 +408,31 @@ def _member_reason(gang: Gang) -> PendingReason | None:
     if group is None or not group.sub_groups or sub_gangs.enough_exist(gang):
         return None
     return PendingReason.NOT_ENOUGH_PODS_OF_SUB_GROUP
+
+
+def member_difference(gang: Gang) -> str:
+    """In which property the members differ from each other or from their group, with the values, if
+    the group's API requires that they agree; "" if they may be scheduled together.
+    """
+    group = gang.group
+    if group is None or not group.uniform:
+        return ""
+    pods = [member.pod for member in gang.members.values() if member.state not in _ENDING]
+    schedulers = {pod.scheduler_name for pod in pods}
+    if len(schedulers) > 1:
+        return f"its pods name different schedulers: {_in_words(schedulers)}"
+    if group.priority is None:
+        return ""
+    others = {pod.priority for pod in pods} - {group.priority}
+    if others:
+        return f"its priority is {group.priority}, and that of pods is {_in_words(others)}"
+    if len({pod.preempts for pod in pods}) > 1:
+        return "its pods have different preemption policies"
+    return ""
+
+
+def _in_words(values: Collection[str] | Collection[int]) -> str:
+    return ", ".join(str(value) for value in sorted(values)[:5])
 
 
 def unsupported_fields(gang: Gang) -> UnsupportedFields:

@@ -242,9 +242,6 @@ class AdmissionQueue:
         self.buckets: dict[tuple[object, ...], AdmissionBucket] = {}
         self._of: dict[GangKey, tuple[AdmissionBucket, OrderKey]] = {}
 
-    def __len__(self) -> int:
-        return len(self._of)
-
     def put(self, gang: Gang, signature: tuple[object, ...], order: OrderKey) -> None:
         """Add a group to the bucket of this signature, or move it there, placed by `order`."""
         known = self._of.get(gang.key)

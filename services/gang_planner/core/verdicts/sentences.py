@@ -3,9 +3,9 @@
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from services.gang_planner.core.lifecycle.assessment import member_difference
 from services.gang_planner.core.lifecycle.deadlines import not_running_words
 from services.gang_planner.core.lifecycle.promises import PROMISED_MS
-from services.gang_planner.core.lifecycle.uniform_members import difference
 from services.gang_planner.core.state.gang_settings import placement_deadline_ms
 from services.gang_planner.core.state.gangs import Gang
 from services.gang_planner.core.state.planner_state import State
@@ -118,7 +118,7 @@ SENTENCES: Final[Mapping[PendingReason, Callable[[State, Gang], str]]] = {
     PendingReason.INVALID_GROUP: lambda _, gang: joined(
         gang.group.errors if gang.group else (), "; "
     ),
-    PendingReason.MEMBERS_DIFFER: lambda _, gang: difference(gang),
+    PendingReason.MEMBERS_DIFFER: lambda _, gang: member_difference(gang),
     PendingReason.QUEUE_MISSING: _queue_words,
     PendingReason.QUEUE_NOT_OPEN: _queue_words,
     PendingReason.QUEUE_PARENT_MISSING: _queue_words,
