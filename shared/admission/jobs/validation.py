@@ -35,6 +35,7 @@ from shared.admission.suggestions import Hints, did_you_mean
 from shared.dialects.field_checks import Findings, shown
 from shared.dialects.protocol import FieldError, JsonObject
 from shared.job_plugins.discovery import registered_plugins
+from shared.job_plugins.mpi import master_of
 from shared.kinds.job_shape import PODS_MAX
 from shared.kube.quantities import QuantityError, cpu_milli
 
@@ -333,24 +334,7 @@ def plugin_errors(spec: JsonObject, hints: Hints) -> Iterator[FieldError]:
             )
             yield violation(f"spec.plugins.{name[:63]}", message)
     if _MPI in plugins:
-        master = flag(as_list(plugins[_MPI]), "master", "master")
+        flags = [flag for flag in as_list(plugins[_MPI]) if isinstance(flag, str)]
+        master = master_of(flags)
         if all(text_at(task, "name") != master for _, task in objects_at(spec, "tasks")):
             yield violation(f"spec.plugins.{_MPI}", "The specified mpi master task was not found")
-
-
-def flag(flags: list[object], name: str, default: str) -> str:
-    """The value of a Go-style flag, given as `--name=value`, `-name=value` or `--name value`; the
-    last one counts. Words after the first that Go's parser would refuse are ignored.
-    """
-    value = default
-    words = iter([one for one in flags if isinstance(one, str)])
-    for word in words:
-        bare = word[2:] if word.startswith("--") else word[1:]
-        if not word.startswith("-") or not bare:
-            break
-        key, assigned, given = bare.partition("=")
-        if not assigned:
-            given = next(words, "")
-        if key == name:
-            value = given
-    return value

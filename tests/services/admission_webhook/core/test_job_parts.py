@@ -5,8 +5,8 @@ import pytest
 from shared.admission.hypernodes import pattern_objection
 from shared.admission.job_flows import find_ring
 from shared.admission.jobs.pod_template import template_errors
-from shared.admission.jobs.validation import flag
 from shared.admission.suggestions import did_you_mean
+from shared.job_plugins.mpi import master_of
 from shared.kinds.cron_schedule import is_schedule
 from shared.kinds.job import INTERNAL_ACTIONS
 from tests.services.admission_webhook.reviews import (
@@ -111,8 +111,8 @@ def test_the_plugins_that_plugins_need_are_added_and_given_ones_kept() -> None:
     ],
     ids=str,
 )
-def test_flags_are_read_as_go_reads_them(flags: list[object], value: str) -> None:
-    assert flag(flags, "master", "master") == value
+def test_flags_are_read_as_go_reads_them(flags: list[str], value: str) -> None:
+    assert master_of(flags) == value
 
 
 GOOD_TEMPLATE: Object = {
