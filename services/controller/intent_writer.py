@@ -9,11 +9,11 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import Any, Final, TypeAlias, assert_never
+from typing import Any, Final, TypeAlias, TypeVar, assert_never
 
 import msgspec
 
-from services.controller.core.events import EventIntent, evicted_event, pod_event
+from services.controller.core.events import EventIntent, StoredEvent, evicted_event, pod_event
 from services.controller.core.statuses.intents import (
     CompareGroup,
     FreeNodes,
@@ -36,6 +36,7 @@ from shared.contracts.verdicts import PodRef, Verdict
 from shared.dialects.protocol import JsonObject, StatusPatch
 from shared.kube.client import KubeClient
 from shared.kube.errors import Conflict, Invalid, KubeError, NotFound, TooManyRequests
+from shared.kube.objects import KubeObject
 from shared.kube.resources import CORE_EVENTS, PODS, Resource
 from shared.kube.served_versions import ServedVersions
 from shared.kube.transport import Reply
@@ -43,6 +44,8 @@ from shared.pacing import TokenBucket
 from shared.runtime.steady_clock import SteadyClock
 
 logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 PodEvent: TypeAlias = Callable[[Verdict, PodRef, int], EventIntent]
 """Builds the Event of one pod of a verdict, at an instant in ms."""
@@ -55,25 +58,11 @@ _SCALING_IN_FLIGHT: Final = 16
 _RETRY_S_MAX: Final = 60.0
 
 
-class _Metadata(msgspec.Struct, frozen=True):
-    uid: str = ""
-    annotations: dict[str, str] | None = None
-
-
-class _Stored(msgspec.Struct, frozen=True):
-    metadata: _Metadata
-
-
 class _StatusOfOthers(msgspec.Struct, frozen=True):
     conditions: list[dict[str, Any]] | None = None
 
 
-class _StoredVersion(msgspec.Struct, frozen=True, rename="camel"):
-    resource_version: str
-
-
-class _Conditioned(msgspec.Struct, frozen=True):
-    metadata: _StoredVersion
+class _Conditioned(KubeObject, frozen=True, kw_only=True):
     status: _StatusOfOthers = _StatusOfOthers()
 
 
@@ -85,14 +74,7 @@ class _StoredPod(msgspec.Struct, frozen=True):
     spec: _PodSpec
 
 
-class _StoredEvent(msgspec.Struct, frozen=True):
-    count: int | None = None
-
-
-_decode_stored: Final = msgspec.json.Decoder(_Stored).decode
-_decode_conditioned: Final = msgspec.json.Decoder(_Conditioned).decode
 _decode_pod: Final = msgspec.json.Decoder(_StoredPod).decode
-_decode_event: Final = msgspec.json.Decoder(_StoredEvent).decode
 
 
 class IntentWriter:
@@ -192,7 +174,7 @@ class IntentWriter:
         if stored is None or stored.metadata.uid != intent.uid:
             memory.group_missing = True
             return
-        text = (stored.metadata.annotations or {}).get(annotations.VERDICT, "")
+        text = stored.metadata.annotations.get(annotations.VERDICT, "")
         remember_stored(memory, text, verdict, self._clock.now_ms())
 
     async def _patch_group(self, intent: PatchGroup, memory: WrittenGang) -> None:
@@ -244,8 +226,9 @@ class IntentWriter:
         the object was changed after they were read.
         """
         await self._turn()
-        reply = await self._client.request("GET", resource.path(patch.namespace, patch.name))
-        stored = _decode_conditioned(reply.body)
+        stored = await self._client.get(
+            resource, patch.name, _Conditioned, namespace=patch.namespace
+        )
         ours: list[JsonObject] = body["status"]["conditions"]
         types = {one["type"] for one in ours}
         others = [one for one in stored.status.conditions or () if one.get("type") not in types]
@@ -257,8 +240,8 @@ class IntentWriter:
         }
 
     async def _in_served_version(
-        self, resource: Resource, send: Callable[[Resource], Awaitable[Reply]]
-    ) -> Reply:
+        self, resource: Resource, send: Callable[[Resource], Awaitable[T]]
+    ) -> T:
         """Send a request for the resource in the version that the API server serves. The object may
         be missing because the version has changed since it was looked up.
         """
@@ -271,16 +254,15 @@ class IntentWriter:
                 raise
             return await send(served)
 
-    async def _stored(self, resource: Resource, namespace: str, name: str) -> _Stored | None:
-        async def get(variant: Resource) -> Reply:
+    async def _stored(self, resource: Resource, namespace: str, name: str) -> KubeObject | None:
+        async def get(variant: Resource) -> KubeObject:
             await self._turn()
-            return await self._client.request("GET", variant.path(namespace, name))
+            return await self._client.get(variant, name, KubeObject, namespace=namespace)
 
         try:
-            reply = await self._in_served_version(resource, get)
+            return await self._in_served_version(resource, get)
         except NotFound:
             return None
-        return _decode_stored(reply.body)
 
     # Events.
 
@@ -319,9 +301,11 @@ class IntentWriter:
         """Update count and message of an existing Event; False: it has expired."""
         await self._turn()
         try:
-            reply = await self._client.request("GET", CORE_EVENTS.path(event.namespace, event.name))
+            stored = await self._client.get(
+                CORE_EVENTS, event.name, StoredEvent, namespace=event.namespace
+            )
             again: dict[str, Any] = {
-                "count": (_decode_event(reply.body).count or 1) + 1,
+                "count": (stored.count or 1) + 1,
                 "message": event.message,
                 "lastTimestamp": event.body["lastTimestamp"],
             }

@@ -39,9 +39,6 @@ class _Stored(msgspec.Struct, frozen=True):
     data: dict[str, str] | None = None
 
 
-_decode_stored: Final = msgspec.json.Decoder(_Stored).decode
-
-
 class NotOurs(Exception):
     """The name belongs to an object of another owner, which is not touched. It may be a user's, or
     belong to a former job of the same name and be due for garbage collection.
@@ -200,10 +197,9 @@ class JobWriter:
         """The stored object; None when it does not exist. Raises NotOurs, KubeError."""
         resource, name = owned.resource, owned.name
         try:
-            reply = await self._client.request("GET", resource.path(self._namespace, name))
+            stored = await self._client.get(resource, name, _Stored, namespace=self._namespace)
         except NotFound:
             return None
-        stored = _decode_stored(reply.body)
         self._check_owner(stored.metadata, f"{resource.kind} {name}")
         return stored
 

@@ -16,9 +16,7 @@ from typing import Final
 
 from typing_extensions import override
 
-from services.controller.core import refused_gangs
 from services.controller.core.owner_groups import owner_group_for
-from services.controller.core.refused_gangs import RefusedGangs
 from services.controller.core.workloads import (
     JsonObject,
     join_patch,
@@ -29,7 +27,7 @@ from services.controller.errors import RETRY_S, RetryLater, is_temporary
 from services.controller.other_controllers import OtherControllers
 from services.controller.owner_walk import OwnerWalk
 from services.controller.reconciling.writes import for_all
-from services.controller.request_consumer import RequestConsumer
+from services.controller.verdict_deliveries import RequestConsumer
 from shared.bus.connection import Bus
 from shared.contracts import subjects
 from shared.contracts.foreign_messages import OnForeign
@@ -63,6 +61,10 @@ _PATCHES: Final = 4
 _RETRY_S_MAX: Final = 30.0
 #: While another project's controllers are active, or that is not known yet.
 _OTHERS_ACTIVE_S: Final = 5.0
+#: When a gang whose group was refused is tried again, and the most such gangs.
+REFUSED_RETRY_S: Final = 30.0
+REFUSED_MAX: Final = 100
+REFUSED_OF_NAMESPACE_MAX: Final = 20
 
 
 class PodGroupController(RequestConsumer):
@@ -128,7 +130,7 @@ class PodGroupController(RequestConsumer):
             )
             now_s = asyncio.get_running_loop().time()
             if self._refused.is_tried_again(verdict.namespace, verdict.gang_id, now_s):
-                raise RetryLater(str(error), refused_gangs.RETRY_S) from error
+                raise RetryLater(str(error), REFUSED_RETRY_S) from error
 
     async def _first(self, namespace: str, pods: Iterable[PodRef]) -> Pod | None:
         """The first of these pods that still exists."""
@@ -243,3 +245,29 @@ class PodGroupController(RequestConsumer):
                 )
 
         await for_all(patch, pods, at_once=_PATCHES, name="join")
+
+
+class RefusedGangs:
+    """Which gangs are tried again after the API server has refused their group object.
+
+    No verdict follows when the cause is gone, such as a quota, so the verdict is delivered again.
+    Such verdicts take a part of what the consumer may have in flight: their number is bounded, in
+    all and for each namespace.
+    """
+
+    def __init__(self) -> None:
+        #: When each was refused last, by namespace and id.
+        self._refused_s: dict[tuple[str, str], float] = {}
+
+    def is_tried_again(self, namespace: str, gang_id: str, now_s: float) -> bool:
+        """Whether a gang that is refused now is one of them. A gang that was not refused again for
+        two turns is none of them any more.
+        """
+        known = self._refused_s.items()
+        self._refused_s = {gang: at_s for gang, at_s in known if now_s - at_s < 2 * REFUSED_RETRY_S}
+        if (namespace, gang_id) not in self._refused_s:
+            own = sum(place == namespace for place, _ in self._refused_s)
+            if own >= REFUSED_OF_NAMESPACE_MAX or len(self._refused_s) >= REFUSED_MAX:
+                return False
+        self._refused_s[namespace, gang_id] = now_s
+        return True

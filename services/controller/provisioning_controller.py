@@ -23,7 +23,7 @@ from services.controller.core.provisioning import (
     template_manifest,
 )
 from services.controller.errors import RETRY_S, RetryLater, is_temporary
-from services.controller.request_consumer import RequestConsumer
+from services.controller.verdict_deliveries import RequestConsumer
 from shared.bus.connection import Bus
 from shared.bus.errors import BusError
 from shared.contracts import subjects

@@ -36,6 +36,12 @@ class ControllerEvent(msgspec.Struct, frozen=True):
     message: str
 
 
+class StoredEvent(msgspec.Struct, frozen=True):
+    """The count of a written Event."""
+
+    count: int | None = None
+
+
 class EventIntent(msgspec.Struct, frozen=True, kw_only=True):
     """One Event to write, or to write again."""
 

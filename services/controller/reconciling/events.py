@@ -11,9 +11,12 @@ from collections import OrderedDict
 from datetime import UTC, datetime
 from typing import Final
 
-import msgspec
-
-from services.controller.core.events import ControllerEvent, event_body, object_reference
+from services.controller.core.events import (
+    ControllerEvent,
+    StoredEvent,
+    event_body,
+    object_reference,
+)
 from services.controller.reconciling.writes import Outcome, Writes
 from shared.kinds.metadata import Metadata
 from shared.kube.errors import KubeError, NotFound, in_terminating_namespace
@@ -29,10 +32,6 @@ _WAITING_MAX: Final = 2_000
 _KNOWN_MAX: Final = 10_000
 #: An equal Event within this time is not counted.
 _REPEAT_S: Final = 10.0
-
-
-class _Counted(msgspec.Struct, frozen=True):
-    count: int = 1
 
 
 class Recorder:
@@ -99,11 +98,11 @@ class Recorder:
     async def _count(self, namespace: str, name: str, at: str) -> None:
         client = self._writes.client
         try:
-            stored = await client.get(CORE_EVENTS, name, _Counted, namespace=namespace)
+            stored = await client.get(CORE_EVENTS, name, StoredEvent, namespace=namespace)
             await client.patch(
                 CORE_EVENTS,
                 name,
-                {"count": stored.count + 1, "lastTimestamp": at},
+                {"count": (stored.count or 1) + 1, "lastTimestamp": at},
                 namespace=namespace,
             )
         except NotFound:

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from services.controller.core import refused_gangs
+from services.controller import podgroup_controller
 from shared.contracts import annotations, subjects
 from shared.contracts.verdicts import PodRef, Verdict
 from shared.kube.client import KubeClient
@@ -156,7 +156,7 @@ async def test_a_refused_group_is_created_without_another_verdict_once_the_cause
         return await creates(self, resource, manifest, **named)
 
     monkeypatch.setattr(KubeClient, "create", create)
-    monkeypatch.setattr(refused_gangs, "RETRY_S", 0.2)
+    monkeypatch.setattr(podgroup_controller, "REFUSED_RETRY_S", 0.2)
     pods = await create_pods(api, namespace, [pod_manifest("p-0")])
     async with controllers(desk.url, control_plane.admin_kubeconfig, "podgroup"):
         await desk.say(wanting(namespace, "podgroup-x", pods))
@@ -172,7 +172,7 @@ async def test_the_verdicts_of_further_refused_groups_are_acknowledged(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """So the refused pods of one namespace do not keep those of others from the controller."""
-    monkeypatch.setattr(refused_gangs, "GANGS_MAX", 0)
+    monkeypatch.setattr(podgroup_controller, "REFUSED_MAX", 0)
     pods = await create_pods(api, namespace, [pod_manifest("p-0")])
     async with controllers(desk.url, control_plane.admin_kubeconfig, "podgroup"):
         await desk.say(wanting(namespace, "No_Name", pods))
