@@ -70,8 +70,8 @@ class AdmissionSpans:
 def _root_of(group: JsonObject, namespace: str) -> str:
     """The root of the Job's trace that the group continues; "" for a group with its own trace."""
     listed = as_list(member(group, "metadata", "ownerReferences"))
-    owners = (one for one in listed if is_object(one))
-    owner = next((one for one in owners if one.get("controller") is True), None)
+    owners = (owner for owner in listed if is_object(owner))
+    owner = next((owner for owner in owners if owner.get("controller") is True), None)
     if owner is None:
         return ""
     texts = (text_at(owner, key) for key in ("apiVersion", "kind", "name", "uid"))

@@ -112,7 +112,7 @@ async def _names_in(client: KubeClient, named: NamedGroup) -> frozenset[str]:
     """Names of the groups that the pod may have meant; none if they are too many. Raises
     KubeError.
     """
-    found: set[str] = set()
+    names: set[str] = set()
     for resource in _resources(named):
         with contextlib.suppress(NotFound):
             page = await client.list(
@@ -120,5 +120,5 @@ async def _names_in(client: KubeClient, named: NamedGroup) -> frozenset[str]:
             )
             if page.metadata.continue_:
                 return frozenset()
-            found.update(one.metadata.name for one in page.items)
-    return frozenset(found)
+            names.update(group.metadata.name for group in page.items)
+    return frozenset(names)

@@ -82,8 +82,8 @@ async def remove_left_behind(client: KubeClient, now_ms: int) -> None:
     """Remove probes of processes that were killed during the test. Raises KubeError."""
     labels = ",".join([*(f"{key}={value}" for key, value in LABELS.items()), PROBE])
     page = await client.list(MUTATING_WEBHOOKS, KubeObject, label_selector=labels)
-    for found in page.items:
-        metadata = found.metadata
+    for probe in page.items:
+        metadata = probe.metadata
         if now_ms - metadata.created_ms > LEFT_BEHIND_MS:
             log.info("removing the probe %s of a killed process", metadata.name)
             with contextlib.suppress(NotFound):

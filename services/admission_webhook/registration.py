@@ -177,12 +177,12 @@ class Registrar:
         owner = self._settings.owner_cluster_role
         if not owner:
             return
-        found = await self._client.get(CLUSTER_ROLES, owner, KubeObject)
+        role = await self._client.get(CLUSTER_ROLES, owner, KubeObject)
         self._owner_reference = {
             "apiVersion": CLUSTER_ROLES.api_version,
             "kind": CLUSTER_ROLES.kind,
             "name": owner,
-            "uid": found.metadata.uid,
+            "uid": role.metadata.uid,
         }
 
     async def _stored(self, resource: Resource) -> KubeObject | None:
@@ -192,12 +192,12 @@ class Registrar:
             return None
 
     def _others(self, stored: dict[Phase, KubeObject | None]) -> Members:
-        found: Members = {}
-        for one in stored.values():
-            if one is not None:
-                found |= read_members(one.metadata.annotations)
-        found.pop(self._identity, None)
-        return found
+        members: Members = {}
+        for known in stored.values():
+            if known is not None:
+                members |= read_members(known.metadata.annotations)
+        members.pop(self._identity, None)
+        return members
 
     async def _holder(self, others: Members) -> str:
         """The live replica that keeps this one from being registered; "" for none.
@@ -324,8 +324,8 @@ class Registrar:
         if isinstance(batch, Listed) or (
             isinstance(batch, Changes)
             and any(
-                not isinstance(one, Bookmark) and one.object.metadata.name == self._name
-                for one in batch.changes
+                not isinstance(change, Bookmark) and change.object.metadata.name == self._name
+                for change in batch.changes
             )
         ):
             self._attempt_due.set()

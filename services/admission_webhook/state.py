@@ -31,10 +31,10 @@ class _Table(Generic[T]):
         self.by_uid: dict[str, T] = {}
 
     def apply(self, changed: Iterable[T], removed: Iterable[Gone]) -> None:
-        for one in changed:
-            known = self.by_uid.get(one.uid)
-            if known is None or known.resource_version <= one.resource_version:
-                self.by_uid[one.uid] = one
+        for current in changed:
+            known = self.by_uid.get(current.uid)
+            if known is None or known.resource_version <= current.resource_version:
+                self.by_uid[current.uid] = current
         for gone in removed:
             known = self.by_uid.get(gone.uid)
             if known is not None and known.resource_version <= gone.resource_version:
@@ -84,15 +84,19 @@ class ReferenceTables:
             )
         match changes:
             case QueueChanges():
-                volcanos = (one for one in changes.changed if one.dialect == VOLCANO)
+                volcanos = (queue for queue in changes.changed if queue.dialect == VOLCANO)
                 self._queues.apply(volcanos, changes.removed)
                 self._tree = None
             case NamespaceChanges():
                 self._namespaces.apply(changes.changed, changes.removed)
                 namespaces = self._namespaces.by_uid.values()
-                self.namespace_queues = {one.name: one.queue for one in namespaces if one.queue}
+                self.namespace_queues = {
+                    namespace.name: namespace.queue for namespace in namespaces if namespace.queue
+                }
             case PriorityClassChanges():
                 self._classes.apply(changes.changed, changes.removed)
-                self.priority_classes = frozenset(one.name for one in self._classes.by_uid.values())
+                self.priority_classes = frozenset(
+                    priority_class.name for priority_class in self._classes.by_uid.values()
+                )
             case _:
                 assert_never(changes)

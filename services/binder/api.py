@@ -175,15 +175,15 @@ class KubePods:
         if answer.status != 200:
             return answer
         try:
-            found = _decode_pod(body)
+            stored = _decode_pod(body)
         except msgspec.MsgspecError as error:
             return Answer(0, "Undecodable", str(error))
         return PodView(
-            uid=found.metadata.uid,
-            node=found.spec.node_name,
-            deleting=found.metadata.deletion_timestamp is not None,
-            gated=bool(found.spec.scheduling_gates),
-            succeeded=found.status.phase == _SUCCEEDED,
+            uid=stored.metadata.uid,
+            node=stored.spec.node_name,
+            deleting=stored.metadata.deletion_timestamp is not None,
+            gated=bool(stored.spec.scheduling_gates),
+            succeeded=stored.status.phase == _SUCCEEDED,
         )
 
     async def _send(

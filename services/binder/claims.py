@@ -169,9 +169,9 @@ class KubeClaims:
     ) -> Progress | Write:
         choice = preparation.choice
         if isinstance(choice, DeviceChoice):
-            found = written if written is not None else await self._devices(choice)
-            classes = await self._classes(choice) if needs_classes(found, choice) else {}
-            return device_step(found, choice, preparation.pod_name, classes)
+            stored = written if written is not None else await self._devices(choice)
+            classes = await self._classes(choice) if needs_classes(stored, choice) else {}
+            return device_step(stored, choice, preparation.pod_name, classes)
         claim, volume = await self._claim_and_volume(choice)
         return volume_step(claim, volume, choice, again=again)
 
@@ -184,8 +184,10 @@ class KubeClaims:
         return await self._read(RESOURCE_CLAIMS.path(choice.namespace, choice.claim))
 
     async def _classes(self, choice: DeviceChoice) -> dict[str, Object]:
-        found = {name: await self._read(DEVICE_CLASSES.path("", name)) for name in choice.classes}
-        return {name: one for name, one in found.items() if one is not None}
+        stored = {name: await self._read(DEVICE_CLASSES.path("", name)) for name in choice.classes}
+        return {
+            name: device_class for name, device_class in stored.items() if device_class is not None
+        }
 
     async def _read(self, path: str) -> Object | None:
         answer, body = await self._send("GET", path, None, "")

@@ -167,17 +167,17 @@ class CronJobReconciler:
         just replaced would be reported missing.
         """
         namespace, name = cron.metadata.namespace, cron.metadata.name
-        found = cron
+        stored = cron
         for _ in range(_STATUS_TRIES):
-            if status == found.status:
+            if status == stored.status:
                 return
-            changed = msgspec.structs.replace(found, status=status)
+            changed = msgspec.structs.replace(stored, status=status)
             written = await self._writes.replace_status(CRONJOBS_VOLCANO, changed)
             self._crons.learn(written.body)
             if written.outcome is not Outcome.STALE:
                 return
-            found = await self._client.get(CRONJOBS_VOLCANO, name, CronJob, namespace=namespace)
-            if found.metadata.uid != cron.metadata.uid or found.status != cron.status:
+            stored = await self._client.get(CRONJOBS_VOLCANO, name, CronJob, namespace=namespace)
+            if stored.metadata.uid != cron.metadata.uid or stored.status != cron.status:
                 # Another CronJob has the name, or another client wrote it: the plan is outdated.
                 return
 

@@ -111,9 +111,9 @@ class HyperNodeReconciler:
             # ValueError includes ConfigurationError and InvalidYaml.
             self._log_problems((f"ConfigMap {self._configmap}, key {CONFIGURATION_KEY}: {error}",))
             return None
-        found = None if given is None else discover(given, nodes)
-        self._log_problems(found.problems if found is not None else ())
-        return found
+        discovered = None if given is None else discover(given, nodes)
+        self._log_problems(discovered.problems if discovered is not None else ())
+        return discovered
 
     def _log_problems(self, problems: tuple[str, ...]) -> None:
         """Log each problem once."""
@@ -136,23 +136,25 @@ class HyperNodeReconciler:
                     "spec": msgspec.to_builtins(wanted.spec),
                 }
                 yield self._patch(known, patch, "")
-        for one in [*self._hypernodes.all()]:
-            labels = one.metadata.labels
+        for hypernode in [*self._hypernodes.all()]:
+            labels = hypernode.metadata.labels
             ours = labels.get(TOPOLOGY_SOURCE) == SOURCE
             stays = labels.get(PROFILE) in discovered.torn
-            if ours and not stays and one.metadata.name not in discovered.hypernodes:
-                yield self._writes.delete(HYPERNODES, one.metadata)
+            if ours and not stays and hypernode.metadata.name not in discovered.hypernodes:
+                yield self._writes.delete(HYPERNODES, hypernode.metadata)
 
     def _count_writes(self, nodes: Mapping[str, Labels]) -> Iterator[Awaitable[object]]:
         counts = counted(self._hypernodes.all(), nodes)
-        for one in [*self._hypernodes.all()]:
-            count = counts.get(one.metadata.name)
-            if count is not None and count != one.status.node_count:
-                yield self._patch(one, {"status": {"nodeCount": count}}, "status")
+        for hypernode in [*self._hypernodes.all()]:
+            count = counts.get(hypernode.metadata.name)
+            if count is not None and count != hypernode.status.node_count:
+                yield self._patch(hypernode, {"status": {"nodeCount": count}}, "status")
 
     async def _create(self, wanted: HyperNode) -> None:
         self._hypernodes.learn((await self._writes.create(HYPERNODES, wanted)).body)
 
-    async def _patch(self, one: HyperNode, patch: dict[str, Any], subresource: str) -> None:
-        written = await self._writes.patch(HYPERNODES, one.metadata, patch, subresource=subresource)
+    async def _patch(self, hypernode: HyperNode, patch: dict[str, Any], subresource: str) -> None:
+        written = await self._writes.patch(
+            HYPERNODES, hypernode.metadata, patch, subresource=subresource
+        )
         self._hypernodes.learn(written.body)

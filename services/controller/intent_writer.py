@@ -230,8 +230,12 @@ class IntentWriter:
             resource, patch.name, _Conditioned, namespace=patch.namespace
         )
         ours: list[JsonObject] = body["status"]["conditions"]
-        types = {one["type"] for one in ours}
-        others = [one for one in stored.status.conditions or () if one.get("type") not in types]
+        types = {condition["type"] for condition in ours}
+        others = [
+            condition
+            for condition in stored.status.conditions or ()
+            if condition.get("type") not in types
+        ]
         version = stored.metadata.resource_version
         return {
             **body,

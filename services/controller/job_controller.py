@@ -147,7 +147,10 @@ class JobReconciler:
             pods=self._pods.owned_by(job.metadata.uid, namespace=job.metadata.namespace),
             group=self._groups.get(f"{job.metadata.namespace}/{group_name(job)}"),
             memory=known.memory,
-            priorities={one.metadata.name: one.value for one in self._classes.all()},
+            priorities={
+                priority_class.metadata.name: priority_class.value
+                for priority_class in self._classes.all()
+            },
             command=known.command,
             queue_state=queue.status.state if queue is not None else "",
         )
@@ -172,7 +175,7 @@ class JobReconciler:
         known.memory = _with_gone(step.memory, before, known.memory)
         if failures:
             known.memory = msgspec.structs.replace(known.memory, ensured=before.ensured)
-        obstacles = [one for one in failures if isinstance(one, Obstacle)]
+        obstacles = [failure for failure in failures if isinstance(failure, Obstacle)]
         self._report_obstacles(job, known, obstacles)
         for failure in failures:
             if isinstance(failure, ApiError):
@@ -198,7 +201,7 @@ class JobReconciler:
         began_ms = time.time_ns() // 1_000_000
         writer.group_created_ms = None
         failures = await writer.carry_out(step)
-        obstacles = (str(one) for one in failures if isinstance(one, Obstacle))
+        obstacles = (str(failure) for failure in failures if isinstance(failure, Obstacle))
         self._trace(writer, step, began_ms, next(obstacles, ""))
         return failures
 
@@ -233,7 +236,7 @@ class JobReconciler:
         """Delete the oldest Command about this job and return its action; "" without one."""
         commands = sorted(
             self._waiting_commands.get(key, {}).values(),
-            key=lambda one: (one.metadata.created_ms, one.metadata.name),
+            key=lambda command: (command.metadata.created_ms, command.metadata.name),
         )
         for command in commands:
             taken = await self._runtime.writes.delete(COMMANDS, command.metadata)
@@ -372,15 +375,15 @@ def _without(memory: JobMemory, pod: SeenPod, *, has_succeeded: bool) -> JobMemo
 
 def _with_gone(planned: JobMemory, before: JobMemory, now: JobMemory) -> JobMemory:
     """The planned memory with the pods that have gone during the writes."""
-    lost = tuple(one for one in now.lost if one not in before.lost)
-    succeeded = tuple(one for one in now.succeeded if one not in before.succeeded)
+    lost = tuple(pod for pod in now.lost if pod not in before.lost)
+    succeeded = tuple(pod for pod in now.succeeded if pod not in before.succeeded)
     return msgspec.structs.replace(
         planned, lost=(*planned.lost, *lost), succeeded=(*planned.succeeded, *succeeded)
     )
 
 
 def _soonest(*delays_s: float | None) -> float | None:
-    return min((one for one in delays_s if one is not None), default=None)
+    return min((delay_s for delay_s in delays_s if delay_s is not None), default=None)
 
 
 def _now_s() -> float:

@@ -109,18 +109,18 @@ class OtherControllers:
         leases: list[Lease] = []
         for name in self._leases:
             page = await self._client.list(LEASES, Lease, field_selector=f"metadata.name={name}")
-            leases += [one for one in page.items if isinstance(one, Lease)]
+            leases += [lease for lease in page.items if isinstance(lease, Lease)]
         now_s = asyncio.get_running_loop().time()
         self._changed = {
-            one.metadata.uid: self._last_change(one, now_s)
-            for one in leases
-            if one.spec.holder_identity
+            lease.metadata.uid: self._last_change(lease, now_s)
+            for lease in leases
+            if lease.spec.holder_identity
         }
         active = (
-            f"{one.metadata.namespace}/{one.metadata.name}"
-            for one in leases
-            if one.metadata.uid in self._changed
-            and now_s - self._changed[one.metadata.uid][1] <= self._lives_s
+            f"{lease.metadata.namespace}/{lease.metadata.name}"
+            for lease in leases
+            if lease.metadata.uid in self._changed
+            and now_s - self._changed[lease.metadata.uid][1] <= self._lives_s
         )
         return next(active, "")
 

@@ -33,19 +33,19 @@ class OwnerWalk:
         for kind in OWNER_KINDS:
             name = metadata.labels.get(kind.name_label, "") if kind.part_label else ""
             if name:
-                found = await self._read(kind, metadata.namespace, name, "")
-                if found is not None:
-                    owners.append(found)
+                owner = await self._read(kind, metadata.namespace, name, "")
+                if owner is not None:
+                    owners.append(owner)
                     break
         for _ in range(STEPS_MAX):
             above = (owners[-1].owner.metadata if owners else metadata).controller
             kind_above = None if above is None else owner_kind(above.api_version, above.kind)
             if above is None or kind_above is None:
                 break
-            found = await self._read(kind_above, metadata.namespace, above.name, above.uid)
-            if found is None:
+            owner = await self._read(kind_above, metadata.namespace, above.name, above.uid)
+            if owner is None:
                 break
-            owners.append(found)
+            owners.append(owner)
         return tuple(owners)
 
     async def read(
@@ -56,13 +56,13 @@ class OwnerWalk:
         Raises:
             KubeError: The request failed.
         """
-        found = await self._read(kind, namespace, owner.name, owner.uid)
-        return None if found is None else found.owner
+        owned = await self._read(kind, namespace, owner.name, owner.uid)
+        return None if owned is None else owned.owner
 
     async def _read(self, kind: OwnerKind, namespace: str, name: str, uid: str) -> Owned | None:
         """The object of this name and UID ("": any UID)."""
         try:
-            found = await self._client.get(kind.resource, name, kind.decoded, namespace=namespace)
+            stored = await self._client.get(kind.resource, name, kind.decoded, namespace=namespace)
         except NotFound:
             return None
         except (Forbidden, MalformedAnswer) as error:
@@ -70,4 +70,4 @@ class OwnerWalk:
                 "%s %s/%s cannot be read: %s", kind.resource.title, namespace, name, error
             )
             return None
-        return Owned(kind, found) if uid in ("", found.metadata.uid) else None
+        return Owned(kind, stored) if uid in ("", stored.metadata.uid) else None

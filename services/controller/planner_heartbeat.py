@@ -108,9 +108,9 @@ class PlannerHeartbeat:
             self._failing = False
 
     def _note_time(self, headers: Any) -> None:
-        found = server_time(headers)
-        if found is not None:
-            self._server_time = found, asyncio.get_running_loop().time()
+        instant = server_time(headers)
+        if instant is not None:
+            self._server_time = instant, asyncio.get_running_loop().time()
 
     def _patch(self) -> dict[str, Any]:
         spec: dict[str, Any] = {

@@ -161,7 +161,9 @@ class PodGroupController(RequestConsumer):
             owner,
             verdict.group_wanted,
             queue=queue,
-            above=[one.owner.metadata.annotations for one in owners if one.owner is not owner],
+            above=[
+                owned.owner.metadata.annotations for owned in owners if owned.owner is not owner
+            ],
             asked_by_default=asked_by_default,
         )
         await self._create(manifest, verdict.namespace)
@@ -174,10 +176,10 @@ class PodGroupController(RequestConsumer):
         logger.info("created group %s/%s", namespace, manifest["metadata"]["name"])
 
     async def _owner(self, pod: Pod) -> Workload | None:
-        found = owner_resource(pod)
-        if found is None:
+        known = owner_resource(pod)
+        if known is None:
             return None
-        resource, reference = found
+        resource, reference = known
         try:
             owner = await self._client.get(
                 resource, reference.name, Workload, namespace=pod.metadata.namespace
@@ -213,11 +215,11 @@ class PodGroupController(RequestConsumer):
         """
         at = owners.index(owned)
         others = (*owners[at + 1 :], *owners[:at])
-        above = [one.owner.metadata.annotations for one in others]
+        above = [other.owner.metadata.annotations for other in others]
         joining: dict[str, list[PodRef]] = {}
-        for one in verdict.unnamed:
+        for member in verdict.unnamed:
             if owned.kind.part_label or not joining:
-                pod = await self._first(verdict.namespace, [one])
+                pod = await self._first(verdict.namespace, [member])
                 if pod is None:
                     continue
                 name = group_name(owned, pod.metadata)
@@ -227,7 +229,7 @@ class PodGroupController(RequestConsumer):
             else:
                 (name,) = joining  # all pods of such an owner are one gang
             if name:
-                joining.setdefault(name, []).append(one)
+                joining.setdefault(name, []).append(member)
         for name, pods in joining.items():
             await self._join(verdict, name, pods)
 

@@ -114,7 +114,7 @@ class ProvisioningController(RequestConsumer):
 
     async def _create(self, verdict: Verdict, wanted: Provisioning) -> None:
         namespace = verdict.namespace
-        pods = [await self._pod(namespace, one) for one in wanted.pod_sets]
+        pods = [await self._pod(namespace, pod_set) for pod_set in wanted.pod_sets]
         owner = await self._group(verdict) or pod_owner(pods[0])
         for index, (pod, pod_set) in enumerate(zip(pods, wanted.pod_sets, strict=True)):
             template = template_manifest(wanted.request, index, pod, owner, pod_set.requests)
@@ -157,13 +157,15 @@ class ProvisioningController(RequestConsumer):
                 # It may have been refused after its first templates were created.
                 await self._delete_templates(namespace, name)
             return
-        found = stored["metadata"]["uid"]
-        if uid and found != uid:
+        stored_uid = stored["metadata"]["uid"]
+        if uid and stored_uid != uid:
             return
         await self._delete_templates(namespace, name, len(stored["spec"]["podSets"]))
         # Another replica has deleted it, or created it again.
         with contextlib.suppress(NotFound, Conflict):
-            await self._client.delete(PROVISIONING_REQUESTS, name, namespace=namespace, uid=found)
+            await self._client.delete(
+                PROVISIONING_REQUESTS, name, namespace=namespace, uid=stored_uid
+            )
             logger.info("deleted ProvisioningRequest %s/%s", namespace, name)
 
     async def _delete_templates(self, namespace: str, name: str, sets: int | None = None) -> None:
@@ -206,10 +208,10 @@ class ProvisioningController(RequestConsumer):
         path = resource.path(namespace, name)
         reply = await self._client.request("GET", path)
         try:
-            found: JsonObject = msgspec.json.decode(reply.body)
+            stored: JsonObject = msgspec.json.decode(reply.body)
         except msgspec.DecodeError as error:
             raise MalformedAnswer(f"{path}: {error}") from None
-        return found
+        return stored
 
 
 def _group_resource(verdict: Verdict) -> Resource | None:

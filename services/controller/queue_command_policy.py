@@ -75,12 +75,12 @@ class QueueCommandPolicy:
     async def _owner(self) -> JsonObject | None:
         if not self._owner_cluster_role:
             return None
-        found = await self._client.get(CLUSTER_ROLES, self._owner_cluster_role, KubeObject)
+        role = await self._client.get(CLUSTER_ROLES, self._owner_cluster_role, KubeObject)
         return {
             "apiVersion": CLUSTER_ROLES.api_version,
             "kind": CLUSTER_ROLES.kind,
             "name": self._owner_cluster_role,
-            "uid": found.metadata.uid,
+            "uid": role.metadata.uid,
         }
 
     async def _created_ms(self, resource: Resource, manifest: JsonObject) -> int:

@@ -58,9 +58,9 @@ def from_ledger(bus: Bus) -> ReadAllocated:
             return None
         return {
             queue.name: {
-                one.resource: format_quantity(one.resource, one.used)
-                for one in queue.amounts
-                if one.used
+                amount.resource: format_quantity(amount.resource, amount.used)
+                for amount in queue.amounts
+                if amount.used
             }
             for queue in ledger.queues
         }

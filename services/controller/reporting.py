@@ -86,6 +86,8 @@ def _belongs_to_attempt(verdict: Verdict) -> bool:
         return True
     if verdict.attempt == 0:
         return verdict.phase == "Gone"
-    scheduled = (one for one in verdict.conditions if one.type == "Scheduled")
-    began_ms = next((one.since_ms for one in scheduled if one.status == "True"), 0)
+    scheduled = (condition for condition in verdict.conditions if condition.type == "Scheduled")
+    began_ms = next(
+        (condition.since_ms for condition in scheduled if condition.status == "True"), 0
+    )
     return verdict.at_ms - began_ms <= _STARTING_MS

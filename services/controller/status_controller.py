@@ -267,7 +267,7 @@ class StatusController:
         due_ms = now_ms if planned.now else (planned.next_ms or now_ms)
         written = len(planned.now) <= _WRITES_MAX and entry.not_before_ms <= now_ms
         # More pods than those of the intent may have to be written.
-        partial = any(isinstance(one, MarkPods | FreeNodes) for one in planned.now)
+        partial = any(isinstance(intent, MarkPods | FreeNodes) for intent in planned.now)
         written = written and not partial
         urgency = SETTLE if written and planned.next_ms is None else planned.urgency
         self._verdicts.put(gang_id, due_ms=max(due_ms, entry.not_before_ms), urgency=urgency)

@@ -63,23 +63,23 @@ class WaitingEvents:
         pause_s = self._bucket.draw(self._clock.now_ms() / 1000)
         if pause_s:
             await asyncio.sleep(pause_s)
-        found = self._pods.next(self._clock.now_ms())
-        if found is None:
+        waiting = self._pods.next(self._clock.now_ms())
+        if waiting is None:
             return
-        gang_id, uid = found.verdict.gang_id, found.pod.uid
+        gang_id, uid = waiting.verdict.gang_id, waiting.pod.uid
         try:
             # The gang's newest verdict may have been delivered to another replica.
             newest = await self._newest(gang_id)
-            verdict = newest or msgspec.structs.replace(found.verdict, phase="Gone")
-            if verdict != found.verdict:
+            verdict = newest or msgspec.structs.replace(waiting.verdict, phase="Gone")
+            if verdict != waiting.verdict:
                 self._pods.note(verdict, self._clock.now_ms())
             why = pending_reason(verdict)
             if why is None or all(pod.uid != uid for pod in verdict.waiting):
                 return
-            event = waiting_event(verdict, found.pod, why, now_ms=self._clock.now_ms())
+            event = waiting_event(verdict, waiting.pod, why, now_ms=self._clock.now_ms())
             await self._writer.write_event(event)
         except RetryLater as later:
-            logger.info("no Event on pod %s: %s", found.pod.name, later)
+            logger.info("no Event on pod %s: %s", waiting.pod.name, later)
             await asyncio.sleep(later.delay_s)
         else:
             self._pods.reported(gang_id, uid)

@@ -133,13 +133,13 @@ class WorkloadReconciler:
         owners = self._owners.get(kind.resource) if kind is not None else None
         if reference is None or kind is None or owners is None:
             return None
-        found = owners.get(f"{group.metadata.namespace}/{reference.name}")
-        if found is None or found.metadata.uid != reference.uid:
+        stored = owners.get(f"{group.metadata.namespace}/{reference.name}")
+        if stored is None or stored.metadata.uid != reference.uid:
             return None
-        above = await self._above(found.metadata.controller, found.metadata.namespace)
-        metadata = found.metadata
+        above = await self._above(stored.metadata.controller, stored.metadata.namespace)
+        metadata = stored.metadata
         jobs = self._workloads["Job"].owned_by(metadata.uid, namespace=metadata.namespace)
-        write = owner_groups.upkeep(group, Owned(kind, found), above, jobs)
+        write = owner_groups.upkeep(group, Owned(kind, stored), above, jobs)
         pods = _Pods(labels={kind.name_label: reference.name})
         named = metadata.annotations.get(annotations.QUEUE_NAME, "")
         return await self._write(group, write, pods, queue_patch_of_owner(group, named))
@@ -161,20 +161,20 @@ class WorkloadReconciler:
         """The annotations of a controller and of the objects above it, as far as they can be read,
         from the nearest one up.
         """
-        found: list[Annotations] = []
+        above: list[Annotations] = []
         for _ in range(STEPS_MAX):
             kind = None if owner is None else owner_kind(owner.api_version, owner.kind)
             if owner is None or kind is None:
                 break
             known = self._owners.get(kind.resource)
-            one = known.get(f"{namespace}/{owner.name}") if known is not None else None
-            if one is None or one.metadata.uid != owner.uid:
-                one = await self._walk.read(kind, namespace, owner)
-            if one is None:
+            stored = known.get(f"{namespace}/{owner.name}") if known is not None else None
+            if stored is None or stored.metadata.uid != owner.uid:
+                stored = await self._walk.read(kind, namespace, owner)
+            if stored is None:
                 break
-            found.append(one.metadata.annotations)
-            owner = one.metadata.controller
-        return found
+            above.append(stored.metadata.annotations)
+            owner = stored.metadata.controller
+        return above
 
     async def _write(
         self,
@@ -201,9 +201,9 @@ class WorkloadReconciler:
         self, group: PodGroup, patch: JsonObject | None, of_queue: JsonObject | None
     ) -> None:
         """Patch the group; then move it into its queue, which a webhook may refuse."""
-        for one in (patch, of_queue):
-            if one is not None:
-                written = await self._writes.patch(PODGROUPS_VOLCANO, group.metadata, one)
+        for change in (patch, of_queue):
+            if change is not None:
+                written = await self._writes.patch(PODGROUPS_VOLCANO, group.metadata, change)
                 self._groups.learn(written.body)
 
     async def _remove(self, group: PodGroup, pods: _Pods) -> float | None:

@@ -32,13 +32,13 @@ def long_durations(case: Case) -> tuple[str, ...]:
     """
     if not case.namespace or has_controller(case.candidate):
         return ()
-    found: list[str] = []
+    warnings: list[str] = []
     for field in FIELDS:
         most_s = case.known.ceilings.of(field.setting)
         given_s = field.read(case.candidate)
         if most_s is not None and given_s is not None and given_s > most_s:
-            found.append(f"tutti: {in_words(field.path, given_s, most_s, field.setting)}")
-    return tuple(found)
+            warnings.append(f"tutti: {in_words(field.path, given_s, most_s, field.setting)}")
+    return tuple(warnings)
 
 
 def _setting(key: str) -> Field:
@@ -58,12 +58,12 @@ def _duration(of: str, key: str, setting: str) -> Field:
     return Field(f"metadata.{of}[{key}]", setting, read)
 
 
-def _of_dialect(one: DurationAnnotation) -> Field:
+def _of_dialect(duration: DurationAnnotation) -> Field:
     def read(candidate: JsonObject) -> int | None:
-        given = text_at(candidate, "metadata", "annotations", one.key)
-        return one.read(given) if given else None
+        given = text_at(candidate, "metadata", "annotations", duration.key)
+        return duration.read(given) if given else None
 
-    return Field(f"metadata.annotations[{one.key}]", one.setting, read)
+    return Field(f"metadata.annotations[{duration.key}]", duration.setting, read)
 
 
 def _schedule_timeout(candidate: JsonObject) -> int | None:
@@ -76,6 +76,6 @@ FIELDS: Final = (
     *(_setting(key) for key in LIMITED if key != _COOLDOWN),
     _duration("annotations", _COOLDOWN, _COOLDOWN),
     _duration("labels", _COOLDOWN, _COOLDOWN),
-    *(_of_dialect(one) for dialect in by_precedence() for one in dialect.durations),
+    *(_of_dialect(duration) for dialect in by_precedence() for duration in dialect.durations),
     Field("spec.scheduleTimeoutSeconds", annotations.REPAIR_DEADLINE_SECONDS, _schedule_timeout),
 )

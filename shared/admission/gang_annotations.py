@@ -67,7 +67,9 @@ def warnings_of_pod(case: Case) -> tuple[str, ...]:
 
 def is_relevant(candidate: JsonObject, templates: Iterable[JsonObject]) -> bool:
     """Whether the object, or one of these templates, has such an annotation."""
-    return any(_is_ours(key) for one in (candidate, *templates) for key in _annotations(one))
+    return any(
+        _is_ours(key) for annotated in (candidate, *templates) for key in _annotations(annotated)
+    )
 
 
 def _is_ours(key: str) -> bool:
@@ -85,13 +87,13 @@ def _of_workload(case: Case, templates: list[JsonObject]) -> Iterator[str]:
     job = as_object(member(case.candidate, "spec", "jobTemplate"))
     if job is not None:
         places.append((f"of the Jobs of {title}", job, True))
-    places += [(f"of the pods of {title}", one, False) for one in templates]
+    places += [(f"of the pods of {title}", template, False) for template in templates]
     hints = Hints()
-    for place, one, may_be_whole in places:
-        for key, value in _annotations(one).items():
+    for place, annotated, may_be_whole in places:
+        for key, value in _annotations(annotated).items():
             if not _is_ours(key) or key in _OWN:
                 continue
-            if one is case.candidate and job is not None and key in _KNOWN:
+            if annotated is case.candidate and job is not None and key in _KNOWN:
                 words = "a CronJob does not pass it on: write it in spec.jobTemplate.metadata"
             elif key in OF_GANGS and group and not objection(key, value):
                 words = f"the pods name the group {group}: write it there"
@@ -133,6 +135,6 @@ def _named_group(pods: Iterable[JsonObject]) -> str:
     return ""
 
 
-def _annotations(one: JsonObject) -> Mapping[str, str]:
-    found = as_object(member(one, "metadata", "annotations")) or {}
-    return {key: value for key, value in found.items() if isinstance(value, str)}
+def _annotations(annotated: JsonObject) -> Mapping[str, str]:
+    notes = as_object(member(annotated, "metadata", "annotations")) or {}
+    return {key: value for key, value in notes.items() if isinstance(value, str)}

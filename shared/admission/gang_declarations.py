@@ -26,27 +26,30 @@ def read_declaration(pod: JsonObject) -> tuple[Membership | None, tuple[str, ...
 
     The webhook does not know which dialects are served, so it takes each of them for served.
     """
-    found = _typed(pod)
-    if found is None:
+    typed = _typed(pod)
+    if typed is None:
         return _NONE
-    return pod_vocabulary().references.read(found.metadata, found.spec, None)
+    return pod_vocabulary().references.read(typed.metadata, typed.spec, None)
 
 
 def dialect_of_gang(pod: JsonObject) -> Dialect | None:
     """The dialect that finds the gang of `read_declaration`; None when the pod declares none."""
-    found = _typed(pod)
-    if found is None:
+    typed = _typed(pod)
+    if typed is None:
         return None
-    declared = pod_vocabulary().references.declarations(found.metadata, found.spec, None)
-    return next((one.dialect for one in declared if one.membership is not None), None)
+    declared = pod_vocabulary().references.declarations(typed.metadata, typed.spec, None)
+    return next(
+        (declaration.dialect for declaration in declared if declaration.membership is not None),
+        None,
+    )
 
 
 def declares_anything(pod: JsonObject) -> bool:
     """Whether the pod has a mark of a gang, whether a dialect reads it or not."""
-    found = _typed(pod)
-    if found is None:
+    typed = _typed(pod)
+    if typed is None:
         return True
-    return bool(pod_vocabulary().references.declarations(found.metadata, found.spec, None))
+    return bool(pod_vocabulary().references.declarations(typed.metadata, typed.spec, None))
 
 
 def is_misdirected(pod: JsonObject) -> bool:
@@ -75,9 +78,11 @@ def reference_expression(pod: str, references: Iterable[GroupReference]) -> str:
         references: The references.
     """
     given = tuple(references)
-    terms = [f"has({pod}.{one.key})" for one in given if one.place == "field"]
+    terms = [f"has({pod}.{reference.key})" for reference in given if reference.place == "field"]
     for place in ("annotation", "label"):
-        keys = ", ".join(string_literal(one.key) for one in given if one.place == place)
+        keys = ", ".join(
+            string_literal(reference.key) for reference in given if reference.place == place
+        )
         if keys:
             members = f"{pod}.metadata.{place}s"
             has = f"has({pod}.metadata) && has({members})"

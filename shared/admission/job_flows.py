@@ -20,7 +20,7 @@ def _violations(case: Case) -> list[FieldError]:
         dependencies.setdefault(text_at(flow, "name"), []).extend(_targets(flow))
     hints = Hints()
     for path, flow in flows:
-        for target in sorted({one for one in _targets(flow) if one not in dependencies}):
+        for target in sorted({name for name in _targets(flow) if name not in dependencies}):
             near = hints.near(target, dependencies)
             rule = f"jobflow Flow is not DAG: vertex is not defined: {target[:100]}{near}"
             findings.errors.append(invalid(f"{path}.dependsOn.targets", target, rule))
@@ -33,7 +33,7 @@ def _violations(case: Case) -> list[FieldError]:
 
 def _targets(flow: JsonObject) -> list[str]:
     depends = as_object(flow.get("dependsOn")) or {}
-    return [one for one in as_list(depends.get("targets")) if isinstance(one, str)]
+    return [target for target in as_list(depends.get("targets")) if isinstance(target, str)]
 
 
 def find_ring(needs: Mapping[str, Iterable[str]]) -> list[str]:

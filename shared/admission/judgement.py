@@ -45,7 +45,7 @@ _ERRORS_OF_OBJECT_MAX: Final = 20
 _ERRORS_MAX: Final = 50
 _ERROR_BYTES_MAX: Final = 500
 _RESOURCES: Final[Mapping[tuple[str, str], Resource]] = {
-    (one.resource.group, one.resource.kind): one.resource for one in RULES
+    (rules.resource.group, rules.resource.kind): rules.resource for rules in RULES
 }
 _STATES: Final[tuple[QueueState, ...]] = get_args(QueueState)
 _NO_GANG: Final = "declares no gang: it must have a workload, a pod or a group of pods"
@@ -91,15 +91,15 @@ class Admitted(NamedTuple):
 def queue_tree(queues: Iterable[KnownQueue], documents: Iterable[JsonObject] = ()) -> QueueTree:
     """The queues of a cluster, with those that the manifests themselves create."""
     known = {
-        one.name: Queue(
-            uid=one.name,
+        queue.name: Queue(
+            uid=queue.name,
             dialect=VOLCANO,
-            name=one.name,
+            name=queue.name,
             resource_version=0,
-            parent=one.parent,
-            state=one.state,
+            parent=queue.parent,
+            state=queue.state,
         )
-        for one in queues
+        for queue in queues
     }
     for queue in declared_queues(documents):
         known.setdefault(queue.name, queue)
@@ -110,22 +110,22 @@ def known_queues(ledger: LedgerAnswer) -> tuple[KnownQueue, ...]:
     """The existing queues of a ledger."""
     return tuple(
         KnownQueue(
-            name=one.name,
-            parent=one.parent,
-            state=one.state if one.state in _STATES else "Unknown",
+            name=queue.name,
+            parent=queue.parent,
+            state=queue.state if queue.state in _STATES else "Unknown",
         )
-        for one in ledger.queues
-        if one.exists
+        for queue in ledger.queues
+        if queue.exists
     )
 
 
 def declared_queues(documents: Iterable[JsonObject]) -> Iterator[Queue]:
     """The queues among the objects; one that cannot be read has an error of its own."""
-    for one in documents:
-        if _resource_of(one) != QUEUES_VOLCANO:
+    for document in documents:
+        if _resource_of(document) != QUEUES_VOLCANO:
             continue
         try:
-            yield read_queue(msgspec.convert(one, StoredQueue), dialect=VOLCANO)
+            yield read_queue(msgspec.convert(document, StoredQueue), dialect=VOLCANO)
         except msgspec.ValidationError:
             continue
 
@@ -151,8 +151,10 @@ def questions(
     """
     names = tuple(scheduler_names)
     try:
-        placed = [(where, in_namespace(one, namespace)) for where, one in flattened(documents)]
-        objects = [one for _, one in placed]
+        placed = [
+            (where, in_namespace(document, namespace)) for where, document in flattened(documents)
+        ]
+        objects = [document for _, document in placed]
         known = ReferenceObjects(
             scheduler_names=names,
             queues=None if queues is None else queue_tree(queues, objects),
@@ -160,11 +162,13 @@ def questions(
         errors: list[str] = []
         warnings: list[str] = []
         admitted: list[tuple[str, JsonObject]] = []
-        for (where, one), twice in zip(placed, repeated(placed), strict=True):
-            judged = admit(one, known)
-            found = (*judged.errors, *twice, *unserved(one, names))
-            errors += (f"{where}: {error}" for error in found)
-            warnings += (f"{where}: {one.removeprefix('tutti: ')}" for one in judged.warnings)
+        for (where, document), twice in zip(placed, repeated(placed), strict=True):
+            judged = admit(document, known)
+            errors_of_object = (*judged.errors, *twice, *unserved(document, names))
+            errors += (f"{where}: {error}" for error in errors_of_object)
+            warnings += (
+                f"{where}: {warning.removeprefix('tutti: ')}" for warning in judged.warnings
+            )
             admitted.append((where, judged.made))
         if errors:
             raise Refused(errors)
@@ -175,43 +179,48 @@ def questions(
     return Asked(gangs, _bounded(warnings))
 
 
-def admit(one: JsonObject, known: ReferenceObjects, *, with_fields: bool = True) -> Admitted:
+def admit(document: JsonObject, known: ReferenceObjects, *, with_fields: bool = True) -> Admitted:
     """What admission makes of an object's creation. `with_fields`: also the errors of its schema,
     which an object of a cluster has passed.
     """
-    subject = _subject(one, known)
+    subject = _subject(document, known)
     patch = admission.apply_defaults(subject).patch if subject is not None else ()
-    made: JsonObject = jsonpatch.apply_patch(one, msgspec.to_builtins(patch)) if patch else one
+    made: JsonObject = (
+        jsonpatch.apply_patch(document, msgspec.to_builtins(patch)) if patch else document
+    )
     # As in the API server: the schema is that of the object with its defaults, which make texts of
     # fractions, and the rules are asked about no object that breaks it.
-    errors = [*field_errors(made), *_name_errors(one)] if with_fields else []
+    errors = [*field_errors(made), *_name_errors(document)] if with_fields else []
     if errors:
-        return Admitted(one, errors[:_ERRORS_OF_OBJECT_MAX])
+        return Admitted(document, errors[:_ERRORS_OF_OBJECT_MAX])
     subject = _subject(made, known)
     if subject is None:
         return Admitted(made)
-    found = admission.validate(subject)
-    errors = [error.text for error in found.errors[:_ERRORS_OF_OBJECT_MAX]]
-    return Admitted(made, errors, found.warnings)
+    verdict = admission.validate(subject)
+    errors = [error.text for error in verdict.errors[:_ERRORS_OF_OBJECT_MAX]]
+    return Admitted(made, errors, verdict.warnings)
 
 
 def repeated(placed: Iterable[tuple[str, JsonObject]]) -> Iterator[tuple[str, ...]]:
     """Of each object, the error that an earlier one is the same: () for most."""
     first: dict[tuple[str, ...], str] = {}
-    for where, one in placed:
-        group = text_at(one, "apiVersion").rpartition("/")[0]
-        name = text_at(one, "metadata", "name")
-        key = (group, text_at(one, "kind"), text_at(one, "metadata", "namespace"), name)
+    for where, document in placed:
+        group = text_at(document, "apiVersion").rpartition("/")[0]
+        name = text_at(document, "metadata", "name")
+        key = (group, text_at(document, "kind"), text_at(document, "metadata", "namespace"), name)
         same = first.setdefault(key, where) if name else where
         error = f'metadata.name: Duplicate value: "{name[:63]}": {same} has it'
         yield () if same is where else (error,)
 
 
-def _name_errors(one: JsonObject) -> Iterator[str]:
-    name, stem = text_at(one, "metadata", "name"), text_at(one, "metadata", "generateName")
+def _name_errors(document: JsonObject) -> Iterator[str]:
+    name, stem = (
+        text_at(document, "metadata", "name"),
+        text_at(document, "metadata", "generateName"),
+    )
     if not name and not stem:
         yield "metadata.name: Required value: name or generateName is required"
-    elif _resource_of(one) is not None:
+    elif _resource_of(document) is not None:
         # Other kinds have other rules: names of ClusterRoles contain colons.
         path = "metadata.name" if name else "metadata.generateName"
         objection = subdomain(name or f"{stem[: SUBDOMAIN_MAX - 5]}xxxxx")
@@ -219,13 +228,13 @@ def _name_errors(one: JsonObject) -> Iterator[str]:
             yield invalid(path, name or stem, objection).text
 
 
-def unserved(one: JsonObject, scheduler_names: Sequence[str]) -> Iterator[str]:
+def unserved(document: JsonObject, scheduler_names: Sequence[str]) -> Iterator[str]:
     """Scheduler names in the object that Tutti does not serve. Where there is none, an operator or
     the webhook may set one later.
     """
-    named = set(_scheduler_names_in(one.get("spec")))
-    if _resource_of(one) == JOBS_VOLCANO:
-        named.add(job_scheduler(one))
+    named = set(_scheduler_names_in(document.get("spec")))
+    if _resource_of(document) == JOBS_VOLCANO:
+        named.add(job_scheduler(document))
     served = ", ".join(scheduler_names)
     for name in sorted(named - set(scheduler_names)):
         yield f"schedulerName {name[:63]} is not served by Tutti, which serves {served}"
@@ -246,9 +255,11 @@ def _scheduler_names_in(value: object) -> Iterator[str]:
 def _declared_namespaces(documents: Iterable[JsonObject]) -> dict[str, str]:
     """The namespaces among the objects, with the queues that they name; "": none."""
     return {
-        text_at(one, "metadata", "name"): text_at(one, "metadata", "annotations", QUEUE_NAME)
-        for one in documents
-        if one.get("apiVersion") == "v1" and one.get("kind") == "Namespace"
+        text_at(document, "metadata", "name"): text_at(
+            document, "metadata", "annotations", QUEUE_NAME
+        )
+        for document in documents
+        if document.get("apiVersion") == "v1" and document.get("kind") == "Namespace"
     }
 
 
@@ -271,14 +282,15 @@ def _asked_together(
     if len(asked) > GANGS_MAX:
         raise Refused([f"must declare at most {GANGS_MAX} gangs, and declares {len(asked)}"])
     declared = tuple(
-        AskedQueue(name=one.name, parent=one.parent, capability=one.capability) for one in queues
+        AskedQueue(name=queue.name, parent=queue.parent, capability=queue.capability)
+        for queue in queues
     )
     earlier: list[EarlierGang] = []
-    found: list[FitRequest] = []
-    for one in asked:
+    requests: list[FitRequest] = []
+    for request in asked:
         question = msgspec.structs.replace(
-            one,
-            group=_in_queue(one.group, namespaces),
+            request,
+            group=_in_queue(request.group, namespaces),
             earlier=tuple(earlier),
             queues=declared,
             complete=True,
@@ -286,11 +298,11 @@ def _asked_together(
         )
         broken = broken_rule(question)
         if broken:
-            raise Refused([f"{one.group.namespace}/{one.group.name}: {broken}"])
-        found.append(question)
-        alike = tuple(_equal_pods(one.pods, f"earlier/{len(earlier)}/"))
+            raise Refused([f"{request.group.namespace}/{request.group.name}: {broken}"])
+        requests.append(question)
+        alike = tuple(_equal_pods(request.pods, f"earlier/{len(earlier)}/"))
         earlier.append(EarlierGang(group=question.group, pods=alike))
-    return found
+    return requests
 
 
 def _equal_pods(pods: Iterable[Pod], prefix: str) -> Iterator[EqualPods]:
@@ -305,34 +317,34 @@ def _equal_pods(pods: Iterable[Pod], prefix: str) -> Iterator[EqualPods]:
         yield EqualPods(pod=named, count=1 + len(more))
 
 
-def _subject(one: JsonObject, known: ReferenceObjects) -> admission.Subject | None:
-    resource = _resource_of(one)
+def _subject(document: JsonObject, known: ReferenceObjects) -> admission.Subject | None:
+    resource = _resource_of(document)
     if resource is None:
         return None
     request = AdmissionRequest(
         uid="judged",
         resource=GroupVersionResource(group=resource.group, resource=resource.plural),
-        name=text_at(one, "metadata", "name"),
-        namespace=text_at(one, "metadata", "namespace"),
+        name=text_at(document, "metadata", "name"),
+        namespace=text_at(document, "metadata", "namespace"),
         operation="CREATE",
-        object=msgspec.Raw(msgspec.json.encode(one)),
+        object=msgspec.Raw(msgspec.json.encode(document)),
     )
     return admission.subject_of(request, known)
 
 
-def _resource_of(one: JsonObject) -> Resource | None:
+def _resource_of(document: JsonObject) -> Resource | None:
     """The resource of an object of a kind with rules."""
-    group = text_at(one, "apiVersion").rpartition("/")[0]
-    return _RESOURCES.get((group, text_at(one, "kind")))
+    group = text_at(document, "apiVersion").rpartition("/")[0]
+    return _RESOURCES.get((group, text_at(document, "kind")))
 
 
-def in_namespace(one: JsonObject, namespace: str) -> JsonObject:
+def in_namespace(document: JsonObject, namespace: str) -> JsonObject:
     """The object with this namespace if it has none; metadata that is no object stays as it is."""
-    metadata = one.get("metadata", {})
+    metadata = document.get("metadata", {})
     given = as_object(metadata)
     if given is None or given.get("namespace"):
-        return one
-    return {**one, "metadata": {**given, "namespace": namespace}}
+        return document
+    return {**document, "metadata": {**given, "namespace": namespace}}
 
 
 def _named(places: Sequence[str]) -> str:

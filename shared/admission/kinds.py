@@ -38,9 +38,9 @@ RULES: Final = (
         for dialect in dialects()
         for kind in dialect.kinds
         if kind.resource.kind in dialect.checks
-        and kind.resource not in {one.resource for one in _WITH_ENTRIES}
+        and kind.resource not in {rules.resource for rules in _WITH_ENTRIES}
     ),
 )
 
 #: (API group, plural) -> the kind's rules.
-BY_RESOURCE: Final = {(one.resource.group, one.resource.plural): one for one in RULES}
+BY_RESOURCE: Final = {(rules.resource.group, rules.resource.plural): rules for rules in RULES}

@@ -32,7 +32,7 @@ def invalid(path: str, value: object, detail: str) -> FieldError:
 
 def not_supported(path: str, value: str, supported: tuple[str, ...]) -> FieldError:
     """A value that is none of the supported ones."""
-    choices = ", ".join(f'"{one}"' for one in supported)
+    choices = ", ".join(f'"{choice}"' for choice in supported)
     return violation(path, f"Unsupported value: {shown(value)}: supported values: {choices}")
 
 
@@ -85,24 +85,24 @@ def as_int(value: object) -> int | None:
 
 def member(parent: JsonObject, *keys: str) -> object:
     """The value at the end of a path of members; None when any of them is missing."""
-    found: object = parent
+    value: object = parent
     for key in keys:
-        if not is_object(found):
+        if not is_object(value):
             return None
-        found = found.get(key)
-    return found
+        value = value.get(key)
+    return value
 
 
 def decoded_member(parent: JsonObject, key: str) -> object:
     """A member, decoded if it was kept raw."""
-    found = parent.get(key)
-    return msgspec.json.decode(found) if isinstance(found, msgspec.Raw) else found
+    value = parent.get(key)
+    return msgspec.json.decode(value) if isinstance(value, msgspec.Raw) else value
 
 
 def text_at(parent: JsonObject, *keys: str) -> str:
     """The text at the end of a path of members; "" when there is none."""
-    found = member(parent, *keys)
-    return found if isinstance(found, str) else ""
+    value = member(parent, *keys)
+    return value if isinstance(value, str) else ""
 
 
 def lacks_text(parent: JsonObject, key: str) -> bool:

@@ -124,7 +124,7 @@ def _group_of(case: Case) -> ResourceGroup | None:
     metadata = as_object(case.candidate.get("metadata")) or {}
     annotations = as_object(metadata.get("annotations")) or {}
     groups = case.known.resource_groups
-    return next((one for one in groups if one.holds(case.namespace, annotations)), None)
+    return next((group for group in groups if group.holds(case.namespace, annotations)), None)
 
 
 def _defaults(case: Case) -> list[PatchOperation]:

@@ -37,15 +37,15 @@ class _Amounts(msgspec.Struct, frozen=True):
 def _defaults(case: Case) -> list[PatchOperation]:
     """Weight 1 (an explicit 0 counts as absent), reclaimable, and the hierarchy below `root`."""
     spec = case.candidate.get("spec")
-    found = as_object(spec)
+    given = as_object(spec)
     if spec is None:
         return [added({"weight": 1, "reclaimable": True}, "spec")]
-    if found is None:
+    if given is None:
         return []
     patch: list[PatchOperation] = []
-    if lacks_number(found, "weight"):
+    if lacks_number(given, "weight"):
         patch.append(added(1, "spec", "weight"))
-    if found.get("reclaimable") is None:
+    if given.get("reclaimable") is None:
         patch.append(added(True, "spec", "reclaimable"))
     return [*patch, *_default_hierarchy(case.candidate)]
 
@@ -147,7 +147,7 @@ def _limit_errors(
     amounts = _amounts(spec)
     limits = [dict(above.capability) for above in queues.ancestors(parent)]
     for key, amount in amounts.capability.items():
-        limit = next((found[key] for found in limits if key in found), None)
+        limit = next((capability[key] for capability in limits if key in capability), None)
         if limit is not None and amount > limit:
             subject = f"queue {name} capability[{key}]={spec['capability'][key]}"
             rule = f"exceeds its ancestor's capability={format_quantity(key, limit)}"
@@ -157,8 +157,8 @@ def _limit_errors(
         return
     siblings = queues.children(parent, without=name)
     subject = f"parent queue {parent}"
-    deserved = _total(one.deserved for one in siblings) + Counter(amounts.deserved)
-    guarantee = _total(one.guarantee for one in siblings) + Counter(amounts.guarantee)
+    deserved = _total(sibling.deserved for sibling in siblings) + Counter(amounts.deserved)
+    guarantee = _total(sibling.guarantee for sibling in siblings) + Counter(amounts.guarantee)
     yield from _sum_errors(subject, "deserved", deserved, dict(above.deserved))
     yield from _sum_errors(subject, "guarantee", guarantee, dict(above.guarantee))
 
@@ -176,8 +176,8 @@ def _amounts(spec: JsonObject) -> _Amounts:
 
 def _total(amounts: Iterable[Resources]) -> Counter[str]:
     total: Counter[str] = Counter()
-    for one in amounts:
-        total.update(dict(one))
+    for resources in amounts:
+        total.update(dict(resources))
     return total
 
 

@@ -53,8 +53,8 @@ class ResourceGroup(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
     def node_affinity(self) -> dict[str, Any]:
         """The affinity, which the file has as JSON; {} for none."""
-        found: object = msgspec.json.decode(self.affinity.encode()) if self.affinity else {}
-        return as_object(found) or {}
+        affinity: object = msgspec.json.decode(self.affinity.encode()) if self.affinity else {}
+        return as_object(affinity) or {}
 
 
 ResourceGroups = tuple[ResourceGroup, ...]

@@ -26,15 +26,15 @@ def misspellings(names: Iterable[str]) -> str:
     """A regular expression for Python and CEL that matches the misspellings of these names: one
     letter added, missing or replaced, or two neighbouring letters swapped; "" for no names.
     """
-    found = [f"^({'|'.join(_misspellings(name))})$" for name in names if len(name) >= _LENGTH_MIN]
-    return "|".join(found)
+    rules = [f"^({'|'.join(_misspellings(name))})$" for name in names if len(name) >= _LENGTH_MIN]
+    return "|".join(rules)
 
 
 def _nearest(name: str, names: tuple[str, ...]) -> str:
     """The name that `name` misspells; "" when it is one of the names, or resembles none."""
     if name in names:
         return ""
-    return next((one for one in names if (rule := _compiled(one)) and rule.match(name)), "")
+    return next((known for known in names if (rule := _compiled(known)) and rule.match(name)), "")
 
 
 def of_pod(case: Case) -> tuple[str, ...]:

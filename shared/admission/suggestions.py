@@ -22,25 +22,25 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     return f' (did you mean "{by_folded[near[0]]}"?)' if near else ""
 
 
-def one_typing_error_apart(one: str, other: str) -> bool:
+def one_typing_error_apart(name: str, other: str) -> bool:
     """Whether two names differ by one letter that is added, missing or replaced, or by two
     neighbouring letters that are swapped. Digits distinguish things of one kind, so a different
     digit is no typing error.
     """
-    if abs(len(one) - len(other)) > 1:
+    if abs(len(name) - len(other)) > 1:
         return False
-    start = _common_length(one, other)
-    end = _common_length(one[start:][::-1], other[start:][::-1])
-    left, right = one[start : len(one) - end], other[start : len(other) - end]
+    start = _common_length(name, other)
+    end = _common_length(name[start:][::-1], other[start:][::-1])
+    left, right = name[start : len(name) - end], other[start : len(other) - end]
     if left == right or any(letter.isdigit() for letter in left + right):
         return False
     return max(len(left), len(right)) == 1 or (len(left) == 2 and left == right[::-1])
 
 
-def _common_length(one: str, other: str) -> int:
+def _common_length(name: str, other: str) -> int:
     """The number of letters with which both begin."""
-    shorter = min(len(one), len(other))
-    return next((at for at in range(shorter) if one[at] != other[at]), shorter)
+    shorter = min(len(name), len(other))
+    return next((at for at in range(shorter) if name[at] != other[at]), shorter)
 
 
 class Hints:

@@ -44,7 +44,7 @@ def misdirected_pods(pods: Iterable[JsonObject], case: Case) -> tuple[str, ...]:
     if case.operation != "CREATE" or has_controller(case.candidate):
         return ()
     names = (read_declaration(pod)[0] for pod in pods if is_misdirected(pod))
-    named = next((one.group_name for one in names if one is not None), None)
+    named = next((membership.group_name for membership in names if membership is not None), None)
     if named is None:
         return ()
     return (
@@ -56,7 +56,7 @@ def misdirected_pods(pods: Iterable[JsonObject], case: Case) -> tuple[str, ...]:
 def has_controller(candidate: JsonObject) -> bool:
     """Whether another object controls it, so that no user reads warnings about it."""
     owners = as_list(decoded_member(as_object(candidate.get("metadata")) or {}, "ownerReferences"))
-    return any((as_object(one) or {}).get("controller") is True for one in owners)
+    return any((as_object(owner) or {}).get("controller") is True for owner in owners)
 
 
 def unread_marks_of_pod(case: Case) -> tuple[str, ...]:
@@ -78,5 +78,7 @@ def task_templates(job: JsonObject) -> list[JsonObject]:
 
 
 def _unread_marks(pods: Sequence[JsonObject]) -> tuple[str, ...]:
-    found = {sentence for pod in pods for sentence in read_declaration(pod)[1]}
-    return tuple(f"tutti: not bound: {one}" for one in sorted(found)[:_UNREAD_MARKS_MAX])
+    sentences = {sentence for pod in pods for sentence in read_declaration(pod)[1]}
+    return tuple(
+        f"tutti: not bound: {sentence}" for sentence in sorted(sentences)[:_UNREAD_MARKS_MAX]
+    )

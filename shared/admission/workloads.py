@@ -42,7 +42,7 @@ RESOURCES: Final = (
     STATEFUL_SETS,
     DAEMON_SETS,
     Resource("batch", "v1", "cronjobs", "CronJob"),
-    *(one.resource for one in OWNER_KINDS if one.resource != PODS),
+    *(kind.resource for kind in OWNER_KINDS if kind.resource != PODS),
     Resource(_KUBEFLOW, "v1", "jaxjobs", "JAXJob"),
     Resource(_KUBEFLOW, "v1", "mpijobs", "MPIJob"),
     Resource(_KUBEFLOW, "v1", "paddlejobs", "PaddleJob"),
@@ -82,8 +82,8 @@ def _warnings(case: Case) -> tuple[str, ...]:
 
 
 def _priority_classes(case: Case) -> Iterator[str]:
-    for one in _templates(case.candidate) if _is_ours(case) else ():
-        yield text_at(one, "spec", "priorityClassName")
+    for template in _templates(case.candidate) if _is_ours(case) else ():
+        yield text_at(template, "spec", "priorityClassName")
 
 
 def _conditions(names: tuple[str, ...]) -> Conditions:
@@ -118,9 +118,9 @@ def _conditions(names: tuple[str, ...]) -> Conditions:
 
 
 def _misspelt(case: Case) -> tuple[str, ...]:
-    named = (text_at(one, "spec", "schedulerName") for one in _templates(case.candidate))
+    named = (text_at(template, "spec", "schedulerName") for template in _templates(case.candidate))
     names = dict.fromkeys(named)
-    return tuple(one for name in names for one in scheduler_names.of_name(name, case))
+    return tuple(warning for name in names for warning in scheduler_names.of_name(name, case))
 
 
 def _misdirected(case: Case) -> tuple[str, ...]:
@@ -137,10 +137,10 @@ def _annotated(candidate: JsonObject) -> Iterator[JsonObject]:
 
 def _pod_templates(candidate: JsonObject) -> Iterator[JsonObject]:
     """The templates of its pods, also of kinds without a number of pods."""
-    found = list(_templates(candidate))
+    templates = list(_templates(candidate))
     holders = (candidate, as_object(member(candidate, "spec", "jobTemplate")) or {})
-    single = (as_object(member(one, "spec", "template")) for one in holders)
-    yield from found or (one for one in single if one is not None)
+    single = (as_object(member(holder, "spec", "template")) for holder in holders)
+    yield from templates or (template for template in single if template is not None)
 
 
 def _templates(candidate: JsonObject) -> Iterator[JsonObject]:

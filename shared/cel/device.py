@@ -79,10 +79,12 @@ class Profile:
     def at(self, path: _Path) -> Value:
         """What is at a path, in a form that is equal only for equal values of one type."""
         section, domain, name = path
-        found = self.sections[section]
+        domains = self.sections[section]
         if domain is None:
-            return tuple((one, _contents(names)) for one, names in sorted(found.items()))
-        names = found.get(domain, {})
+            return tuple(
+                (domain_name, _contents(names)) for domain_name, names in sorted(domains.items())
+            )
+        names = domains.get(domain, {})
         if name is None:
             return _contents(names)
         return _distinct(names[name]) if name in names else None
@@ -113,20 +115,20 @@ class Selector:
             return Outcome(False, profile.failure)
         self._steps_left = min(self._steps_left + self._steps_per_device, _STEPS_LEFT_MAX)
         key = self._key(profile)
-        found = self._results.get(key)
-        if found is None:
+        outcome = self._results.get(key)
+        if outcome is None:
             reads: dict[_Path, None] = {}
-            found = self._evaluate(profile, reads)
-            fresh = [one for one in reads if one not in self._paths]
+            outcome = self._evaluate(profile, reads)
+            fresh = [path for path in reads if path not in self._paths]
             if fresh or len(self._results) >= _RESULTS_MAX:
                 self._paths += fresh
                 self._results.clear()
                 key = self._key(profile)
-            self._results[key] = found
-        return found
+            self._results[key] = outcome
+        return outcome
 
     def _key(self, profile: Profile) -> tuple[Value, ...]:
-        return profile.driver, profile.shareable, *[profile.at(one) for one in self._paths]
+        return profile.driver, profile.shareable, *[profile.at(path) for path in self._paths]
 
     def _evaluate(self, profile: Profile, reads: dict[_Path, None]) -> Outcome:
         self.evaluations += 1
@@ -134,7 +136,7 @@ class Selector:
         device: dict[str, Value] = {
             "driver": profile.driver,
             "allowMultipleAllocations": profile.shareable,
-            **{name: _Domains(name, one, reads) for name, one in profile.sections.items()},
+            **{name: _Domains(name, domains, reads) for name, domains in profile.sections.items()},
         }
         before = budget.steps
         try:
@@ -159,7 +161,7 @@ def _value(attribute: DeviceAttribute) -> Value:
     if not attribute.version:
         return value
     if isinstance(value, tuple):
-        return tuple(Semver.parse(str(one)) for one in value)
+        return tuple(Semver.parse(str(version)) for version in value)
     return Semver.parse(str(value))
 
 
@@ -170,7 +172,7 @@ def _contents(names: Mapping[str, Value]) -> tuple[tuple[str, Value], ...]:
 def _distinct(value: Value) -> Value:
     """With the type: Python counts True and 1 as equal."""
     if isinstance(value, tuple):
-        return "list", tuple(_distinct(one) for one in value)
+        return "list", tuple(_distinct(element) for element in value)
     return type_name(value), value
 
 

@@ -109,7 +109,7 @@ class _Compiler:
         return compiled(self, tree, depth + 1)
 
     def ternary(self, tree: _Tree, depth: int) -> Node:
-        condition, yes, no = (self.node(one, depth) for one in tree.children)
+        condition, yes, no = (self.node(child, depth) for child in tree.children)
 
         def evaluate(scope: Scope) -> Value:
             scope.budget.spend(1)
@@ -128,12 +128,12 @@ class _Compiler:
             operands.append(left.children[1])
             left = _ungrouped(left.children[0])
         operands.append(left)
-        nodes = [self.node(one, depth) for one in reversed(operands)]
+        nodes = [self.node(operand, depth) for operand in reversed(operands)]
         deciding = rule == "conditionalor"
         return lambda scope: decide(
             scope,
             deciding,
-            (partial(one, scope) for one in nodes),
+            (partial(node, scope) for node in nodes),
             "||" if deciding else "&&",
         )
 
@@ -155,19 +155,19 @@ class _Compiler:
 
         def evaluate(scope: Scope) -> Value:
             scope.budget.spend(1)
-            found = value(scope)
-            if negates and isinstance(found, bool):
-                return not found
-            if not negates and isinstance(found, float):
-                return -found
+            given = value(scope)
+            if negates and isinstance(given, bool):
+                return not given
+            if not negates and isinstance(given, float):
+                return -given
             if (
                 not negates
-                and is_number(found)
-                and isinstance(found, int)
-                and not isinstance(found, Uint)
+                and is_number(given)
+                and isinstance(given, int)
+                and not isinstance(given, Uint)
             ):
-                return functions.to_int(-found)
-            raise functions.overload("!_" if negates else "-_", found)
+                return functions.to_int(-given)
+            raise functions.overload("!_" if negates else "-_", given)
 
         return evaluate
 
@@ -199,12 +199,12 @@ class _Compiler:
 
         def evaluate(scope: Scope) -> Value:
             scope.budget.spend(1)
-            found = value(scope)
-            if optional or isinstance(found, OptionalValue):
-                return optionals.select(found, name)
-            if not isinstance(found, Mapping):
-                raise CelError(f"type {type_name(found)} does not support field selection")
-            return _at(found, name)
+            holder = value(scope)
+            if optional or isinstance(holder, OptionalValue):
+                return optionals.select(holder, name)
+            if not isinstance(holder, Mapping):
+                raise CelError(f"type {type_name(holder)} does not support field selection")
+            return _at(holder, name)
 
         return evaluate
 
@@ -220,45 +220,45 @@ class _Compiler:
 
     def index(self, tree: _Tree, depth: int) -> Node:
         optional = self._is_marked(tree.children[1])
-        value, key = (self.node(one, depth) for one in tree.children)
+        value, key = (self.node(child, depth) for child in tree.children)
 
         def evaluate(scope: Scope) -> Value:
             scope.budget.spend(1)
-            found, at = value(scope), key(scope)
-            if optional or isinstance(found, OptionalValue):
-                return optionals.select(found, at)
-            if isinstance(found, Mapping):
-                return _at(found, at)
-            if isinstance(found, tuple) and isinstance(at, int) and not isinstance(at, bool):
-                if not 0 <= at < len(found):
+            holder, at = value(scope), key(scope)
+            if optional or isinstance(holder, OptionalValue):
+                return optionals.select(holder, at)
+            if isinstance(holder, Mapping):
+                return _at(holder, at)
+            if isinstance(holder, tuple) and isinstance(at, int) and not isinstance(at, bool):
+                if not 0 <= at < len(holder):
                     raise CelError(f"index out of bounds: {at}")
-                return found[at]
-            raise functions.overload("_[_]", found, at)
+                return holder[at]
+            raise functions.overload("_[_]", holder, at)
 
         return evaluate
 
     def list_literal(self, tree: _Tree, depth: int) -> Node:
-        nodes = [self.node(one, depth) for one in _arguments(tree.children)]
+        nodes = [self.node(element, depth) for element in _arguments(tree.children)]
 
         def evaluate(scope: Scope) -> Value:
             scope.budget.spend(1 + len(nodes))
-            return tuple(one(scope) for one in nodes)
+            return tuple(node(scope) for node in nodes)
 
         return evaluate
 
     def map_literal(self, tree: _Tree, depth: int) -> Node:
-        nodes = [self.node(one, depth) for one in _arguments(tree.children)]
+        nodes = [self.node(element, depth) for element in _arguments(tree.children)]
         pairs = list(zip(nodes[::2], nodes[1::2], strict=True))
 
         def evaluate(scope: Scope) -> Value:
             scope.budget.spend(1 + len(pairs))
-            found: dict[Value, Value] = {}
+            entries: dict[Value, Value] = {}
             for key, value in pairs:
                 at = key(scope)
                 if not isinstance(at, str | int):
                     raise CelError(f"unsupported key type: {type_name(at)}")
-                found[at] = value(scope)
-            return found
+                entries[at] = value(scope)
+            return entries
 
         return evaluate
 
@@ -291,20 +291,20 @@ class _Compiler:
     def _applied(
         self,
         token: _Branch,
-        found: tuple[functions.Function, range] | None,
+        known: tuple[functions.Function, range] | None,
         arguments: Sequence[_Branch],
         depth: int,
     ) -> Node:
-        if found is None:
+        if known is None:
             raise _refusal(token, f"function {token} is not supported")
-        function, numbers = found
+        function, numbers = known
         if len(arguments) not in numbers:
             raise _refusal(token, f"function {token} does not take {len(arguments)} arguments")
-        nodes = [self.node(one, depth) for one in arguments]
+        nodes = [self.node(argument, depth) for argument in arguments]
 
         def evaluate(scope: Scope) -> Value:
             scope.budget.spend(1)
-            return function(scope.budget, *[one(scope) for one in nodes])
+            return function(scope.budget, *[node(scope) for node in nodes])
 
         return evaluate
 
@@ -320,12 +320,12 @@ class _Compiler:
 
         def evaluate(scope: Scope) -> Value:
             scope.budget.spend(1)
-            found = value(scope)
-            if isinstance(found, OptionalValue):
-                return optionals.select(found, name).is_present
-            if not isinstance(found, Mapping):
-                raise CelError(f"type {type_name(found)} does not support field selection")
-            return name in found
+            holder = value(scope)
+            if isinstance(holder, OptionalValue):
+                return optionals.select(holder, name).is_present
+            if not isinstance(holder, Mapping):
+                raise CelError(f"type {type_name(holder)} does not support field selection")
+            return name in holder
 
         return evaluate
 
@@ -335,10 +335,10 @@ class _Compiler:
 
         def evaluate(scope: Scope) -> Value:
             scope.budget.spend(1)
-            found = optionals.of_value(value(scope), name)
+            optional = optionals.of_value(value(scope), name)
             if name == "orValue":
-                return found.content if found.is_present else other(scope)
-            return found if found.is_present else optionals.of_value(other(scope), name)
+                return optional.content if optional.is_present else other(scope)
+            return optional if optional.is_present else optionals.of_value(other(scope), name)
 
         return evaluate
 
@@ -351,10 +351,10 @@ class _Compiler:
 
         def evaluate(scope: Scope) -> Value:
             scope.budget.spend(1)
-            found = optionals.of_value(value(scope), name)
-            if not found.is_present:
-                return found
-            result = body(scope.bound(variable, found.content))
+            optional = optionals.of_value(value(scope), name)
+            if not optional.is_present:
+                return optional
+            result = body(scope.bound(variable, optional.content))
             return OptionalValue(result) if name == "optMap" else optionals.of_value(result, name)
 
         return evaluate
@@ -373,10 +373,10 @@ class _Compiler:
 
     def _within(self, name: _Branch, body: _Branch, depth: int) -> tuple[str, Node]:
         """A body in which the variable is known."""
-        found = _ungrouped(name)
-        if not isinstance(found, Tree) or found.data != "ident":
-            raise _refusal(found, "a variable's name must be simple")
-        variable = str(found.children[0])
+        identifier = _ungrouped(name)
+        if not isinstance(identifier, Tree) or identifier.data != "ident":
+            raise _refusal(identifier, "a variable's name must be simple")
+        variable = str(identifier.children[0])
         before = set(self._names)
         self._names.add(variable)
         try:
@@ -390,25 +390,25 @@ class _Compiler:
         value = self.node(receiver, depth)
         bodies: list[Node] = []
         name = ""
-        for one in arguments[1:]:
-            name, body = self._within(arguments[0], one, depth)
+        for argument in arguments[1:]:
+            name, body = self._within(arguments[0], argument, depth)
             bodies.append(body)
 
         def evaluate(scope: Scope) -> Value:
             scope.budget.spend(1)
-            found = value(scope)
-            if not isinstance(found, tuple | Mapping):
-                raise CelError(f"got {type_name(found)!r}, expected iterable type")
+            collection = value(scope)
+            if not isinstance(collection, tuple | Mapping):
+                raise CelError(f"got {type_name(collection)!r}, expected iterable type")
             inner = scope.bound(name, None)
-            return macro(inner, name, tuple(found), bodies)
+            return macro(inner, name, tuple(collection), bodies)
 
         return evaluate
 
 
-def _at(found: Mapping[Value, Value], key: Value) -> Value:
+def _at(entries: Mapping[Value, Value], key: Value) -> Value:
     if isinstance(key, Mapping | tuple):
-        raise functions.overload("_[_]", found, key)
-    value = found.get(key, ABSENT)
+        raise functions.overload("_[_]", entries, key)
+    value = entries.get(key, ABSENT)
     if value is ABSENT:
         raise CelError(f"no such key: {key}")
     return value
@@ -420,11 +420,11 @@ def _ungrouped(branch: _Branch) -> _Branch:
     return branch
 
 
-def _branch(found: _Branch) -> _Tree:
+def _branch(branch: _Branch) -> _Tree:
     """An inner node of the tree."""
-    if isinstance(found, Token):
-        raise _refusal(found, f"unexpected {found}")
-    return found
+    if isinstance(branch, Token):
+        raise _refusal(branch, f"unexpected {branch}")
+    return branch
 
 
 def _arguments(children: Sequence[_Branch]) -> list[_Branch]:
@@ -442,19 +442,19 @@ def _first_token(branch: _Branch) -> Token:
 
 
 def _refusal(branch: _Branch, text: str) -> UnsupportedExpressionError:
-    found = _first_token(branch)
-    if found.line is not None:
-        return UnsupportedExpressionError(f"{text} at {found.line}:{found.column}")
+    token = _first_token(branch)
+    if token.line is not None:
+        return UnsupportedExpressionError(f"{text} at {token.line}:{token.column}")
     return UnsupportedExpressionError(text)
 
 
 def _added(budget: Budget, left: Value, right: Value) -> Value:
     for kind in (str, bytes, tuple):
         if isinstance(left, kind) and isinstance(right, kind):
-            one: Any = left
+            first: Any = left
             other: Any = right
-            charged(budget, len(one) + len(other))
-            return one + other
+            charged(budget, len(first) + len(other))
+            return first + other
     return _calculated("_+_", lambda a, b: a + b, left, right)
 
 
@@ -464,15 +464,15 @@ def _calculated(
     """Numbers of one type, and a result of that type."""
     if type_name(left) != type_name(right) or not is_number(left):
         raise functions.overload(name, left, right)
-    one: Any = left
+    first: Any = left
     other: Any = right
     try:
-        found = operation(one, other)
+        result = operation(first, other)
     except ZeroDivisionError as error:
         raise CelError("division by zero") from error
     if isinstance(left, float):
-        return found
-    return functions.to_uint(found) if isinstance(left, Uint) else functions.to_int(found)
+        return result
+    return functions.to_uint(result) if isinstance(left, Uint) else functions.to_int(result)
 
 
 def _divided(_budget: Budget, left: Value, right: Value) -> Value:

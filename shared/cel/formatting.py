@@ -16,7 +16,7 @@ _PRECISION: Final = 6
 _PRECISION_MAX: Final = 1_000
 _SUPERSCRIPTS: Final = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
 _ESCAPES: Final = {
-    **{one: f"\\{one}" for one in '"\\'},
+    **{character: f"\\{character}" for character in '"\\'},
     **{chr(at): f"\\{name}" for at, name in enumerate("abtnvfr", 7)},
 }
 #: Doubles with this power of ten and above are written with an exponent.
@@ -38,17 +38,17 @@ def formatted(budget: Budget, text: str, values: tuple[Value, ...], to_text: ToT
     end = 0
     while (start := text.find("%", end)) >= 0:
         parts.append(text[end:start])
-        found = _CLAUSE.match(text, start)
-        if found is None:
+        clause = _CLAUSE.match(text, start)
+        if clause is None:
             raise CelError(f"could not parse formatting clause at {text[start : start + 8]!r}")
-        end = found.end()
-        if found[2] is None:
+        end = clause.end()
+        if clause[2] is None:
             parts.append("%")
             continue
         value = next(left, _NONE)
         if value is _NONE:
             raise CelError("a formatting clause has no value")
-        part = _written(budget, found[2], int(found[1] or _PRECISION), value, to_text)
+        part = _written(budget, clause[2], int(clause[1] or _PRECISION), value, to_text)
         charged(budget, len(part))
         parts.append(part)
     parts.append(text[end:])
@@ -78,13 +78,13 @@ def _written(budget: Budget, clause: str, precision: int, value: Value, to_text:
 
 def _plain(budget: Budget, value: Value, to_text: ToText) -> str:
     if isinstance(value, tuple):
-        return f"[{', '.join(_literal(budget, one, to_text) for one in value)}]"
+        return f"[{', '.join(_literal(budget, element, to_text) for element in value)}]"
     if isinstance(value, Mapping):
         pairs = sorted(
-            (_literal(budget, key, to_text), _literal(budget, one, to_text))
-            for key, one in value.items()
+            (_literal(budget, key, to_text), _literal(budget, element, to_text))
+            for key, element in value.items()
         )
-        return f"{{{', '.join(f'{key}:{one}' for key, one in pairs)}}}"
+        return f"{{{', '.join(f'{key}:{text}' for key, text in pairs)}}}"
     if value is None:
         return "null"
     if type_name(value) == "type":

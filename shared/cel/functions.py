@@ -46,7 +46,7 @@ _REFUSED_PATTERN_STEPS: Final = 1_000
 
 def overload(name: str, *arguments: Value) -> CelError:
     """The error for arguments of unsuitable types."""
-    types = ", ".join(type_name(one) for one in arguments)
+    types = ", ".join(type_name(argument) for argument in arguments)
     return CelError(f"no such overload: {name}({types})")
 
 
@@ -185,10 +185,10 @@ def _whole(value: Value) -> int | None:
 
 
 def _as_integer(_budget: Budget, value: Value) -> int:
-    found = _whole(value)
-    if found is None:
+    whole = _whole(value)
+    if whole is None:
         raise CelError("cannot convert value to integer")
-    return found
+    return whole
 
 
 def _moved(sign: int) -> Function:
@@ -242,9 +242,9 @@ def _on_text(name: str, function: Callable[..., Value]) -> Function:
 
 
 def _quote(budget: Budget, text: Value) -> str:
-    found = _text(text, "strings.quote")
-    charged(budget, 2 * len(found))
-    return f'"{found.translate(_ESCAPES)}"'
+    content = _text(text, "strings.quote")
+    charged(budget, 2 * len(content))
+    return f'"{content.translate(_ESCAPES)}"'
 
 
 def _char_at(text: str, index: Value) -> str:
@@ -265,7 +265,7 @@ def _substring(text: str, start: Value, end: Value = None) -> str:
 def _index_of(budget: Budget, where: Value, what: Value, start: Value = 0) -> int:
     if isinstance(where, tuple):
         budget.spend(len(where))
-        return next((i for i, one in enumerate(where) if equal(budget, one, what)), -1)
+        return next((i for i, element in enumerate(where) if equal(budget, element, what)), -1)
     text, first = _text(where, "indexOf"), _as(int, start, "indexOf")
     charged(budget, len(text))
     if not 0 <= first <= len(text):
@@ -276,8 +276,10 @@ def _index_of(budget: Budget, where: Value, what: Value, start: Value = 0) -> in
 def _last_index_of(budget: Budget, where: Value, what: Value, start: Value = None) -> int:
     if isinstance(where, tuple):
         budget.spend(len(where))
-        found = next((i for i, one in enumerate(reversed(where)) if equal(budget, one, what)), None)
-        return -1 if found is None else len(where) - 1 - found
+        at = next(
+            (i for i, element in enumerate(reversed(where)) if equal(budget, element, what)), None
+        )
+        return -1 if at is None else len(where) - 1 - at
     text, sought = _text(where, "lastIndexOf"), _text(what, "lastIndexOf")
     charged(budget, len(text))
     last = len(text) if start is None else _as(int, start, "lastIndexOf")
@@ -289,8 +291,8 @@ def _last_index_of(budget: Budget, where: Value, what: Value, start: Value = Non
 def _replace(budget: Budget, text: Value, old: Value, new: Value, count: Value = -1) -> str:
     whole, before = _text(text, "replace"), _text(old, "replace")
     after, most = _text(new, "replace"), _as(int, count, "replace")
-    found = len(whole) + 1 if not before else whole.count(before)
-    charged(budget, len(whole) + found * len(after))
+    occurrences = len(whole) + 1 if not before else whole.count(before)
+    charged(budget, len(whole) + occurrences * len(after))
     return whole.replace(before, after, most)
 
 
@@ -308,7 +310,7 @@ def _split(budget: Budget, text: Value, separator: Value, count: Value = -1) -> 
 
 
 def _join(budget: Budget, parts: Value, separator: Value = "") -> str:
-    texts = [_text(one, "join") for one in _list(parts, "join")]
+    texts = [_text(part, "join") for part in _list(parts, "join")]
     between = _text(separator, "join")
     charged(budget, sum(map(len, texts)) + len(between) * len(texts))
     return between.join(texts)
@@ -321,7 +323,8 @@ def _format(budget: Budget, text: Value, values: Value) -> str:
 _UPPER: Final = {code: code - 32 for code in range(ord("a"), ord("z") + 1)}
 #: Of `strings.quote`.
 _ESCAPES: Final = {
-    ord(one): f"\\{name}" for one, name in zip('\a\b\f\n\r\t\v\\"', 'abfnrtv\\"', strict=True)
+    ord(character): f"\\{name}"
+    for character, name in zip('\a\b\f\n\r\t\v\\"', 'abfnrtv\\"', strict=True)
 }
 _LOWER: Final = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
 
@@ -364,15 +367,15 @@ def _matches(budget: Budget, text: Value, pattern: Value) -> bool:
 
 def _find(budget: Budget, text: Value, pattern: Value) -> str:
     whole, compiled = _searched(budget, text, pattern)
-    found = compiled.search(whole)
-    return found.group() if found is not None else ""
+    match = compiled.search(whole)
+    return match.group() if match is not None else ""
 
 
 def _find_all(budget: Budget, text: Value, pattern: Value, limit: Value = -1) -> tuple[str, ...]:
     whole, compiled = _searched(budget, text, pattern)
     most = _as(int, limit, "findAll")
-    found = tuple(one.group() for one in compiled.finditer(whole))
-    return found if most < 0 else found[:most]
+    matches = tuple(match.group() for match in compiled.finditer(whole))
+    return matches if most < 0 else matches[:most]
 
 
 # ----------------------------------------------------------------------------- lists
@@ -404,30 +407,30 @@ def _on_list(name: str, function: Callable[..., Value]) -> Function:
 
 
 def _is_sorted(values: tuple[Value, ...]) -> bool:
-    return all(compare(one, other) <= 0 for one, other in itertools.pairwise(values))
+    return all(compare(value, other) <= 0 for value, other in itertools.pairwise(values))
 
 
 def _sum(values: tuple[Value, ...]) -> Value:
     if not values:
         return 0
-    if all(isinstance(one, float) for one in values):
-        return math.fsum(_as(float, one, "sum") for one in values)
-    if all(isinstance(one, Uint) for one in values):
-        return to_uint(sum(_as(int, one, "sum") for one in values))
-    if any(isinstance(one, Uint) for one in values):
+    if all(isinstance(value, float) for value in values):
+        return math.fsum(_as(float, value, "sum") for value in values)
+    if all(isinstance(value, Uint) for value in values):
+        return to_uint(sum(_as(int, value, "sum") for value in values))
+    if any(isinstance(value, Uint) for value in values):
         raise overload("sum", values)
-    return to_int(sum(_as(int, one, "sum") for one in values))
+    return to_int(sum(_as(int, value, "sum") for value in values))
 
 
 def _extreme(name: str, sign: int) -> Callable[[tuple[Value, ...]], Value]:
     def extreme(values: tuple[Value, ...]) -> Value:
         if not values:
             raise CelError(f"{name} called on empty list")
-        found = values[0]
-        for one in values[1:]:
-            if compare(one, found) * sign > 0:
-                found = one
-        return found
+        best = values[0]
+        for value in values[1:]:
+            if compare(value, best) * sign > 0:
+                best = value
+        return best
 
     return extreme
 
@@ -440,26 +443,26 @@ def _slice(values: tuple[Value, ...], start: Value, end: Value) -> Value:
 
 
 def _distinct(budget: Budget, value: Value) -> tuple[Value, ...]:
-    found: list[Value] = []
-    for one in _list(value, "distinct"):
-        budget.spend(1 + len(found))
-        if not any(equal(budget, one, other) for other in found):
-            found.append(one)
-    return tuple(found)
+    distinct: list[Value] = []
+    for element in _list(value, "distinct"):
+        budget.spend(1 + len(distinct))
+        if not any(equal(budget, element, other) for other in distinct):
+            distinct.append(element)
+    return tuple(distinct)
 
 
 def _flatten(budget: Budget, value: Value, depth: Value = 1) -> tuple[Value, ...]:
     levels = _as(int, depth, "flatten")
     if levels < 0:
         raise CelError("level must be non-negative")
-    found: list[Value] = []
-    for one in _list(value, "flatten"):
+    flat: list[Value] = []
+    for element in _list(value, "flatten"):
         budget.spend(1)
-        if isinstance(one, tuple) and levels:
-            found.extend(_flatten(budget, one, levels - 1))
+        if isinstance(element, tuple) and levels:
+            flat.extend(_flatten(budget, element, levels - 1))
         else:
-            found.append(one)
-    return tuple(found)
+            flat.append(element)
+    return tuple(flat)
 
 
 def _range(budget: Budget, count: Value) -> tuple[int, ...]:
@@ -474,7 +477,7 @@ def contains(budget: Budget, where: Value, what: Value) -> bool:
         return not isinstance(what, Mapping | tuple) and what in where
     values = _list(where, "in")
     charged(budget, COST_UNIT * len(values))
-    return any(equal(budget, one, what) for one in values)
+    return any(equal(budget, element, what) for element in values)
 
 
 def _includes(budget: Budget, where: Value, what: Value) -> bool:
@@ -485,11 +488,11 @@ def _includes(budget: Budget, where: Value, what: Value) -> bool:
 
 
 def _sets_contain(budget: Budget, left: Value, right: Value) -> bool:
-    return all(contains(budget, left, one) for one in _list(right, "sets.contains"))
+    return all(contains(budget, left, element) for element in _list(right, "sets.contains"))
 
 
 def _sets_intersect(budget: Budget, left: Value, right: Value) -> bool:
-    return any(contains(budget, left, one) for one in _list(right, "sets.intersects"))
+    return any(contains(budget, left, element) for element in _list(right, "sets.intersects"))
 
 
 def _contains_text(budget: Budget, text: Value, part: Value) -> bool:

@@ -55,13 +55,13 @@ def _text(text: str, *, octets: bool = False) -> str:
     return content if raw else _ESCAPE.sub(_unescaped, content)
 
 
-def _unescaped(found: re.Match[str]) -> str:
-    simple, hexadecimal, short, long, octal, other = found.groups()
+def _unescaped(escape: re.Match[str]) -> str:
+    simple, hexadecimal, short, long, octal, other = escape.groups()
     if simple is not None:
         return _SIMPLE.get(simple, simple)
     if other is not None:
         raise LiteralError(f"\\{other} is no escape sequence")
     code = int(octal, 8) if octal else int(hexadecimal or short or long, 16)
     if code > 0x10FFFF or 0xD800 <= code <= 0xDFFF:
-        raise LiteralError(f"{found[0]} is no character")
+        raise LiteralError(f"{escape[0]} is no character")
     return chr(code)

@@ -40,37 +40,37 @@ def _truth(value: Value, name: str) -> bool:
 
 def _all(scope: Scope, name: str, items: tuple[Value, ...], bodies: list[Node]) -> Value:
     (body,) = bodies
-    return decide(scope, False, (partial(_of, scope, name, body, one) for one in items), "all")
+    return decide(scope, False, (partial(_of, scope, name, body, item) for item in items), "all")
 
 
 def _exists(scope: Scope, name: str, items: tuple[Value, ...], bodies: list[Node]) -> Value:
     (body,) = bodies
-    return decide(scope, True, (partial(_of, scope, name, body, one) for one in items), "exists")
+    return decide(scope, True, (partial(_of, scope, name, body, item) for item in items), "exists")
 
 
 def _exists_one(scope: Scope, name: str, items: tuple[Value, ...], bodies: list[Node]) -> Value:
     (body,) = bodies
-    return sum(_truth(_of(scope, name, body, one), "exists_one") for one in items) == 1
+    return sum(_truth(_of(scope, name, body, item), "exists_one") for item in items) == 1
 
 
 def _filter(scope: Scope, name: str, items: tuple[Value, ...], bodies: list[Node]) -> Value:
     (body,) = bodies
-    return tuple(one for one in items if _truth(_of(scope, name, body, one), "filter"))
+    return tuple(item for item in items if _truth(_of(scope, name, body, item), "filter"))
 
 
 def _map(scope: Scope, name: str, items: tuple[Value, ...], bodies: list[Node]) -> Value:
     if len(bodies) == 2:
-        items = tuple(one for one in items if _truth(_of(scope, name, bodies[0], one), "map"))
-    return tuple(_of(scope, name, bodies[-1], one) for one in items)
+        items = tuple(item for item in items if _truth(_of(scope, name, bodies[0], item), "map"))
+    return tuple(_of(scope, name, bodies[-1], item) for item in items)
 
 
 def _sort_by(scope: Scope, name: str, items: tuple[Value, ...], bodies: list[Node]) -> Value:
     (body,) = bodies
-    keys = [_of(scope, name, body, one) for one in items]
+    keys = [_of(scope, name, body, item) for item in items]
     functions.charge_sort(scope.budget, len(keys))
 
-    def order(one: int, other: int) -> int:
-        return functions.compare(keys[one], keys[other])
+    def order(at: int, other: int) -> int:
+        return functions.compare(keys[at], keys[other])
 
     return tuple(items[at] for at in sorted(range(len(items)), key=cmp_to_key(order)))
 

@@ -49,21 +49,21 @@ def _after_text(text: str, at: int) -> int:
     return at + len(quote)
 
 
-def select(found: Value, key: Value) -> OptionalValue:
+def select(holder: Value, key: Value) -> OptionalValue:
     """What a map or list has at a key; no value: it has nothing there, or is itself no value.
 
     Raises:
         CelError: It is no map or list, or the key cannot be one.
     """
-    if isinstance(found, OptionalValue):
-        if not found.is_present:
-            return found
-        found = found.content
-    if isinstance(found, Mapping) and not isinstance(key, Mapping | tuple):
-        return OptionalValue(found.get(key, ABSENT))
-    if isinstance(found, tuple) and isinstance(key, int) and not isinstance(key, bool):
-        return OptionalValue(found[key] if 0 <= key < len(found) else ABSENT)
-    raise CelError(f"type {type_name(found)} does not support optional selection")
+    if isinstance(holder, OptionalValue):
+        if not holder.is_present:
+            return holder
+        holder = holder.content
+    if isinstance(holder, Mapping) and not isinstance(key, Mapping | tuple):
+        return OptionalValue(holder.get(key, ABSENT))
+    if isinstance(holder, tuple) and isinstance(key, int) and not isinstance(key, bool):
+        return OptionalValue(holder[key] if 0 <= key < len(holder) else ABSENT)
+    raise CelError(f"type {type_name(holder)} does not support optional selection")
 
 
 def of_value(value: Value, name: str) -> OptionalValue:
@@ -83,10 +83,10 @@ def content_of(value: Value) -> Value:
     Raises:
         CelError: It has none, or is not optional.
     """
-    found = of_value(value, "value")
-    if not found.is_present:
+    optional = of_value(value, "value")
+    if not optional.is_present:
         raise CelError("optional.none() dereference")
-    return found.content
+    return optional.content
 
 
 def of_non_zero(value: Value) -> OptionalValue:

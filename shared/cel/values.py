@@ -126,12 +126,14 @@ class Semver:
         Raises:
             CelError: No semantic version.
         """
-        found = _SEMVER.fullmatch(_normalized(text) if normalize else text)
-        release = tuple((found[4] or "").split(".")) if found and found[4] else ()
-        numeric = [one for one in release if one.isdecimal()]
-        if found is None or any(len(one) > 1 and one[0] == "0" for one in numeric):
+        match = _SEMVER.fullmatch(_normalized(text) if normalize else text)
+        release = tuple((match[4] or "").split(".")) if match and match[4] else ()
+        numeric = [identifier for identifier in release if identifier.isdecimal()]
+        if match is None or any(
+            len(identifier) > 1 and identifier[0] == "0" for identifier in numeric
+        ):
             raise CelError(f'"{text}" is no semantic version')
-        return cls((int(found[1]), int(found[2]), int(found[3])), release)
+        return cls((int(match[1]), int(match[2]), int(match[3])), release)
 
     @override
     def __eq__(self, other: object) -> bool:
@@ -147,7 +149,8 @@ class Semver:
     def _key(self) -> tuple[tuple[int, int, int], bool, list[tuple[bool, int, str]]]:
         """A release is after its pre-releases; numbers are before names."""
         names = [
-            (False, int(one), "") if one.isdecimal() else (True, 0, one) for one in self.release
+            (False, int(identifier), "") if identifier.isdecimal() else (True, 0, identifier)
+            for identifier in self.release
         ]
         return self.numbers, not self.release, names
 
@@ -201,12 +204,12 @@ def equal(budget: Budget, left: Value, right: Value) -> bool:
     if isinstance(left, tuple) and isinstance(right, tuple):
         budget.spend(len(left))
         return len(left) == len(right) and all(
-            equal(budget, one, other) for one, other in zip(left, right, strict=True)
+            equal(budget, element, other) for element, other in zip(left, right, strict=True)
         )
     if isinstance(left, Mapping) and isinstance(right, Mapping):
         budget.spend(len(left))
         return len(left) == len(right) and all(
-            key in right and equal(budget, one, right[key]) for key, one in left.items()
+            key in right and equal(budget, content, right[key]) for key, content in left.items()
         )
     if isinstance(left, OptionalValue) and isinstance(right, OptionalValue):
         return equal(budget, left.content, right.content)

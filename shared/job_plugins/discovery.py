@@ -26,14 +26,14 @@ class RegisteredPlugin(NamedTuple):
 @cache
 def registered_plugins() -> Mapping[str, RegisteredPlugin]:
     """Every plugin, by its name in a Job."""
-    found: dict[str, RegisteredPlugin] = {}
+    plugins: dict[str, RegisteredPlugin] = {}
     for entry in sorted(pkgutil.iter_modules(job_plugins.__path__), key=lambda entry: entry.name):
         module = importlib.import_module(f"{job_plugins.__name__}.{entry.name}")
         build: Build | None = getattr(module, "build", None)
         if build is not None:
             needs: tuple[str, ...] = getattr(module, "NEEDS", ())
-            found[entry.name] = RegisteredPlugin(build, needs)
-    return found
+            plugins[entry.name] = RegisteredPlugin(build, needs)
+    return plugins
 
 
 def missing_plugins(names: Iterable[str]) -> list[str]:

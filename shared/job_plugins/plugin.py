@@ -74,8 +74,8 @@ class Flags:
             default = self._values.get(name)
             if default is None or not word.startswith("-"):
                 return
-            found = text if given else "true" if isinstance(default, bool) else next(words, None)
-            value = None if found is None else _value(default, found)
+            argument = text if given else "true" if isinstance(default, bool) else next(words, None)
+            value = None if argument is None else _value(default, argument)
             if value is None:
                 return
             self._values[name] = value

@@ -79,7 +79,11 @@ class _Ray:
 
     def _named(self, pod: Manifest, flag: str) -> list[Manifest]:
         wanted = self._flags.text(flag)
-        return [one for one in containers(pod, init=False) if one.get("name") == wanted]
+        return [
+            container
+            for container in containers(pod, init=False)
+            if container.get("name") == wanted
+        ]
 
 
 build: Final[type[JobPlugin]] = _Ray

@@ -221,28 +221,28 @@ def _by_kind(
     all advisory kinds. It is left out without conditions, since the API server would then send each
     creation of these kinds.
     """
-    found: dict[str, list[KindRules]] = {}
+    by_kind: dict[str, list[KindRules]] = {}
     for rules in RULES:
         if rules.is_advisory:
             if phase == "validate" and with_conditions:
-                found.setdefault(_ADVISORY, []).append(rules)
+                by_kind.setdefault(_ADVISORY, []).append(rules)
             continue
         member = rules.membership is None or rules.membership(groups)
         if phase == "validate" or (rules.defaults is not None and member):
-            found.setdefault(rules.resource.kind, []).append(rules)
-    return found
+            by_kind.setdefault(rules.resource.kind, []).append(rules)
+    return by_kind
 
 
 def _conditions(
     phase: Phase, rules: list[KindRules], names: tuple[str, ...], groups: ResourceGroups
 ) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for one in rules:
-        if phase == "mutate" and one.membership is not None:
-            found["belongs-to-a-resource-group"] = one.membership(groups)
+    conditions: dict[str, str] = {}
+    for of_kind in rules:
+        if phase == "mutate" and of_kind.membership is not None:
+            conditions["belongs-to-a-resource-group"] = of_kind.membership(groups)
         else:
-            found.update(one.conditions(names))
-    return found
+            conditions.update(of_kind.conditions(names))
+    return conditions
 
 
 def _webhook(
@@ -265,13 +265,13 @@ def _webhook(
         "objectSelector": {},
         "rules": [
             _rule(
-                one.resource.group,
-                one.resource.version,
-                one.resource.plural,
-                one.operations if phase == "validate" else ("CREATE",),
-                namespaced=one.resource.namespaced,
+                of_kind.resource.group,
+                of_kind.resource.version,
+                of_kind.resource.plural,
+                of_kind.operations if phase == "validate" else ("CREATE",),
+                namespaced=of_kind.resource.namespaced,
             )
-            for one in rules
+            for of_kind in rules
         ],
     }
     if phase == "mutate":

@@ -97,11 +97,11 @@ def _of_pod_group(subject: Subject, uid: str) -> FitRequest | None:
     dialect = dialect_of(rules.resource)
     if dialect is None:
         return None
-    found = _decode_pod_group(_encode(case.candidate))
-    if isinstance(found, Undecodable):
+    decoded = _decode_pod_group(_encode(case.candidate))
+    if isinstance(decoded, Undecodable):
         return None
     (kind,) = (kind for kind in dialect.kinds if kind.resource == rules.resource)
-    group = kind.neutral_object(found, _context(case))
+    group = kind.neutral_object(decoded, _context(case))
     if not isinstance(group, PodGroup) or not group.min_resources:
         return None  # its dialect reads no resources from it
     return FitRequest(
@@ -116,10 +116,10 @@ def _of_workload(case: Case, uid: str) -> FitRequest | None:
     annotations = member(case.candidate, "metadata", "annotations")
     named = {"name": case.name, "namespace": case.namespace, "annotations": annotations}
     try:
-        found = declared({**case.candidate, "metadata": named}, uid=uid, context=_context(case))
+        workload = declared({**case.candidate, "metadata": named}, uid=uid, context=_context(case))
     except ValueError:
         return None
-    return found if found is not None and found.pods else None
+    return workload if workload is not None and workload.pods else None
 
 
 def _of_pod(case: Case, review: AdmissionRequest) -> FitRequest | None:

@@ -72,7 +72,7 @@ def missing_group_warning(named: NamedGroup, existing: Iterable[str]) -> str:
         existing: Names of groups in its namespace. One is suggested only if it differs by a single
             typing error: a sender of forged reviews learns no name that it does not know already.
     """
-    near = min((one for one in existing if one_typing_error_apart(one, named.name)), default="")
+    near = min((name for name in existing if one_typing_error_apart(name, named.name)), default="")
     hint = f' (did you mean "{near}"?)' if near else ""
     # Also not if its manifest stands before the pod's in the same file.
     uncreated = ", and a dry run creates none" if named.dry_run else ""

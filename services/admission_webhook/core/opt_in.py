@@ -89,7 +89,9 @@ def opt_in_conditions(scheduler_names: tuple[str, ...]) -> Conditions:
     """Match conditions, so that other pods are created without the webhook, whether it answers or
     not. `take_pod` decides which of the remaining ones are changed.
     """
-    of_dialects = {one.name for dialect in by_precedence() for one in dialect.schedulers}
+    of_dialects = {
+        scheduler.name for dialect in by_precedence() for scheduler in dialect.schedulers
+    }
     taken = (DEFAULT_SCHEDULER, *sorted(of_dialects - {*scheduler_names, DEFAULT_SCHEDULER}))
     return (
         _names_one_of(taken),
@@ -103,10 +105,10 @@ def opt_in_conditions(scheduler_names: tuple[str, ...]) -> Conditions:
 def opt_in_owned_conditions() -> Conditions:
     """The same for `take_owned_pod`."""
     owners = " || ".join(
-        f"(owner.apiVersion.startsWith('{one.group}/') && owner.kind == '{one.kind}')"
-        if one.group
-        else f"(owner.apiVersion == '{one.version}' && owner.kind == '{one.kind}')"
-        for one in (kind.resource for kind in OWNER_KINDS)
+        f"(owner.apiVersion.startsWith('{resource.group}/') && owner.kind == '{resource.kind}')"
+        if resource.group
+        else f"(owner.apiVersion == '{resource.version}' && owner.kind == '{resource.kind}')"
+        for resource in (kind.resource for kind in OWNER_KINDS)
     )
     references, labels = "object.metadata.ownerReferences", "object.metadata.labels"
     controller = "has(owner.controller) && owner.controller"

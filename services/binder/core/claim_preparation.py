@@ -32,11 +32,11 @@ def attachment_of(claim: Object) -> Attachment:
     missing = ""
     for result in _results(status):
         name = result["device"]
-        conditions = {one["type"]: one for one in _conditions(status, result)}
+        conditions = {condition["type"]: condition for condition in _conditions(status, result)}
         for kind in result.get("bindingFailureConditions") or ():
-            found = conditions.get(kind, {})
-            if found.get("status") == "True":
-                words = ": ".join(filter(None, (found.get("reason"), found.get("message"))))
+            condition = conditions.get(kind, {})
+            if condition.get("status") == "True":
+                words = ": ".join(filter(None, (condition.get("reason"), condition.get("message"))))
                 return Attachment(failed=f"device {name} has the condition {kind} ({words})")
         for kind in result.get("bindingConditions") or ():
             if conditions.get(kind, {}).get("status") != "True":
@@ -48,7 +48,7 @@ def is_attached(claim: Object) -> bool:
     """Whether the claim has devices with conditions, and all of them are attached."""
     results = _results(claim.get("status") or {})
     return (
-        any(one.get("bindingConditions") for one in results)
+        any(result.get("bindingConditions") for result in results)
         and attachment_of(claim) == Attachment()
     )
 
@@ -56,16 +56,16 @@ def is_attached(claim: Object) -> bool:
 def _results(status: Object) -> list[Object]:
     allocation: Object = status.get("allocation") or {}
     devices: Object = allocation.get("devices") or {}
-    found: list[Object] = devices.get("results") or []
-    return found
+    results: list[Object] = devices.get("results") or []
+    return results
 
 
 def _conditions(status: Object, result: Object) -> Iterator[Object]:
     """The conditions of a device of the claim."""
-    for one in status.get("devices") or ():
-        same = (one.get(field) == result.get(field) for field in ("driver", "pool", "device"))
-        if all(same) and one.get("shareID") == result.get("shareID"):
-            yield from one.get("conditions") or ()
+    for device in status.get("devices") or ():
+        same = (device.get(field) == result.get(field) for field in ("driver", "pool", "device"))
+        if all(same) and device.get("shareID") == result.get("shareID"):
+            yield from device.get("conditions") or ()
 
 
 BOUND_BY_US: Final = "pv.kubernetes.io/bound-by-controller"
@@ -116,9 +116,9 @@ def preparations_of(decision: GangDecision) -> tuple[Preparation, ...]:
     """The preparations that a decision needs before its members are bound."""
     if not decision.volumes and not decision.devices:
         return ()
-    names = {one.uid: one.name for one in decision.bindings}
+    names = {binding.uid: binding.name for binding in decision.bindings}
     choices: list[VolumeChoice | DeviceChoice] = [*decision.volumes, *decision.devices]
-    return tuple(Preparation(one, names[one.pod_uid]) for one in choices)
+    return tuple(Preparation(choice, names[choice.pod_uid]) for choice in choices)
 
 
 def needs_volume(claim: Object | None, choice: VolumeChoice) -> bool:
@@ -220,7 +220,9 @@ def device_step(
     if allocation is not None and choice.devices and _devices(allocation) != set(choice.devices):
         return Progress("failed", f'resourceclaim "{choice.claim}" got allocated elsewhere')
     reserved: list[Object] = list(status.get("reservedFor") or ())
-    if allocation is not None and any(one.get("uid") == choice.pod_uid for one in reserved):
+    if allocation is not None and any(
+        consumer.get("uid") == choice.pod_uid for consumer in reserved
+    ):
         return _attached(claim)
     if allocation is None and FINALIZER not in _finalizers(claim):
         return _protection(_uid(claim))
@@ -236,10 +238,10 @@ def device_step(
 
 def _attached(claim: Object) -> Progress:
     """Whether the devices of a claim are attached, so that its pod may be bound."""
-    found = attachment_of(claim)
-    if found.failed:
-        return Progress("failed", found.failed)
-    return Progress("waiting", found.missing, attaching=True) if found.missing else DONE
+    attachment = attachment_of(claim)
+    if attachment.failed:
+        return Progress("failed", attachment.failed)
+    return Progress("waiting", attachment.missing, attaching=True) if attachment.missing else DONE
 
 
 def device_undo(claim: Object | None, choice: DeviceChoice) -> Write | None:
@@ -251,7 +253,7 @@ def device_undo(claim: Object | None, choice: DeviceChoice) -> Write | None:
         return None
     status: Object = claim.get("status") or {}
     reserved: list[Object] = list(status.get("reservedFor") or ())
-    left = [one for one in reserved if one.get("uid") != choice.pod_uid]
+    left = [consumer for consumer in reserved if consumer.get("uid") != choice.pod_uid]
     if len(left) == len(reserved):
         return None
     wanted: Object = {"reservedFor": left or None}
@@ -283,7 +285,7 @@ def failed_members(
     preparations: tuple[Preparation, ...], failures: dict[int, str], bindings: tuple[Binding, ...]
 ) -> dict[int, str]:
     """By index of the binding: why its member's claims could not be prepared."""
-    places = {one.uid: place for place, one in enumerate(bindings)}
+    places = {binding.uid: place for place, binding in enumerate(bindings)}
     return {
         places[preparations[index].choice.pod_uid]: text
         for index, text in sorted(failures.items(), reverse=True)
@@ -318,7 +320,10 @@ def _bind_step(volume: Object | None, choice: VolumeChoice) -> Progress | Write:
 def _devices(allocation: Object) -> set[tuple[str, str, str, str]]:
     given: Object = allocation.get("devices") or {}
     results: list[Object] = given.get("results") or []
-    return {(one["request"], one["driver"], one["pool"], one["device"]) for one in results}
+    return {
+        (result["request"], result["driver"], result["pool"], result["device"])
+        for result in results
+    }
 
 
 def _protection(claim_uid: str) -> Write:
@@ -328,14 +333,14 @@ def _protection(claim_uid: str) -> Write:
     return Write("devices", {"metadata": {"uid": claim_uid, "finalizers": [FINALIZER]}})
 
 
-def _patch(found: Object, metadata: Object) -> Object:
-    was = found["metadata"]
+def _patch(stored: Object, metadata: Object) -> Object:
+    was = stored["metadata"]
     stamp = {"uid": was["uid"], "resourceVersion": was["resourceVersion"]}
     return {"metadata": {**stamp, **metadata}}
 
 
-def _finalizers(found: Object) -> list[str]:
-    return list(found["metadata"].get("finalizers") or ())
+def _finalizers(stored: Object) -> list[str]:
+    return list(stored["metadata"].get("finalizers") or ())
 
 
 def _is_chosen(claim: Object, choice: DeviceChoice) -> bool:
@@ -343,16 +348,16 @@ def _is_chosen(claim: Object, choice: DeviceChoice) -> bool:
     return _uid(claim) == choice.claim_uid or (choice.extended is not None and not choice.claim_uid)
 
 
-def _uid(found: Object) -> str:
-    return str(found["metadata"]["uid"])
+def _uid(stored: Object) -> str:
+    return str(stored["metadata"]["uid"])
 
 
-def _leaving(found: Object) -> bool:
-    return bool(found["metadata"].get("deletionTimestamp"))
+def _leaving(stored: Object) -> bool:
+    return bool(stored["metadata"].get("deletionTimestamp"))
 
 
-def _annotations(found: Object) -> Object:
-    return found["metadata"].get("annotations") or {}
+def _annotations(stored: Object) -> Object:
+    return stored["metadata"].get("annotations") or {}
 
 
 def _volume_of(claim: Object) -> str:

@@ -19,7 +19,7 @@ def allocation_of(claim: Object, choice: DeviceChoice, classes: Mapping[str, Obj
     """
     of_claim: Object = claim.get("spec") or {}
     spec: Object = of_claim.get("devices") or {}
-    chosen = {name: one for name, one in _alternatives(spec) if name in _requests(choice)}
+    chosen = {name: request for name, request in _alternatives(spec) if name in _requests(choice)}
     devices: Object = {"results": list(_results(claim["metadata"]["uid"], choice, chosen))}
     config = [*_of_classes(chosen, classes), *_of_claim(spec, chosen)]
     if config:
@@ -41,15 +41,15 @@ def _alternatives(spec: Object) -> Iterator[tuple[str, Object]]:
         name = request["name"]
         if request.get("exactly") is not None:
             yield name, request["exactly"]
-        for one in request.get("firstAvailable") or ():
-            yield f"{name}/{one['name']}", one
+        for alternative in request.get("firstAvailable") or ():
+            yield f"{name}/{alternative['name']}", alternative
 
 
 def _results(
     claim_uid: str, choice: DeviceChoice, chosen: Mapping[str, Object]
 ) -> Iterator[Object]:
-    shares = {one.index: one for one in choice.shares}
-    conditions = {one.index: one for one in choice.conditions}
+    shares = {share.index: share for share in choice.shares}
+    conditions = {condition.index: condition for condition in choice.conditions}
     for index, (request, driver, pool, device) in enumerate(choice.devices):
         result: Object = {"request": request, "driver": driver, "pool": pool, "device": device}
         if request in choice.admin:
@@ -79,8 +79,8 @@ def _share_id(claim_uid: str, index: int) -> str:
 def _of_classes(chosen: Mapping[str, Object], classes: Mapping[str, Object]) -> Iterator[Object]:
     """The configuration of each class once, for all requests that were served from it."""
     requests: dict[str, list[str]] = {}
-    for name, one in chosen.items():
-        requests.setdefault(one.get("deviceClassName", ""), []).append(name)
+    for name, request in chosen.items():
+        requests.setdefault(request.get("deviceClassName", ""), []).append(name)
     for name, of in requests.items():
         spec: Object = classes.get(name, {}).get("spec") or {}
         for config in spec.get("config") or ():
@@ -102,21 +102,21 @@ def _node_selector(choice: DeviceChoice) -> Object | None:
         return {"nodeSelectorTerms": [{"matchFields": [there]}]}
     if not choice.node_affinity:
         return None
-    return {"nodeSelectorTerms": [_term(one) for one in choice.node_affinity]}
+    return {"nodeSelectorTerms": [_term(term) for term in choice.node_affinity]}
 
 
 def _term(term: SelectorTerm) -> Object:
-    found: Object = {}
+    selector_term: Object = {}
     if term.expressions:
-        found["matchExpressions"] = list(_requirements(term.expressions))
+        selector_term["matchExpressions"] = list(_requirements(term.expressions))
     if term.fields:
-        found["matchFields"] = list(_requirements(term.fields))
-    return found
+        selector_term["matchFields"] = list(_requirements(term.fields))
+    return selector_term
 
 
 def _requirements(requirements: Iterable[Requirement]) -> Iterator[Object]:
-    for one in requirements:
-        found: Object = {"key": one.key, "operator": one.operator}
-        if one.values:
-            found["values"] = list(one.values)
-        yield found
+    for requirement in requirements:
+        expression: Object = {"key": requirement.key, "operator": requirement.operator}
+        if requirement.values:
+            expression["values"] = list(requirement.values)
+        yield expression

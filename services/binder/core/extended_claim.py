@@ -37,14 +37,14 @@ def manifest_of(choice: DeviceChoice, of: ExtendedClaim, pod_name: str, finalize
             "ownerReferences": [owner],
             "finalizers": [finalizer],
         },
-        "spec": {"devices": {"requests": [_request(*one) for one in of.requests]}},
+        "spec": {"devices": {"requests": [_request(*request) for request in of.requests]}},
     }
 
 
 def objection_to(claim: Object, choice: DeviceChoice) -> str:
     """Why a claim of this name is not the pod's; "": it is."""
     owners: list[Object] = claim["metadata"].get("ownerReferences") or []
-    if any(one.get("uid") == choice.pod_uid and one.get("controller") for one in owners):
+    if any(owner.get("uid") == choice.pod_uid and owner.get("controller") for owner in owners):
         return ""
     return f'resourceclaim "{choice.claim}" is not owned by the pod'
 
@@ -88,8 +88,8 @@ def _status(choice: DeviceChoice, of: ExtendedClaim) -> Object:
 def _found(pod: Object) -> Object:
     """What the pod's status has of a claim; {}: nothing."""
     status: Object = pod.get("status") or {}
-    found: Object = status.get(_STATUS) or {}
-    return found
+    claim_status: Object = status.get(_STATUS) or {}
+    return claim_status
 
 
 def _stamp(pod: Object) -> Object:

@@ -99,8 +99,8 @@ class Machine(Attempt[GangDecision]):
             case "gone":
                 self._findings[index] = Finding("gone", 404, "NotFound")
             case "conflict":
-                found = required(view, f"pod {index} in conflict")
-                text = conflict_text(found, self.decision.bindings[index])
+                pod = required(view, f"pod {index} in conflict")
+                text = conflict_text(pod, self.decision.bindings[index])
                 late = self._may_come_late(index)
                 self._findings[index] = Finding("conflict", 409, "Conflict", text, late=late)
             case "free":
@@ -198,18 +198,20 @@ class Machine(Attempt[GangDecision]):
             binding.uid
             for index, binding in enumerate(self.targets)
             if index not in self._on_node
-            and (found := self._findings.get(index, SKIPPED)).result not in doubtful
-            and not found.late
+            and (finding := self._findings.get(index, SKIPPED)).result not in doubtful
+            and not finding.late
         }
         indexes = [
             index
-            for index, one in enumerate(self.preparations)
-            if one.choice.pod_uid in idle and index not in self._in_doubt
+            for index, preparation in enumerate(self.preparations)
+            if preparation.choice.pod_uid in idle and index not in self._in_doubt
         ]
         if self.sender.delivered > 1:
             # They stay with their claims, which the planner may read later than this outcome.
             self._in_doubt.update(
-                one for one in indexes if isinstance(self.preparations[one].choice, DeviceChoice)
+                index
+                for index in indexes
+                if isinstance(self.preparations[index].choice, DeviceChoice)
             )
             return self._finish(reason)
         if not indexes:
@@ -246,9 +248,9 @@ class Machine(Attempt[GangDecision]):
         """The finding of a member that is not bound. While its devices may still be allocated to
         its claim, it is late, like a member whose binding may still be carried out.
         """
-        found = self._findings.get(index, SKIPPED)
-        doubtful = {self.preparations[one].choice.pod_uid for one in self._in_doubt}
-        return msgspec.structs.replace(found, late=True) if uid in doubtful else found
+        finding = self._findings.get(index, SKIPPED)
+        doubtful = {self.preparations[at].choice.pod_uid for at in self._in_doubt}
+        return msgspec.structs.replace(finding, late=True) if uid in doubtful else finding
 
     def _is_bound(self, index: int, now_ms: int) -> None:
         self._on_node.add(index)

@@ -117,15 +117,15 @@ def refusal_of(
 def _members(findings: Sequence[Found]) -> tuple[Member, ...]:
     """The findings as members, with their texts up to the limit of all texts."""
     bare = [
-        Member(uid=uid, node=node, result=found.result, code=found.code, late=found.late)
-        for uid, node, found in findings
+        Member(uid=uid, node=node, result=finding.result, code=finding.code, late=finding.late)
+        for uid, node, finding in findings
     ]
     left = MESSAGE_BYTES_MAX - _FIELDS_BYTES_MAX - len(codec.encode(bare))
     budget = min(TEXT_BYTES_MAX, left)
     members: list[Member] = []
-    for member, (_, _, found) in zip(bare, findings, strict=True):
-        reason = found.reason[:MESSAGE_CHARS_MAX]
-        message = found.message[:MESSAGE_CHARS_MAX]
+    for member, (_, _, finding) in zip(bare, findings, strict=True):
+        reason = finding.reason[:MESSAGE_CHARS_MAX]
+        message = finding.message[:MESSAGE_CHARS_MAX]
         if not reason and not message:
             members.append(member)
             continue

@@ -126,7 +126,7 @@ class Removal(Attempt[EvictionDecision]):
 
     def _finish(self, reason: str) -> tuple[Command, ...]:
         self.phase = "done"
-        found = sorted(self._findings.items())
+        findings = sorted(self._findings.items())
         outcome = outcome_of(
             self.decision,
             self.sender,
@@ -134,7 +134,7 @@ class Removal(Attempt[EvictionDecision]):
             evicted=self.evicted,
             reason=reason,
             notes=(f"NotMarked: {self._unmarked[:_WORDS_MAX]}",) if self._unmarked else (),
-            findings=[(self.targets[i].uid, self._node(i), one) for i, one in found],
+            findings=[(self.targets[i].uid, self._node(i), finding) for i, finding in findings],
         )
         return (Finish(outcome),)
 

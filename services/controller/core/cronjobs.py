@@ -94,7 +94,9 @@ def plan(
 
 def with_job(status: CronJobStatus, job: Job) -> CronJobStatus:
     """The status with a Job that was just created."""
-    known = {one.uid: one for one in status.active} | {job.metadata.uid: _reference(job)}
+    known = {reference.uid: reference for reference in status.active} | {
+        job.metadata.uid: _reference(job)
+    }
     return msgspec.structs.replace(status, active=tuple(known.values()))
 
 
@@ -164,13 +166,13 @@ def _events_of_ended_jobs(cron: CronJob, jobs: Sequence[Job]) -> list[Controller
     """Events about Jobs that are active in the stored status and have ended since then."""
     by_uid = {job.metadata.uid: job for job in jobs}
     events: list[ControllerEvent] = []
-    for one in cron.status.active:
-        job = by_uid.get(one.uid)
+    for reference in cron.status.active:
+        job = by_uid.get(reference.uid)
         if job is None:
-            message = f"Active job went missing: {one.name}"
+            message = f"Active job went missing: {reference.name}"
             events.append(ControllerEvent("Normal", "StaleReference", message))
         elif job.status.state.phase in FINISHED_PHASES:
-            message = f"Saw completed job: {one.name} in active, remove"
+            message = f"Saw completed job: {reference.name} in active, remove"
             events.append(ControllerEvent("Normal", "SawCompletedJob", message))
     return events
 

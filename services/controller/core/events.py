@@ -75,7 +75,9 @@ def group_event(
 
 def evicted_event(verdict: Verdict, pod: PodRef, now_ms: int) -> EventIntent:
     """`Evict` on a pod that was evicted for another gang, in Volcano's words, with the reason."""
-    condition = next((one for one in verdict.conditions if one.type == "Evicted"), None)
+    condition = next(
+        (condition for condition in verdict.conditions if condition.type == "Evicted"), None
+    )
     cause = _CAUSES.get(condition.reason, "eviction") if condition is not None else "eviction"
     details = condition.message if condition is not None else ""
     message = f"Pod is evicted, because of {cause}"

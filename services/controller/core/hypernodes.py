@@ -44,11 +44,11 @@ def counted(hypernodes: Iterable[HyperNode], nodes: Mapping[str, Labels]) -> dic
     `nodes` has labels by node name. Cycles of members are allowed. An invalid pattern matches no
     node.
     """
-    table = {one.metadata.name: one for one in hypernodes}
+    table = {hypernode.metadata.name: hypernode for hypernode in hypernodes}
     own: dict[str, frozenset[str]] = {}
     below: dict[str, frozenset[str]] = {}
-    for name, one in table.items():
-        members = one.spec.members
+    for name, hypernode in table.items():
+        members = hypernode.spec.members
         of_nodes = [_chosen(each, nodes) for each in members if each.type == "Node"]
         of_groups = [_named(each, table) for each in members if each.type == "HyperNode"]
         own[name] = frozenset().union(*of_nodes)
@@ -59,16 +59,16 @@ def counted(hypernodes: Iterable[HyperNode], nodes: Mapping[str, Labels]) -> dic
 def _reached(
     name: str, own: Mapping[str, frozenset[str]], below: Mapping[str, frozenset[str]]
 ) -> set[str]:
-    found: set[str] = set()
+    reached: set[str] = set()
     seen = {name}
     waiting = [name]
     while waiting:
         here = waiting.pop()
-        found |= own[here]
+        reached |= own[here]
         fresh = below[here] - seen
         seen |= fresh
         waiting.extend(fresh)
-    return found
+    return reached
 
 
 def _chosen(member: HyperNodeMember, nodes: Mapping[str, Labels]) -> frozenset[str]:
@@ -170,9 +170,9 @@ def topologies(document: object) -> tuple[Topology, ...] | None:
 
 
 def _topologies(configuration: _Configuration) -> tuple[Topology, ...] | None:
-    for one in configuration.network_topology_discovery:
-        if one.source == SOURCE and one.enabled:
-            types = msgspec.convert(one.config, _LabelConfig).network_topology_types
+    for discovery in configuration.network_topology_discovery:
+        if discovery.source == SOURCE and discovery.enabled:
+            types = msgspec.convert(discovery.config, _LabelConfig).network_topology_types
             # These names are written to the API server, which accepts only UTF-8.
             msgspec.json.encode(types)
             return tuple(_topology(name, types[name]) for name in sorted(types))
@@ -198,33 +198,39 @@ def _topology(name: str, given: tuple[Level, ...] | _Profile) -> Topology:
 
 def discover(given: Sequence[Topology], nodes: Mapping[str, Labels]) -> Discovered:
     """The HyperNodes of the given topologies that labels describe, which are by node name."""
-    explicit = [one for one in given if one.selector is not None]
+    explicit = [topology for topology in given if topology.selector is not None]
     problems: list[str] = []
     torn: set[str] = set()
-    members: dict[str, dict[str, Labels]] = {one.name: {} for one in given}
+    members: dict[str, dict[str, Labels]] = {topology.name: {} for topology in given}
     for node in sorted(nodes):
         labels = nodes[node]
-        chosen = [one for one in explicit if one.selector and selects(one.selector, labels)]
+        chosen = [
+            topology
+            for topology in explicit
+            if topology.selector and selects(topology.selector, labels)
+        ]
         if len(chosen) > 1:
-            names = ", ".join(one.name for one in chosen)
+            names = ", ".join(topology.name for topology in chosen)
             problems.append(f"node {node} is selected by more than one topology: {names}")
-            torn.update(one.name for one in chosen)
+            torn.update(topology.name for topology in chosen)
         if not chosen:
             chosen = [
-                one for one in given if one.selector is None and one.levels[-2].node_label in labels
+                topology
+                for topology in given
+                if topology.selector is None and topology.levels[-2].node_label in labels
             ]
-        for one in chosen:
-            members[one.name][node] = labels
-    found: dict[str, HyperNode] = {}
+        for topology in chosen:
+            members[topology.name][node] = labels
+    described: dict[str, HyperNode] = {}
     for topology in given:
         if topology.name in torn:
             continue
         try:
-            found.update(_tree(topology, members[topology.name]))
+            described.update(_tree(topology, members[topology.name]))
         except _Torn as error:
             problems.append(str(error))
             torn.add(topology.name)
-    return Discovered(hypernodes=found, torn=frozenset(torn), problems=tuple(problems))
+    return Discovered(hypernodes=described, torn=frozenset(torn), problems=tuple(problems))
 
 
 class _Torn(Exception):

@@ -42,7 +42,7 @@ class FlowPlan(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def has_finished_jobs(self) -> bool:
         """Whether a Job of the flow has finished."""
-        return any(one.state in FINISHED_PHASES for one in self.status.job_status_list)
+        return any(job.state in FINISHED_PHASES for job in self.status.job_status_list)
 
 
 def job_name(flow: str, step: str) -> str:
@@ -63,7 +63,7 @@ def plan(flow: JobFlow, jobs: Mapping[str, Job]) -> FlowPlan:
         for name in dict.fromkeys(names)
         if name in jobs or name in completed
     )
-    phases = {one.name: one.state for one in job_statuses}
+    phases = {job.name: job.state for job in job_statuses}
     phase = _phase(flow.status.state.phase, names, phases)
     status = JobFlowStatus(
         pending_jobs=_in_phase(phases, "Pending", ""),
@@ -152,7 +152,7 @@ def _histories(job: Job, known: tuple[JobRunningHistory, ...]) -> tuple[JobRunni
 
     A job has one condition for each phase, of the last time that it entered the phase.
     """
-    entered = [(one.state, one.start_timestamp) for one in known]
+    entered = [(history.state, history.start_timestamp) for history in known]
     last = entered[-1][1] if entered else None
     for condition in job.status.conditions:
         at = condition.last_transition_time

@@ -115,9 +115,9 @@ def _changed_annotations(
     parts = owned.kind.parts(owned.owner) if owned.kind.parts is not None else []
     of_jobs = [part.job.annotations for part in parts]
     of_pods = [part.template.metadata.annotations for part in parts]
-    found = of_gang(owned.owner.metadata.annotations, *above, *of_jobs, *of_pods)
+    declared = of_gang(owned.owner.metadata.annotations, *above, *of_jobs, *of_pods)
     before = inherited_by(group)
     # All else that it has from its first pod stays.
-    wanted = found | origins_of(found.keys() | before.difference(OF_GANGS))
+    wanted = declared | origins_of(declared.keys() | before.difference(OF_GANGS))
     removable = {*before.intersection(OF_GANGS), annotations.INHERITED}
     return changes(group.metadata.annotations, wanted, removable)

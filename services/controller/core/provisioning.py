@@ -25,8 +25,11 @@ def request_manifest(wanted: Provisioning, namespace: str, owner: JsonObject) ->
     spec: JsonObject = {
         "provisioningClassName": wanted.class_name,
         "podSets": [
-            {"podTemplateRef": {"name": template_name(wanted.request, index)}, "count": one.count}
-            for index, one in enumerate(wanted.pod_sets)
+            {
+                "podTemplateRef": {"name": template_name(wanted.request, index)},
+                "count": pod_set.count,
+            }
+            for index, pod_set in enumerate(wanted.pod_sets)
         ],
     }
     if wanted.parameters:
@@ -99,9 +102,9 @@ def pod_owner(pod: JsonObject) -> JsonObject:
     one, to the pod.
     """
     metadata = pod["metadata"]
-    for one in metadata.get("ownerReferences", ()):
-        if one.get("controller"):
-            return {key: one[key] for key in ("apiVersion", "kind", "name", "uid")}
+    for owner in metadata.get("ownerReferences", ()):
+        if owner.get("controller"):
+            return {key: owner[key] for key in ("apiVersion", "kind", "name", "uid")}
     return {
         "apiVersion": PODS.api_version,
         "kind": PODS.kind,

@@ -120,9 +120,9 @@ def members_patch(group: PodGroup, kind: str, above: Sequence[Annotations]) -> J
         declared = {annotations.GROUP_MIN_MEMBER: str(verdict.members_minimum)}
         spec = _resized(group, gang_size(kind, None, False, declared))
         patch = {"spec": spec} if spec else {}
-    found = of_gang(*above)
+    inherited = of_gang(*above)
     # What its pods have said stays.
-    wanted = found | origins_of(found.keys() | inherited_by(group))
+    wanted = inherited | origins_of(inherited.keys() | inherited_by(group))
     if changed := changes(group.metadata.annotations, wanted, ()):
         patch["metadata"] = {"annotations": changed}
     return patch or None
@@ -158,7 +158,7 @@ def leaves_queue(group: PodGroup, workload: Workload) -> bool:
 def declares_another_gang(pod: Pod, group: str) -> bool:
     """Whether a pod that names this group, which was made for it, has a reference of its own."""
     declared = pod_vocabulary().references.declarations(pod.metadata, pod.spec, None)
-    return any(one.value != group for one in declared)
+    return any(declaration.value != group for declaration in declared)
 
 
 def upkeep(
@@ -328,16 +328,16 @@ def _labels_of(pod: ObjectMeta) -> dict[str, str]:
 
 def _spec_of(metadata: ObjectMeta, spec: PodSpec, size: int) -> JsonObject:
     """The fields of a group's spec that its pods determine, by one pod or their template."""
-    found: JsonObject = {"minMember": size}
+    fields: JsonObject = {"minMember": size}
     if spec.priority_class_name:
-        found["priorityClassName"] = spec.priority_class_name
+        fields["priorityClassName"] = spec.priority_class_name
     resources = _min_resources(spec, size)
     if resources:
-        found["minResources"] = resources
+        fields["minResources"] = resources
     topology = _topology(metadata.annotations)
     if topology:
-        found["networkTopology"] = topology
-    return found
+        fields["networkTopology"] = topology
+    return fields
 
 
 def _scaled(resources: dict[str, Any], size: int, was: int) -> dict[str, str]:

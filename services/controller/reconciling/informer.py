@@ -134,7 +134,7 @@ class Informer(Generic[T]):
             self._keep_only({})
         elif isinstance(batch, Listed):
             self.absent = False
-            listed = {key_of(one): one for one in self._decoded(batch.objects)}
+            listed = {key_of(thing): thing for thing in self._decoded(batch.objects)}
             if batch.resource_version < self._seen:
                 # etcd was restored from a backup: the known versions are meaningless.
                 self._forget_all_but(listed)

@@ -31,7 +31,9 @@ class Heartbeat(msgspec.Struct, frozen=True):
 
 def owner(view: View, key: str) -> str:
     """The member of a view that acts on a key; "" for an empty view."""
-    return max(view, key=lambda one: (zlib.crc32(f"{one}/{key}".encode()), one), default="")
+    return max(
+        view, key=lambda member: (zlib.crc32(f"{member}/{key}".encode()), member), default=""
+    )
 
 
 class Membership:
@@ -88,7 +90,7 @@ class Membership:
             known = self._heard.get(member)
             if known is None or known[0] != heartbeat.beat:
                 self._heard[member] = (heartbeat.beat, now_s)
-        for member in [one for one in self._heard if one not in heartbeats]:
+        for member in [known for known in self._heard if known not in heartbeats]:
             del self._heard[member]
         living = {
             member
@@ -102,7 +104,7 @@ class Membership:
             self.announced = target
         if self._agreed or self.announced != target:
             return False
-        if any(heartbeats[one].view != target for one in target if one != self.me):
+        if any(heartbeats[member].view != target for member in target if member != self.me):
             return False
         self.view, self._agreed = target, True
         return True

@@ -167,4 +167,4 @@ async def for_all(
         for number in range(at_once):
             group.create_task(work(), name=f"{name}-{number}")
     if errors:
-        raise next((one for one in errors if not isinstance(one, ApiError)), errors[0])
+        raise next((error for error in errors if not isinstance(error, ApiError)), errors[0])

@@ -39,8 +39,8 @@ def _total_minimum(tasks: object) -> int | None:
     """The sum of all tasks' `minAvailable`; None when one of them cannot be read."""
     total = 0
     for task in as_list(tasks):
-        found = as_object(task)
-        minimum = None if found is None else _task_minimum(found)
+        given = as_object(task)
+        minimum = None if given is None else _task_minimum(given)
         if minimum is None:
             return None
         total += minimum
@@ -103,8 +103,8 @@ def _numbers(task: JsonObject, path: tuple[str | int, ...]) -> Iterator[PatchOpe
     for kind in ("containers", "initContainers"):
         for index, container in enumerate(as_list(spec.get(kind))):
             for which in ("requests", "limits"):
-                found = as_object(member(as_object(container) or {}, "resources", which)) or {}
-                for name, value in found.items():
+                amounts = as_object(member(as_object(container) or {}, "resources", which)) or {}
+                for name, value in amounts.items():
                     text = _amount_text(value)
                     if text:
                         where = (*path, "template", "spec", kind, index, "resources", which, name)

@@ -52,8 +52,8 @@ def invalid_duration(path: str, text: str) -> FieldError:
 
 
 def _events(policy: JsonObject) -> set[str]:
-    found = {one for one in as_list(policy.get("events")) if isinstance(one, str)}
-    return found | ({text_at(policy, "event")} - {""})
+    events = {event for event in as_list(policy.get("events")) if isinstance(event, str)}
+    return events | ({text_at(policy, "event")} - {""})
 
 
 def _event_errors(

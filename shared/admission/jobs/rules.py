@@ -69,8 +69,8 @@ def _priority_classes(case: Case) -> Iterator[str]:
     """Those of its pods, which the API server would refuse if one did not exist."""
     if _is_ours(case):
         yield text_at(case.candidate, "spec", "priorityClassName")
-        for one in task_templates(case.candidate):
-            yield text_at(one, "spec", "priorityClassName")
+        for template in task_templates(case.candidate):
+            yield text_at(template, "spec", "priorityClassName")
 
 
 RULES = KindRules(

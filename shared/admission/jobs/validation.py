@@ -182,11 +182,11 @@ def _task_errors(task: _Task, case: Case, hints: Hints) -> Iterator[FieldError]:
             message = f"create pod with name {pod[:150]} validate failed [{objection}]"
             yield violation(f"{task.path}.name", message)
     template = as_object(task.given.get("template")) or {}
-    for found in template_errors(template):
+    for error in template_errors(template):
         # The words have Volcano's path, which its users search for; `path` is the correct one.
-        words = f"spec.task[{index}].{found.path}: {found.message}"
-        path = f"{task.path}.{found.path}"
-        yield FieldError(path=path, message=found.message, words=words)
+        words = f"spec.task[{index}].{error.path}: {error.message}"
+        path = f"{task.path}.{error.path}"
+        yield FieldError(path=path, message=error.message, words=words)
     if text_at(task.given, "topologyPolicy") not in {"", "none"}:
         yield from _whole_cpu_errors(as_object(template.get("spec")) or {}, task, index)
 
@@ -235,7 +235,7 @@ def _dependency_errors(tasks: list[_Task], hints: Hints) -> Iterator[FieldError]
     for task in tasks:
         path = f"{task.path}.dependsOn.name"
         wanted = _needed(task)
-        for name in sorted({one for one in wanted if one not in needs}):
+        for name in sorted({name for name in wanted if name not in needs}):
             near = hints.near(name, needs)
             yield not_found(path, name, f"no such task{near}: {_NOT_ACYCLIC}")
         if len(set(wanted)) < len(wanted):
@@ -247,7 +247,7 @@ def _dependency_errors(tasks: list[_Task], hints: Hints) -> Iterator[FieldError]
 
 def _needed(task: _Task) -> list[str]:
     depends = as_object(task.given.get("dependsOn")) or {}
-    return [one for one in as_list(depends.get("name")) if isinstance(one, str)]
+    return [name for name in as_list(depends.get("name")) if isinstance(name, str)]
 
 
 def _check_queue(findings: Findings, spec: JsonObject, case: Case) -> None:
@@ -305,7 +305,7 @@ def _plugins(spec: JsonObject) -> dict[str, list[Any]]:
 
 def _volumes(spec: JsonObject) -> list[Any]:
     """The volumes without the claim names that the Job controller has written."""
-    volumes = [dict(as_object(one) or {}) for one in as_list(spec.get("volumes"))]
+    volumes = [dict(as_object(volume) or {}) for volume in as_list(spec.get("volumes"))]
     for volume in volumes:
         if volume.get("volumeClaim") is not None:
             volume.pop("volumeClaimName", None)

@@ -214,7 +214,7 @@ def choose_answer(observed: Observed, job: Job, phase: JobPhase, now_ms: int) ->
             continue
         waits = _waits_for_restart(job, phase, answer_now) or choice.wait(answer_now)
         if waits or choice.answer is not None:
-            choice.lost += tuple(one for one in lost if one.uid == request.pod_uid)
+            choice.lost += tuple(pod for pod in lost if pod.uid == request.pod_uid)
         else:
             choice.answer = answer_now
     return choice

@@ -136,7 +136,7 @@ def _mount(job: Job, volume: VolumeSpec, spec: Manifest) -> None:
     claim = claim_name(job, volume)
     name = f"{job.metadata.name}-{_twelve(job.metadata.uid, claim)}"
     volumes = spec.setdefault("volumes", [])
-    if all(one.get("name") != name for one in volumes):
+    if all(known.get("name") != name for known in volumes):
         volumes.append({"name": name, "persistentVolumeClaim": {"claimName": claim}})
     for container in spec.get("containers") or ():
         mounts = container.setdefault("volumeMounts", [])

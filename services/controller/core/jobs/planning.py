@@ -121,9 +121,9 @@ class _Planning:
         if kill.part:
             targets = self._targets(answer)
             self.lost = tuple(
-                one
-                for one in self.lost
-                if not is_target(self.job, answer.action, answer.request, one.task, one.index)
+                pod
+                for pod in self.lost
+                if not is_target(self.job, answer.action, answer.request, pod.task, pod.index)
             )
         else:
             self.lost, self.waiting_since_ms = (), {}
@@ -146,9 +146,9 @@ class _Planning:
         """
         gone = {pod.metadata.uid for pod in self.succeeded}
         again = gone if whole else gone & {pod.metadata.uid for pod in pods}
-        self.succeeded = tuple(one for one in self.succeeded if one.metadata.uid not in again)
-        self.pods = tuple(one for one in self.pods if one.metadata.uid not in again)
-        return tuple(one for one in pods if one.metadata.uid not in gone)
+        self.succeeded = tuple(pod for pod in self.succeeded if pod.metadata.uid not in again)
+        self.pods = tuple(pod for pod in self.pods if pod.metadata.uid not in again)
+        return tuple(pod for pod in pods if pod.metadata.uid not in gone)
 
     def _condemned(self, status: JobStatus, targets: tuple[SeenPod, ...]) -> Iterator[SeenPod]:
         """The pods that the phase which the kill enters will delete."""
@@ -320,8 +320,10 @@ class _Planning:
         """Report on the job why its group waits, once for each reason and after a delay: most
         groups wait only for the moment in which their pods are created and bound.
         """
-        true = [one for one in group.status.conditions if one.status == "True"]
-        newest = max(true, key=lambda one: str(one.last_transition_time or ""), default=None)
+        true = [condition for condition in group.status.conditions if condition.status == "True"]
+        newest = max(
+            true, key=lambda condition: str(condition.last_transition_time or ""), default=None
+        )
         reason = "" if newest is None or newest.type == "Scheduled" else newest.message
         memory = self.memory
         if not reason:

@@ -169,7 +169,7 @@ def unfinished(old: JobStatus, new: JobStatus) -> JobStatus:
 def entered(job: Job, status: JobStatus, phase: JobPhase, now_ms: int, why: str = "") -> JobStatus:
     """The status after entering `phase` now, with its condition as the newest."""
     now = datetime.fromtimestamp(now_ms // 1000, UTC)
-    kept = tuple(one for one in status.conditions if one.status != phase)
+    kept = tuple(condition for condition in status.conditions if condition.status != phase)
     lasted_ms = max(0, now_ms - job.metadata.created_ms) // 1000 * 1000
     return msgspec.structs.replace(
         status,

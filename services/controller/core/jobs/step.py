@@ -96,14 +96,14 @@ class SeenPod(KubeStruct, frozen=True, kw_only=True):
     def released(self) -> bool:
         """Whether a binder releases it with its whole gang, which is no failure of the Job."""
         return any(
-            one.type == "DisruptionTarget" and one.reason == "GangReleased"
-            for one in self.status.conditions
+            condition.type == "DisruptionTarget" and condition.reason == "GangReleased"
+            for condition in self.status.conditions
         )
 
     @property
     def ready(self) -> bool:
         """Whether all of its containers are ready."""
-        return all(one.ready for one in self.status.container_statuses)
+        return all(container.ready for container in self.status.container_statuses)
 
     @property
     def exit_code(self) -> int:
@@ -118,9 +118,10 @@ class SeenPod(KubeStruct, frozen=True, kw_only=True):
     def finished_ms(self) -> int | None:
         """When its last container ended; None when that is unknown."""
         ends = [
-            one.state.terminated.finished_at.timestamp()
-            for one in self.status.container_statuses
-            if one.state.terminated is not None and one.state.terminated.finished_at is not None
+            container.state.terminated.finished_at.timestamp()
+            for container in self.status.container_statuses
+            if container.state.terminated is not None
+            and container.state.terminated.finished_at is not None
         ]
         return int(max(ends) * 1000) if ends else None
 
@@ -128,7 +129,7 @@ class SeenPod(KubeStruct, frozen=True, kw_only=True):
     def restarts(self) -> int:
         """The number of restarts of its containers."""
         statuses = (*self.status.init_container_statuses, *self.status.container_statuses)
-        return sum(one.restart_count for one in statuses)
+        return sum(container.restart_count for container in statuses)
 
 
 class LostPod(KubeStruct, frozen=True, kw_only=True):
@@ -149,14 +150,14 @@ def lost_pods(
     pods that the status counts and that do not exist.
     """
     running = {pod.metadata.name for pod in pods if pod.status.phase == "Running"}
-    lost = tuple(one for one in remembered if one.name not in running)
+    lost = tuple(pod for pod in remembered if pod.name not in running)
     status = job.status
     # The pods of a job in another phase may have been released or restarted.
     if not first_look or status.state.phase != "Running":
         return lost
     there = {pod.metadata.name for pod in pods}
-    counted = sum(sum(one.phase.values()) for one in status.task_status_count.values())
-    known = {one.name for one in lost}
+    counted = sum(sum(state.phase.values()) for state in status.task_status_count.values())
+    known = {pod.name for pod in lost}
     gone = counted + status.terminating - len(there) - len(known)
     missing = [
         LostPod(name=name, uid=name, task=task.name, index=index, version=status.version, at_ms=0)

@@ -42,16 +42,16 @@ def gone_succeeded(observed: Observed, job: Job, phase: JobPhase) -> tuple[SeenP
     if phase == "Restarting" and state.reason == "RestartJob":
         return ()
     there = {pod.metadata.name for pod in observed.pods}
-    found = [
+    succeeded = [
         pod
         for pod in observed.memory.succeeded
         if pod.metadata.name not in there and _is_wanted(job, pod)
     ]
     if not observed.memory.planned_before and phase in ("Pending", "Running"):
-        there |= {pod.metadata.name for pod in found}
+        there |= {pod.metadata.name for pod in succeeded}
         for task in job.spec.tasks:
-            found += _counted(job, task, [*observed.pods, *found], there)
-    return tuple(found)
+            succeeded += _counted(job, task, [*observed.pods, *succeeded], there)
+    return tuple(succeeded)
 
 
 def _is_wanted(job: Job, pod: SeenPod) -> bool:

@@ -67,7 +67,9 @@ def is_pressing(verdict: Verdict) -> bool:
 
 
 def _holds(verdict: Verdict, type_: str) -> bool:
-    return any(one.type == type_ and one.status == "True" for one in verdict.conditions)
+    return any(
+        condition.type == type_ and condition.status == "True" for condition in verdict.conditions
+    )
 
 
 def _of_condition(condition: Condition) -> Iterator[Announcement]:

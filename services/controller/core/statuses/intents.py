@@ -174,13 +174,14 @@ class Situation(msgspec.Struct, kw_only=True):
 def plan(situation: Situation, memory: WrittenGang, now_ms: int, intervals: WriteIntervals) -> Plan:
     """Plan the next writes; see the module."""
     timed = sorted(
-        _timed(situation, memory, now_ms, intervals), key=lambda one: (one.urgency, one.due_ms)
+        _timed(situation, memory, now_ms, intervals),
+        key=lambda write: (write.urgency, write.due_ms),
     )
-    due = tuple(one for one in timed if one.due_ms <= now_ms)
-    later = [one.due_ms for one in timed if one.due_ms > now_ms]
+    due = tuple(write for write in timed if write.due_ms <= now_ms)
+    later = [write.due_ms for write in timed if write.due_ms > now_ms]
     first = due[0] if due else (timed[0] if timed else None)
     return Plan(
-        tuple(one.intent for one in due),
+        tuple(write.intent for write in due),
         min(later) if later else None,
         first.urgency if first else SETTLE,
     )
@@ -193,7 +194,9 @@ def meaning_of(verdict: Verdict) -> tuple[object, ...]:
         verdict.min_member,
         verdict.members_minimum,
         verdict.members_queue,
-        tuple((one.type, one.status, one.reason) for one in verdict.conditions),
+        tuple(
+            (condition.type, condition.status, condition.reason) for condition in verdict.conditions
+        ),
         verdict.why.reason if verdict.why is not None else "",
     )
 
@@ -212,11 +215,13 @@ def remember_stored(memory: WrittenGang, stored: str, verdict: Verdict, now_ms: 
     # The process that wrote the annotation has written these as well.
     if written.phase in RAN and verdict.phase in RAN:
         memory.placed = frozenset(pod.uid for pod in verdict.placed)
-    for one in announcements(written):
-        if not one.patient and (one.reason != "Scheduled" or verdict.phase in RAN):
-            topic = group_topic(verdict, one.reason)
-            message = shortened(one.message, MESSAGE_BYTES_MAX)
-            memory.events[topic] = Report(one.why, message, now_ms)
+    for announcement in announcements(written):
+        if not announcement.patient and (
+            announcement.reason != "Scheduled" or verdict.phase in RAN
+        ):
+            topic = group_topic(verdict, announcement.reason)
+            message = shortened(announcement.message, MESSAGE_BYTES_MAX)
+            memory.events[topic] = Report(announcement.why, message, now_ms)
 
 
 def forget_outdated(memory: WrittenGang, verdict: Verdict) -> None:
@@ -331,14 +336,14 @@ def _group_events(
     intervals: WriteIntervals,
 ) -> Iterator[_Timed]:
     verdict = situation.verdict
-    for one in announcements(verdict):
-        event = group_event(verdict, resource, one, now_ms=now_ms, why=one.why)
+    for announcement in announcements(verdict):
+        event = group_event(verdict, resource, announcement, now_ms=now_ms, why=announcement.why)
         written = memory.events.get(event.topic)
-        if one.once and written is not None and written.message == event.message:
+        if announcement.once and written is not None and written.message == event.message:
             continue
-        due_ms = _repeat_ms(written, one.why, event.message, intervals)
+        due_ms = _repeat_ms(written, announcement.why, event.message, intervals)
         if due_ms is not None:
-            waited_ms = _waited_ms(situation, intervals.waiting_ms) if one.patient else 0
+            waited_ms = _waited_ms(situation, intervals.waiting_ms) if announcement.patient else 0
             yield _Timed(max(due_ms, waited_ms), EVENT, event)
 
 

@@ -79,7 +79,9 @@ class WaitingPods:
 
     def wait_ms(self, now_ms: int) -> int | None:
         """Milliseconds until one is due; None when none waits."""
-        dues = [self._gangs[next(iter(one))].due_ms for one in (self._first, self._rest) if one]
+        dues = [
+            self._gangs[next(iter(queue))].due_ms for queue in (self._first, self._rest) if queue
+        ]
         return max(0, min(dues) - now_ms) if dues else None
 
     def reported(self, gang_id: str, uid: str) -> None:
