@@ -73,8 +73,7 @@ class CronJobReconciler:
         now = self._now()
         jobs = self._jobs.owned_by(cron.metadata.uid, namespace=cron.metadata.namespace)
         decided = plan(cron, jobs, now, schedule, zone)
-        for event in decided.events:
-            self._events.record(CRONJOBS_VOLCANO, cron.metadata, event)
+        self._events.record(CRONJOBS_VOLCANO, cron.metadata, *decided.events)
         refused = await self._delete(cron, decided.delete)
         try:
             status = await self._start(cron, decided, zone)

@@ -16,7 +16,7 @@ from services.controller.core.jobs.planning import plan
 from services.controller.core.jobs.states import unfinished
 from services.controller.core.jobs.step import JOB_NAME, JobMemory, LostPod, Observed, SeenPod, Step
 from services.controller.core.jobs.succeeded_pods import remembered
-from services.controller.job_spans import JobSpans, PerformedStep
+from services.controller.job_spans import JobSpans
 from services.controller.job_writer import JobWriter, Obstacle, Overtaken
 from services.controller.reconciling.controller import Runtime, Wake
 from services.controller.reconciling.informer import Informer, key_of, latest
@@ -160,7 +160,7 @@ class JobReconciler:
         late = step.status is not None and step.counts_only and waits_s > 0
         if step.status is not None and step.status_first:
             await writer.write_status(step.status)
-        self._report(job, step.events)
+        self._report(job, *step.events)
         known.command = ""
         failures = await self._perform(writer, step)
         # A status is of the observed pods, whichever writes have failed.
@@ -201,8 +201,10 @@ class JobReconciler:
         began_ms = time.time_ns() // 1_000_000
         writer.group_created_ms = None
         failures = await writer.carry_out(step)
-        obstacles = (str(failure) for failure in failures if isinstance(failure, Obstacle))
-        self._trace(writer, step, began_ms, next(obstacles, ""))
+        if self._spans is not None:
+            obstacles = (str(failure) for failure in failures if isinstance(failure, Obstacle))
+            error = next(obstacles, "")
+            self._spans.performed(step, began_ms, writer.group_created_ms, writer.group_uid, error)
         return failures
 
     def _report_obstacles(self, job: Job, known: _KnownJob, obstacles: Iterable[Obstacle]) -> None:
@@ -213,20 +215,12 @@ class JobReconciler:
             message, last = str(obstacle), known.reports.get(obstacle.reason)
             if last is None or now_s - last.at_s >= _report_every_s(last.message == message):
                 last = _Report(message, now_s)
-                self._report(job, (ControllerEvent("Warning", obstacle.reason, message),))
+                self._report(job, ControllerEvent("Warning", obstacle.reason, message))
             reports[obstacle.reason] = last
         known.reports = reports
 
-    def _trace(self, writer: JobWriter, step: Step, began_ms: int, error: str = "") -> None:
-        if self._spans is not None:
-            performed = PerformedStep(
-                step, began_ms, writer.group_created_ms, writer.group_uid, error
-            )
-            self._spans.performed(performed)
-
-    def _report(self, job: Job, events: Iterable[ControllerEvent]) -> None:
-        for event in events:
-            self._runtime.events.record(JOBS_VOLCANO, job.metadata, event)
+    def _report(self, job: Job, *events: ControllerEvent) -> None:
+        self._runtime.events.record(JOBS_VOLCANO, job.metadata, *events)
 
     def _report_refused(self, command: Command, why: str) -> None:
         event = ControllerEvent("Warning", COMMAND_REFUSED, why)
@@ -253,7 +247,7 @@ class JobReconciler:
                 f"Start to execute command {command.action}, and clean it up to make sure "
                 "executed not more than once."
             )
-            self._report(job, (ControllerEvent("Normal", "CommandIssued", message),))
+            self._report(job, ControllerEvent("Normal", "CommandIssued", message))
             return "" if command.action == "SyncJob" else command.action
         return ""
 

@@ -23,7 +23,7 @@ from services.controller.core.workloads import (
     owner_resource,
     pod_group_for,
 )
-from services.controller.errors import RETRY_S, RetryLater, is_temporary
+from services.controller.errors import RetryLater, is_temporary
 from services.controller.other_controllers import OtherControllers
 from services.controller.owner_walk import OwnerWalk
 from services.controller.reconciling.writes import for_all
@@ -58,7 +58,6 @@ logger = logging.getLogger(__name__)
 #: scheduled, so this controller may use as many connections as a binder.
 _GANGS_MAX: Final = 8
 _PATCHES: Final = 4
-_RETRY_S_MAX: Final = 30.0
 #: While another project's controllers are active, or that is not known yet.
 _OTHERS_ACTIVE_S: Final = 5.0
 #: When a gang whose group was refused is tried again, and the most such gangs.
@@ -99,8 +98,8 @@ class PodGroupController(RequestConsumer):
         """Create the group that the verdict wants, and patch its name onto the pods. Idempotent.
 
         Raises:
-            RetryLater: A request failed for the moment, or another project's controllers are
-                active.
+            RetryLater: The group is refused, or another project's controllers are active.
+            KubeError: A request failed for the moment.
         """
         if not verdict.group_wanted or verdict.phase == "Gone":
             return
@@ -122,8 +121,7 @@ class PodGroupController(RequestConsumer):
             await self._join(verdict, verdict.group_wanted, verdict.unnamed)
         except KubeError as error:
             if is_temporary(error):
-                delay_s = min(error.retry_after_s or RETRY_S, _RETRY_S_MAX)
-                raise RetryLater(str(error), delay_s) from error
+                raise
             # Forbidden, or refused by a webhook (a closed queue) or a quota: a user must act.
             logger.warning(
                 "group %s/%s is refused: %s", verdict.namespace, verdict.group_wanted, error

@@ -43,7 +43,6 @@ logger = logging.getLogger(__name__)
 _GANGS_MAX: Final = 4
 #: While another scheduler of our names is active.
 _OTHERS_ACTIVE_S: Final = 5.0
-_RETRY_S_MAX: Final = 30.0
 
 
 class _PodsChanged(Exception):
@@ -67,7 +66,8 @@ class ProvisioningController(RequestConsumer):
         """Create and delete what the verdict names. Idempotent.
 
         Raises:
-            RetryLater: A request failed, or another scheduler of our names is active.
+            KubeError: A request failed.
+            RetryLater: Another scheduler of our names is active, or changes the same objects.
         """
         wanted = verdict.provisioning
         if wanted is None:
@@ -81,11 +81,6 @@ class ProvisioningController(RequestConsumer):
                 await self._delete(verdict.namespace, name, uid)
         except _PodsChanged as changed:
             logger.info("gang %s: %s", verdict.gang, changed)
-        except KubeError as error:
-            delay_s = _RETRY_S_MAX
-            if is_temporary(error):
-                delay_s = min(error.retry_after_s or RETRY_S, _RETRY_S_MAX)
-            raise RetryLater(str(error), delay_s) from error
 
     async def _create_or_report(self, verdict: Verdict, wanted: Provisioning) -> None:
         """Create the request; report it to the planner if the API server refuses it.

@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from services.controller.errors import RetryLater
+from services.controller.errors import RETRY_S, RetryLater, is_temporary
 from shared.bus.connection import Bus
 from shared.bus.errors import BusError
 from shared.bus.pull import Delivery, PullLoop
@@ -15,8 +15,12 @@ from shared.contracts import subjects
 from shared.contracts.codec import decode_verdict
 from shared.contracts.foreign_messages import OnForeign, unless_foreign
 from shared.contracts.verdicts import Verdict
+from shared.kube.errors import KubeError
 
 logger = logging.getLogger(__name__)
+
+#: The longest delay before a verdict whose request failed is delivered again.
+_RETRY_S_MAX: Final = 30.0
 
 #: Decodes a payload; None for a message that no planner wrote.
 decode: Final = unless_foreign(subjects.VERDICTS, decode_verdict)
@@ -68,8 +72,8 @@ class RequestConsumer:
         Args:
             bus: Where the verdicts are read.
             consumer: The durable consumer.
-            handle: Writes the objects of one gang, and raises RetryLater to have the verdict
-                delivered again. It may be called again for the same verdict.
+            handle: Writes the objects of one gang, and raises RetryLater or KubeError to have the
+                verdict delivered again. It may be called again for the same verdict.
             on_foreign: Called for messages that no planner wrote.
             gangs_max: Gangs that are handled at the same time.
         """
@@ -110,10 +114,18 @@ class RequestConsumer:
     async def _settle(self, verdict: Verdict, delivery: Delivery) -> None:
         try:
             await self._handle(verdict)
-        except RetryLater as later:
-            logger.info("%s of gang %s: %s", self._name, verdict.gang, later)
-            await inform_consumer(delivery.nak(later.delay_s))
+        except (RetryLater, KubeError) as failure:
+            logger.info("%s of gang %s: %s", self._name, verdict.gang, failure)
+            await inform_consumer(delivery.nak(_delay_s(failure)))
         else:
             await inform_consumer(delivery.ack())
         finally:
             self._gangs.release()
+
+
+def _delay_s(failure: RetryLater | KubeError) -> float:
+    if isinstance(failure, RetryLater):
+        return failure.delay_s
+    if not is_temporary(failure):
+        return _RETRY_S_MAX
+    return min(failure.retry_after_s or RETRY_S, _RETRY_S_MAX)

@@ -47,12 +47,13 @@ class Recorder:
         self._known: OrderedDict[str, float] = OrderedDict()
         self.dropped = 0
 
-    def record(self, resource: Resource, about: Metadata, event: ControllerEvent) -> None:
-        """Queue an Event about the object with this metadata; it is dropped when too many wait."""
-        try:
-            self._waiting.put_nowait((resource, about, event))
-        except asyncio.QueueFull:
-            self.dropped += 1
+    def record(self, resource: Resource, about: Metadata, *events: ControllerEvent) -> None:
+        """Queue Events about the object with this metadata; one is dropped when too many wait."""
+        for event in events:
+            try:
+                self._waiting.put_nowait((resource, about, event))
+            except asyncio.QueueFull:
+                self.dropped += 1
 
     async def run(self) -> None:
         """Write Events until cancelled. One that cannot be written is dropped."""

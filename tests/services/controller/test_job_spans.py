@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from services.controller.core.jobs.step import Step
-from services.controller.job_spans import JobSpans, PerformedStep
+from services.controller.job_spans import JobSpans
 from shared.contracts.identity import gang_trace_id
 from shared.kinds.job import Job
 from shared.telemetry.tracing import gang_span
@@ -43,8 +43,8 @@ def making_pods(version: int = 0) -> Step:
 def test_a_first_group_and_its_pods_are_in_the_jobs_trace(
     spans: JobSpans, tracer: KeptSpans
 ) -> None:
-    spans.performed(PerformedStep(making_group(), 1_000, 1_020, "g-1"))
-    spans.performed(PerformedStep(making_pods(), 2_000, 0, "g-1"))
+    spans.performed(making_group(), 1_000, 1_020, "g-1")
+    spans.performed(making_pods(), 2_000, 0, "g-1")
     group, pods = tracer.spans
     trace_id = gang_trace_id("ns/u-1", 1)
     assert {span.trace_id for span in tracer.spans} == {trace_id}
@@ -57,19 +57,19 @@ def test_a_first_group_and_its_pods_are_in_the_jobs_trace(
 def test_after_a_restart_the_job_is_in_the_new_groups_trace(
     spans: JobSpans, tracer: KeptSpans
 ) -> None:
-    spans.performed(PerformedStep(making_group(1), 1_000, 1_020, "g-2"))
-    spans.performed(PerformedStep(making_pods(1), 2_000, 0, "g-2"))
+    spans.performed(making_group(1), 1_000, 1_020, "g-2")
+    spans.performed(making_pods(1), 2_000, 0, "g-2")
     assert {span.trace_id for span in tracer.spans} == {gang_trace_id("g-2", 1)}
 
 
 def test_a_failure_is_reported_once_for_each_reason(spans: JobSpans, tracer: KeptSpans) -> None:
     for began_ms, error in ((1, "quota"), (2, "quota"), (3, "policy"), (4, "quota")):
-        spans.performed(PerformedStep(making_pods(), began_ms, 0, "g-1", error))
+        spans.performed(making_pods(), began_ms, 0, "g-1", error)
     assert [span.error for span in tracer.spans] == ["quota", "policy", "quota"]
 
 
 def test_a_group_that_could_not_be_made_is_an_error(spans: JobSpans, tracer: KeptSpans) -> None:
-    spans.performed(PerformedStep(making_group(), 1_000, 0, "", "forbidden"))
+    spans.performed(making_group(), 1_000, 0, "", "forbidden")
     (span,) = tracer.spans
     assert (span.name, span.error, span.end_ms) == ("make group", "forbidden", NOW_MS)
 
@@ -77,11 +77,11 @@ def test_a_group_that_could_not_be_made_is_an_error(spans: JobSpans, tracer: Kep
 def test_pods_of_a_job_that_started_get_no_span(spans: JobSpans, tracer: KeptSpans) -> None:
     running = step(a_job(a_task(replicas=2), phase="Running"))
     assert running.make_pods
-    spans.performed(PerformedStep(running, 1_000, 0, "g-1"))
+    spans.performed(running, 1_000, 0, "g-1")
     assert tracer.spans == []
 
 
 def test_without_an_endpoint_no_span_is_exported() -> None:
     tracer = KeptSpans(enabled=False)
-    JobSpans(tracer, lambda: NOW_MS).performed(PerformedStep(making_pods(), 1_000, 0, "g-1"))
+    JobSpans(tracer, lambda: NOW_MS).performed(making_pods(), 1_000, 0, "g-1")
     assert tracer.spans == []

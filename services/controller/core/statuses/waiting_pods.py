@@ -22,11 +22,10 @@ _GANGS_MAX: Final = 20_000
 
 
 class WaitingPod(NamedTuple):
-    """One pod, and its gang's verdict with the reason why it waits."""
+    """One pod, and its gang's verdict."""
 
     verdict: Verdict
     pod: PodRef
-    why: Why
 
 
 class _Gang(msgspec.Struct, eq=False):
@@ -71,9 +70,8 @@ class WaitingPods:
         for queue in (self._first, self._rest):
             for gang_id in queue:
                 gang = self._gangs[gang_id]
-                why = pending_reason(gang.verdict)
-                if gang.due_ms <= now_ms and why is not None:
-                    return WaitingPod(gang.verdict, gang.left[0], why)
+                if gang.due_ms <= now_ms:
+                    return WaitingPod(gang.verdict, gang.left[0])
                 break
         return None
 
