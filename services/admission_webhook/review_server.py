@@ -38,7 +38,6 @@ from shared.admission.admission import (
     apply_defaults,
     subject_of,
     validate,
-    with_reference_objects,
 )
 from shared.admission.parts import text_at
 from shared.admission.resource_groups import ResourceGroups
@@ -234,8 +233,9 @@ class ReviewServer:
         for _ in range(_REFERENCE_KINDS):
             if not await self._references_changed(verdict):
                 break
-            again = with_reference_objects(subject, self._reference_objects())
-            verdict = await self._judged(review, partial(validate, again))
+            known = self._reference_objects()
+            again = msgspec.structs.replace(subject.case, known=known)
+            verdict = await self._judged(review, partial(validate, Subject(subject.rules, again)))
         self._reporting.reviewed("allowed" if verdict.allowed else "refused")
         if verdict.allowed:
             missing = await self._missing_group(review, subject)

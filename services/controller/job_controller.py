@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from services.controller.core.events import COMMAND_REFUSED, ControllerEvent
+from services.controller.core.events import ControllerEvent
 from services.controller.core.jobs.planning import plan
 from services.controller.core.jobs.states import unfinished
 from services.controller.core.jobs.step import JOB_NAME, JobMemory, LostPod, Observed, SeenPod, Step
@@ -222,10 +222,6 @@ class JobReconciler:
     def _report(self, job: Job, *events: ControllerEvent) -> None:
         self._runtime.events.record(JOBS_VOLCANO, job.metadata, *events)
 
-    def _report_refused(self, command: Command, why: str) -> None:
-        event = ControllerEvent("Warning", COMMAND_REFUSED, why)
-        self._runtime.events.record(COMMANDS, command.metadata, event)
-
     async def _take_command(self, key: str, job: Job) -> str:
         """Delete the oldest Command about this job and return its action; "" without one."""
         commands = sorted(
@@ -233,15 +229,17 @@ class JobReconciler:
             key=lambda command: (command.metadata.created_ms, command.metadata.name),
         )
         for command in commands:
-            taken = await self._runtime.writes.delete(COMMANDS, command.metadata)
-            self._forget_command(key, command)
             target = command.target
             # A Command for a former job of the same name, or for none, has no effect.
             is_for_job = target is not None and target.uid in ("", job.metadata.uid)
-            if not taken.done:
-                continue
             if not is_for_job or command.action not in ACTIONS:
-                self._report_refused(command, _ANOTHER_JOB if not is_for_job else _NO_ACTION)
+                why = _ANOTHER_JOB if not is_for_job else _NO_ACTION
+                await self._runtime.refuse(command, why)
+                self._forget_command(key, command)
+                continue
+            taken = await self._runtime.writes.delete(COMMANDS, command.metadata)
+            self._forget_command(key, command)
+            if not taken.done:
                 continue
             message = (
                 f"Start to execute command {command.action}, and clean it up to make sure "
@@ -261,8 +259,7 @@ class JobReconciler:
             await self._runtime.client.request("GET", JOBS_VOLCANO.path(namespace, name))
         except NotFound:
             for command in list(commands.values()):
-                if (await self._runtime.writes.delete(COMMANDS, command.metadata)).done:
-                    self._report_refused(command, _NO_JOB)
+                await self._runtime.refuse(command, _NO_JOB)
                 self._forget_command(key, command)
             return None
         # Created a moment ago: the watch will report it.

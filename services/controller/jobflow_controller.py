@@ -94,18 +94,18 @@ class JobFlowReconciler:
         return refused
 
     async def _create(self, flow: JobFlow, step: Flow) -> None:
-        template = self._templates.get(f"{_namespace(flow)}/{step.name}")
+        template = self._templates.get(f"{flow.metadata.namespace}/{step.name}")
         if template is None:
             self._report(flow, "Warning", "FailedCreate", f"no JobTemplate is named {step.name}")
             return
         job = job_of(flow, step, template)
-        made = await self._writes.create(JOBS_VOLCANO, job, namespace=_namespace(flow))
+        made = await self._writes.create(JOBS_VOLCANO, job, namespace=flow.metadata.namespace)
         name = job.metadata.name
         if made.done:
             self._jobs.learn(made.body)
             self._report(flow, "Normal", "Created", f"create a job named {name}!")
         elif made.outcome is Outcome.EXISTS:
-            known = self._jobs.get(f"{_namespace(flow)}/{name}")
+            known = self._jobs.get(f"{flow.metadata.namespace}/{name}")
             if known is not None and known.metadata.deletion_timestamp is None:
                 self._report(flow, "Warning", "FailedCreate", f"another job is named {name}")
 
@@ -115,7 +115,7 @@ class JobFlowReconciler:
         return max(0.0, self._seen_s.get(uid, now_s) + _FIRST_STATUS_S - now_s)
 
     def _jobs_of(self, flow: JobFlow) -> list[Job]:
-        return self._jobs.owned_by(flow.metadata.uid, namespace=_namespace(flow))
+        return self._jobs.owned_by(flow.metadata.uid, namespace=flow.metadata.namespace)
 
     async def _write_status(self, flow: JobFlow, decided: FlowPlan) -> None:
         if decided.status == flow.status:
@@ -196,9 +196,5 @@ class JobFlowReconciler:
         """Wake flows that may wait for another owner's Job of this name to be deleted."""
         for flow in self._flows.all():
             names = (job_name(flow.metadata.name, step.name) for step in flow.spec.flows)
-            if _namespace(flow) == namespace and name in names:
+            if flow.metadata.namespace == namespace and name in names:
                 self._wake(flow.metadata.key)
-
-
-def _namespace(flow: JobFlow) -> str:
-    return flow.metadata.namespace

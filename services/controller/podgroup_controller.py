@@ -18,7 +18,6 @@ from typing_extensions import override
 
 from services.controller.core.owner_groups import owner_group_for
 from services.controller.core.workloads import (
-    JsonObject,
     join_patch,
     owner_resource,
     pod_group_for,
@@ -39,6 +38,7 @@ from shared.dialects.owned_gangs import (
     group_name,
     queue_for,
 )
+from shared.dialects.protocol import JsonObject
 from shared.dialects.workload_sizes import Workload, is_asked_by_default
 from shared.kube.client import KubeClient
 from shared.kube.errors import (

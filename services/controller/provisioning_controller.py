@@ -17,13 +17,12 @@ from typing import Final
 import msgspec
 
 from services.controller.core.provisioning import (
-    JsonObject,
     pod_owner,
     request_manifest,
     template_manifest,
 )
 from services.controller.errors import RETRY_S, RetryLater, is_temporary
-from services.controller.verdict_deliveries import RequestConsumer
+from services.controller.verdict_deliveries import RequestConsumer, status_patch
 from shared.bus.connection import Bus
 from shared.bus.errors import BusError
 from shared.contracts import subjects
@@ -32,7 +31,7 @@ from shared.contracts.foreign_messages import OnForeign
 from shared.contracts.provisioning import POD_SETS_MAX, REFUSAL_CHARACTERS_MAX, template_name
 from shared.contracts.questions import RequestRefused
 from shared.contracts.verdicts import PodSet, Provisioning, Verdict
-from shared.dialects.discovery import dialects
+from shared.dialects.protocol import JsonObject
 from shared.kube.client import KubeClient
 from shared.kube.errors import Conflict, KubeError, MalformedAnswer, NotFound
 from shared.kube.resources import POD_TEMPLATES, PODS, PROVISIONING_REQUESTS, Resource
@@ -187,10 +186,10 @@ class ProvisioningController(RequestConsumer):
 
     async def _group(self, verdict: Verdict) -> JsonObject | None:
         """An owner reference to the gang's group object; None: it has none."""
-        resource = _group_resource(verdict)
-        if not verdict.uid or resource is None:
+        patch = status_patch(verdict) if verdict.uid else None
+        if patch is None:
             return None
-        served = await self._versions.of(resource)
+        served = await self._versions.of(patch.resource)
         return {
             "apiVersion": served.api_version,
             "kind": served.kind,
@@ -207,12 +206,3 @@ class ProvisioningController(RequestConsumer):
         except msgspec.DecodeError as error:
             raise MalformedAnswer(f"{path}: {error}") from None
         return stored
-
-
-def _group_resource(verdict: Verdict) -> Resource | None:
-    """The resource of the gang's group object; None: its dialect writes to none."""
-    for dialect in dialects():
-        if dialect.name == verdict.dialect:
-            patch = dialect.status(verdict)
-            return patch.resource if patch is not None else None
-    return None

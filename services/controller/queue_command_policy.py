@@ -6,7 +6,8 @@ import contextlib
 import logging
 from typing import Final
 
-from services.controller.core.queue_commands import DIGEST, JsonObject, admission_policy
+from services.controller.core.queue_commands import DIGEST, admission_policy
+from shared.dialects.protocol import JsonObject
 from shared.kube.client import KubeClient
 from shared.kube.errors import Conflict, Forbidden, KubeError, NotFound
 from shared.kube.objects import KubeObject

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, Final
 
-from services.controller.core.events import COMMAND_REFUSED, ControllerEvent
+from services.controller.core.events import ControllerEvent
 from services.controller.core.queue_commands import refusal
 from services.controller.core.queues import Change, plan
 from services.controller.queue_command_policy import QueueCommandPolicy
@@ -74,6 +74,7 @@ class QueueReconciler:
     def __init__(
         self, runtime: Runtime, read_allocated: ReadAllocated, policy: QueueCommandPolicy
     ) -> None:
+        self._runtime = runtime
         self._writes = runtime.writes
         self._policy = policy
         #: By UID of a Command whose queue could not be written: the number of attempts.
@@ -148,7 +149,7 @@ class QueueReconciler:
         for command in commands:
             why = refusal(command, queues, reviewed_from_ms, self._policy.namespaces)
             if why:
-                await self._refuse(command, why)
+                await self._runtime.refuse(command, why)
             else:
                 accepted.append(command)
         return accepted
@@ -167,17 +168,9 @@ class QueueReconciler:
             uid = command.metadata.uid
             attempts[uid] = self._attempts.get(uid, 0) + 1
             if attempts[uid] >= _ATTEMPTS_MAX:
-                await self._refuse(
-                    command, f"target.name: in {_ATTEMPTS_MAX} attempts, the queue was not written"
-                )
+                why = f"target.name: in {_ATTEMPTS_MAX} attempts, the queue was not written"
+                await self._runtime.refuse(command, why)
         self._attempts = attempts
-
-    async def _refuse(self, command: Command, why: str) -> None:
-        """Report in the Command's namespace that it is not carried out, and delete it."""
-        deleted = await self._writes.delete(COMMANDS, command.metadata)
-        if deleted.done:
-            event = ControllerEvent("Warning", COMMAND_REFUSED, why)
-            self._events.record(COMMANDS, command.metadata, event)
 
     async def _create_default_queues(self) -> None:
         for name, reclaimable in ((ROOT_QUEUE, False), (DEFAULT_QUEUE, True)):

@@ -29,7 +29,12 @@ from services.controller.intent_writer import IntentWriter
 from services.controller.other_controllers import OtherControllers
 from services.controller.reporting import Reporting
 from services.controller.state import WrittenGang, WrittenGangs
-from services.controller.verdict_deliveries import decode, inform_consumer, read_verdict
+from services.controller.verdict_deliveries import (
+    decode,
+    inform_consumer,
+    read_verdict,
+    status_patch,
+)
 from services.controller.waiting_events import WaitingEvents
 from shared.bus.connection import Bus
 from shared.bus.errors import BusError
@@ -37,8 +42,6 @@ from shared.bus.pull import Delivery, PullLoop
 from shared.contracts import subjects
 from shared.contracts.foreign_messages import OnForeign
 from shared.contracts.verdicts import Verdict
-from shared.dialects.discovery import dialects
-from shared.dialects.protocol import StatusPatch
 from shared.model.invariants import required
 from shared.runtime.steady_clock import SteadyClock
 
@@ -68,7 +71,7 @@ class _Entry(Situation, eq=False, kw_only=True):
     not_before_ms: int = 0
 
     def __post_init__(self) -> None:
-        self.patch = _patch_of(self.verdict)
+        self.patch = status_patch(self.verdict)
         self.annotation = "" if self.patch is None else annotation_of(self.verdict)
 
 
@@ -348,13 +351,3 @@ class StatusController:
             for entry in self._verdicts.entries():
                 if entry.delivery is not None:
                     await inform_consumer(entry.delivery.in_progress())
-
-
-def _patch_of(verdict: Verdict) -> StatusPatch | None:
-    """The dialect's patch of the verdict's group; None when there is no group."""
-    for dialect in dialects():
-        if verdict.dialect == dialect.name:
-            return dialect.status(verdict)
-    if verdict.dialect:
-        logger.warning("gang %s: dialect %s is unknown", verdict.gang, verdict.dialect)
-    return None

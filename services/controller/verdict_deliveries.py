@@ -15,6 +15,8 @@ from shared.contracts import subjects
 from shared.contracts.codec import decode_verdict
 from shared.contracts.foreign_messages import OnForeign, unless_foreign
 from shared.contracts.verdicts import Verdict
+from shared.dialects.discovery import dialects
+from shared.dialects.protocol import StatusPatch
 from shared.kube.errors import KubeError
 
 logger = logging.getLogger(__name__)
@@ -40,6 +42,16 @@ async def read_verdict(delivery: Delivery, on_foreign: OnForeign) -> Verdict | N
         on_foreign(subjects.VERDICTS, delivery.seq, delivery.subject, delivery.payload)
         await inform_consumer(delivery.ack())
     return verdict
+
+
+def status_patch(verdict: Verdict) -> StatusPatch | None:
+    """The dialect's patch of the verdict's group; None when there is no group."""
+    for dialect in dialects():
+        if verdict.dialect == dialect.name:
+            return dialect.status(verdict)
+    if verdict.dialect:
+        logger.warning("gang %s: dialect %s is unknown", verdict.gang, verdict.dialect)
+    return None
 
 
 async def inform_consumer(acknowledgement: Awaitable[None]) -> None:

@@ -13,6 +13,7 @@ from services.controller.reconciling.informer import Informer, Informers, latest
 from shared.kinds.job import Job
 from shared.kinds.jobflow import JobFlow
 from shared.kinds.podgroup import PodGroup
+from shared.kinds.queue import DEFAULT_QUEUE
 from shared.kube.resources import JOBFLOWS, JOBS_VOLCANO, PODGROUPS_VOLCANO
 from shared.telemetry.metrics import Metrics
 from shared.telemetry.volcano import SERIES_MAX, Column, Row, VolcanoMetrics
@@ -46,7 +47,6 @@ _GROUP_COLUMNS: Final = tuple(
     Column(name, f"PodGroups of a queue that are {phase}.", ("queue_name",))
     for name, phase in _GROUP_PHASES.items()
 )
-_DEFAULT_QUEUE: Final = "default"
 
 
 _Labels = TypeVar("_Labels")
@@ -89,7 +89,7 @@ class ControllerMetrics:
         key = job.metadata.key
         if new is None:
             for counts in self._jobs.values():
-                counts.pop((key, job.spec.queue or _DEFAULT_QUEUE), None)
+                counts.pop((key, job.spec.queue or DEFAULT_QUEUE), None)
             return
         if old is None or not self._owns(key):
             return
@@ -99,7 +99,7 @@ class ControllerMetrics:
             self._creation_ms.observe(max(0, self._now_ms() - job.metadata.created_ms))
         name = _JOB_PHASES.get(now.state.phase)
         if name is not None and before.state.phase != now.state.phase:
-            _count(self._jobs[name], (key, job.spec.queue or _DEFAULT_QUEUE))
+            _count(self._jobs[name], (key, job.spec.queue or DEFAULT_QUEUE))
 
     def _flow_changed(self, old: JobFlow | None, new: JobFlow | None) -> None:
         if old is None or new is None or not self._owns(new.metadata.key):
@@ -125,7 +125,7 @@ class ControllerMetrics:
             # Each queue with a group has all five series, since an alert on 0 needs one. A group
             # without a phase is Pending.
             phase = group.status.phase or "Pending"
-            counts[group.spec.queue or _DEFAULT_QUEUE] += phase == wanted
+            counts[group.spec.queue or DEFAULT_QUEUE] += phase == wanted
         for queue, count in sorted(counts.items()):
             yield (queue,), count
 

@@ -18,9 +18,7 @@ import msgspec
 
 from services.controller.core import owner_groups
 from services.controller.core.workloads import (
-    DEFAULT_QUEUE,
     Annotations,
-    JsonObject,
     bare_pod_of,
     controller_of,
     declares_another_gang,
@@ -39,8 +37,10 @@ from services.controller.reconciling.writes import Outcome
 from shared.contracts import annotations
 from shared.dialects.owned_gangs import PREFIX, STEPS_MAX, Owned
 from shared.dialects.owner_kinds import OWNER_KINDS, owner_kind
+from shared.dialects.protocol import JsonObject
 from shared.dialects.workload_sizes import WORKLOADS, Workload, has_ended
 from shared.kinds.podgroup import PodGroup
+from shared.kinds.queue import DEFAULT_QUEUE
 from shared.kube.objects import KubeObject, Pod
 from shared.kube.objects import OwnerReference as Reference
 from shared.kube.resources import NAMESPACES, PODGROUPS_VOLCANO, PODS, Resource

@@ -7,7 +7,6 @@ import msgspec
 from shared.admission.durations import long_durations
 from shared.admission.kinds import BY_RESOURCE
 from shared.admission.parts import text_at
-from shared.admission.queue_tree import DEFAULT, ROOT
 from shared.admission.review import AdmissionRequest, Operation, Verdict
 from shared.admission.rules import Case, KindRules, ReferenceObjects
 from shared.admission.warnings import (
@@ -15,6 +14,7 @@ from shared.admission.warnings import (
     missing_priority_classes,
 )
 from shared.dialects.protocol import JsonObject
+from shared.kinds.queue import DEFAULT_QUEUE, ROOT_QUEUE
 
 _OPERATIONS: Final = frozenset(get_args(Operation))
 _ALLOWED: Final = Verdict()
@@ -44,12 +44,7 @@ def subject_of(request: AdmissionRequest, known: ReferenceObjects) -> Subject | 
         old={} if request.operation == "CREATE" else rules.read(request.old_object),
         known=known,
     )
-    return Subject(rules, case) if rules.is_ours(case) else None
-
-
-def with_reference_objects(subject: Subject, known: ReferenceObjects) -> Subject:
-    """The same request with newer reference objects."""
-    return Subject(subject.rules, msgspec.structs.replace(subject.case, known=known))
+    return Subject(rules, case) if rules.is_ours(case) or rules.is_relevant(case) else None
 
 
 def apply_defaults(subject: Subject) -> Verdict:
@@ -57,7 +52,7 @@ def apply_defaults(subject: Subject) -> Verdict:
     object that is invalid.
     """
     rules, case = subject
-    if rules.defaults is None or case.operation != "CREATE":
+    if rules.defaults is None or case.operation != "CREATE" or not rules.is_ours(case):
         return _ALLOWED
     return Verdict(patch=tuple(rules.defaults(case)))
 
@@ -71,9 +66,11 @@ def validate(subject: Subject) -> Verdict:
     rules, case = subject
     if case.operation not in rules.operations:
         return _ALLOWED
-    errors = rules.violations(case)
+    ours = rules.is_ours(case)
+    errors = rules.violations(case) if ours else []
     if errors and case.operation == "UPDATE":
-        before = set(rules.violations(msgspec.structs.replace(case, candidate=case.old)))
+        stored = msgspec.structs.replace(case, candidate=case.old)
+        before = set(rules.violations(stored) if rules.is_ours(stored) else ())
         errors = [error for error in errors if error not in before]
     queues, queue = case.known.queues, rules.queue(case.candidate)
     lacking = queue and queues is not None and not queues.exists(queue)
@@ -85,9 +82,9 @@ def validate(subject: Subject) -> Verdict:
             missing_queue=queue if lacking else "",
             parent_queue=case.name if is_parent else "",
         )
-    named = queue not in {"", DEFAULT, ROOT}
+    named = queue not in {"", DEFAULT_QUEUE, ROOT_QUEUE}
     unchecked = named and queues is None and case.operation == "CREATE"
-    missing = missing_priority_classes(case, rules.priority_classes(case))
+    missing = missing_priority_classes(case, rules.priority_classes(case)) if ours else ()
     warnings = (
         *((QUEUES_UNKNOWN,) if unchecked else ()),
         *rules.warnings(case),

@@ -16,7 +16,7 @@ from shared.admission import admission
 from shared.admission.kinds import RULES
 from shared.admission.names import SUBDOMAIN_MAX, subdomain
 from shared.admission.parts import as_object, invalid, is_list, is_object, text_at
-from shared.admission.queue_tree import DEFAULT, QueueTree
+from shared.admission.queue_tree import QueueTree
 from shared.admission.review import AdmissionRequest, GroupVersionResource
 from shared.admission.rules import ReferenceObjects
 from shared.admission.scheduler_names import job_scheduler
@@ -32,6 +32,7 @@ from shared.contracts.questions import (
 from shared.dialects.kubebatch_fields import read_queue
 from shared.dialects.manifests import Expanded, InvalidManifest, expand, flattened
 from shared.dialects.protocol import VOLCANO, JsonObject
+from shared.kinds.queue import DEFAULT_QUEUE
 from shared.kinds.queue import Queue as StoredQueue
 from shared.kube.resources import JOBS_VOLCANO, QUEUES_VOLCANO, Resource
 from shared.model.bounded_text import shortened
@@ -267,7 +268,7 @@ def _in_queue(group: PodGroup, namespaces: Mapping[str, str]) -> PodGroup:
     """The group as the webhook would create it: in the queue that its namespace names, if it is in
     no queue or in `default`, which the schema sets for a group that names none.
     """
-    if group.dialect not in {VOLCANO, ""} or group.queue not in {"", DEFAULT}:
+    if group.dialect not in {VOLCANO, ""} or group.queue not in {"", DEFAULT_QUEUE}:
         return group
     queue = namespaces.get(group.namespace, "")
     return msgspec.structs.replace(group, queue=queue, queue_of_namespace=True)

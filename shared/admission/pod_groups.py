@@ -1,7 +1,6 @@
 """PodGroups of each dialect: a default queue, the dialect's rules, and a queue that is open."""
 
 from shared.admission.parts import as_object, invalid, lacks_text, text_at
-from shared.admission.queue_tree import DEFAULT
 from shared.admission.review import PatchOperation, added
 from shared.admission.rules import (
     Case,
@@ -12,6 +11,7 @@ from shared.admission.rules import (
 from shared.admission.suggestions import did_you_mean
 from shared.dialects.field_checks import Findings
 from shared.dialects.protocol import FieldError
+from shared.kinds.queue import DEFAULT_QUEUE
 from shared.kube.resources import PODGROUPS_INCUBATOR, PODGROUPS_SIGS, PODGROUPS_VOLCANO
 
 
@@ -26,16 +26,16 @@ def _queue_of_namespace(case: Case) -> list[PatchOperation]:
         return []
     queue = spec.get("queue")
     named = case.known.namespace_queues.get(case.namespace)
-    if named is not None and queue in {None, DEFAULT}:
+    if named is not None and queue in {None, DEFAULT_QUEUE}:
         return [added(named, "spec", "queue")]
-    return [added(DEFAULT, "spec", "queue")] if queue is None else []
+    return [added(DEFAULT_QUEUE, "spec", "queue")] if queue is None else []
 
 
 def _default_queue(case: Case) -> list[PatchOperation]:
     """`default` for kube-batch's groups, whose clients write "" for no queue."""
     spec = as_object(case.candidate.get("spec"))
     lacks_queue = spec is not None and lacks_text(spec, "queue")
-    return [added(DEFAULT, "spec", "queue")] if lacks_queue else []
+    return [added(DEFAULT_QUEUE, "spec", "queue")] if lacks_queue else []
 
 
 def _violations_volcano(case: Case) -> list[FieldError]:

@@ -78,15 +78,14 @@ def _is_ours(case: Case) -> bool:
 
 
 def _is_relevant(case: Case) -> bool:
-    """Whether the pod is ours, or ought to be: its scheduler name is a likely misspelling of one of
-    ours, or the pod declares a gang that its scheduler ignores.
+    """Whether the pod's scheduler name is a likely misspelling of one of ours, or the pod declares
+    a gang that its scheduler ignores.
     """
-    pod = case.candidate
-    return _is_ours(case) or bool(scheduler_names.of_pod(case)) or is_misdirected(pod)
+    return bool(scheduler_names.of_pod(case)) or is_misdirected(case.candidate)
 
 
 def _conditions(names: tuple[str, ...]) -> Conditions:
-    """As `_is_relevant`."""
+    """As `_is_ours` and `_is_relevant`."""
     named = "object.spec.schedulerName"
     pattern = scheduler_names.misspellings(names)
     misspelt = f" || {named}.matches({string_literal(pattern)})" if pattern else ""
@@ -103,8 +102,6 @@ def _membership(groups: ResourceGroups) -> str:
 
 def _violations(case: Case) -> list[FieldError]:
     """Violations of the labels and annotations that any dialect reads on a pod of ours."""
-    if not _is_ours(case):
-        return []
     return [
         error for dialect in by_precedence() for error in dialect.validate("Pod", case.candidate)
     ]
@@ -152,7 +149,8 @@ RULES = KindRules(
     defaults=_defaults,
     membership=_membership,
     violations=_violations,
-    is_ours=_is_relevant,
+    is_ours=_is_ours,
+    is_relevant=_is_relevant,
     read=read_head,
     conditions=_conditions,
     warnings=_warnings,

@@ -8,10 +8,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+from shared.kinds.queue import DEFAULT_QUEUE, ROOT_QUEUE
 from shared.model.objects import Queue
 
-ROOT: Final = "root"
-DEFAULT: Final = "default"
 #: The most levels that a tree of queues may have (Volcano's --max-queue-depth).
 DEPTH_MAX: Final = 5
 
@@ -23,8 +22,8 @@ class QueueTree:
         self._by_name = {queue.name: queue for queue in queues}
         self._children: dict[str, list[str]] = defaultdict(list)
         for queue in sorted(self._by_name.values(), key=lambda queue: queue.name):
-            if queue.name != ROOT:
-                self._children[queue.parent or ROOT].append(queue.name)
+            if queue.name != ROOT_QUEUE:
+                self._children[queue.parent or ROOT_QUEUE].append(queue.name)
 
     def get(self, name: str) -> Queue | None:
         """The queue of that name, if it exists."""
@@ -32,11 +31,11 @@ class QueueTree:
 
     def exists(self, name: str) -> bool:
         """Whether a gang or a queue may name it."""
-        return name in self._by_name or name in {ROOT, DEFAULT}
+        return name in self._by_name or name in {ROOT_QUEUE, DEFAULT_QUEUE}
 
     def names(self) -> set[str]:
         """Every queue that may be named."""
-        return self._by_name.keys() | {ROOT, DEFAULT}
+        return self._by_name.keys() | {ROOT_QUEUE, DEFAULT_QUEUE}
 
     def children(self, name: str, *, without: str = "") -> list[Queue]:
         """The queues directly below `name` except `without`, sorted by name."""
@@ -47,7 +46,7 @@ class QueueTree:
         queue that does not exist.
         """
         seen: set[str] = set()
-        while parent not in {"", ROOT} and parent not in seen:
+        while parent not in {"", ROOT_QUEUE} and parent not in seen:
             seen.add(parent)
             queue = self._by_name.get(parent)
             if queue is None:

@@ -11,13 +11,14 @@ from typing import Final
 import msgspec
 
 from shared.admission.parts import as_object, invalid, lacks_number, text_at, violation
-from shared.admission.queue_tree import DEFAULT, DEPTH_MAX, ROOT, QueueTree
+from shared.admission.queue_tree import DEPTH_MAX, QueueTree
 from shared.admission.review import PatchOperation, added
 from shared.admission.rules import Case, KindRules, violations_of_dialect
 from shared.admission.suggestions import did_you_mean
 from shared.dialects.field_checks import Findings, amount_of
 from shared.dialects.kubebatch_fields import HIERARCHY
 from shared.dialects.protocol import FieldError, JsonObject
+from shared.kinds.queue import DEFAULT_QUEUE, ROOT_QUEUE
 from shared.kube.quantities import format_quantity
 from shared.kube.resources import QUEUES_VOLCANO
 from shared.model.objects import Resources
@@ -56,8 +57,8 @@ def _default_hierarchy(queue: JsonObject) -> Iterator[PatchOperation]:
     weights = text_at(queue, "metadata", "annotations", _HIERARCHY_WEIGHTS)
     if not (path and weights):
         return
-    if path != ROOT and not path.startswith(f"{ROOT}/"):
-        yield added(f"{ROOT}/{path}", "metadata", "annotations", HIERARCHY)
+    if path != ROOT_QUEUE and not path.startswith(f"{ROOT_QUEUE}/"):
+        yield added(f"{ROOT_QUEUE}/{path}", "metadata", "annotations", HIERARCHY)
         yield added(f"1/{weights}", "metadata", "annotations", _HIERARCHY_WEIGHTS)
 
 
@@ -67,7 +68,7 @@ def _violations(case: Case) -> list[FieldError]:
         return list(_deletion_errors(case.name, case.known.queues))
     errors = violations_of_dialect(QUEUES_VOLCANO)(case)
     spec = Findings().section(case.candidate, "spec")
-    if case.operation == "UPDATE" and case.name == ROOT:
+    if case.operation == "UPDATE" and case.name == ROOT_QUEUE:
         errors += _root_errors(spec, Findings().section(case.old, "spec"))
     if case.known.queues is not None:
         errors += _tree_errors(case.name, spec, case.known.queues)
@@ -76,7 +77,7 @@ def _violations(case: Case) -> list[FieldError]:
 
 
 def _deletion_errors(name: str, queues: QueueTree | None) -> Iterator[FieldError]:
-    if name in {DEFAULT, ROOT}:
+    if name in {DEFAULT_QUEUE, ROOT_QUEUE}:
         yield violation("metadata.name", f"`{name}` queue can not be deleted")
         return
     children = queues.children(name) if queues is not None else []
@@ -95,10 +96,10 @@ def _root_errors(spec: JsonObject, old: JsonObject) -> Iterator[FieldError]:
 
 def _tree_errors(name: str, spec: JsonObject, queues: QueueTree) -> Iterator[FieldError]:
     parent = spec.get("parent")
-    if isinstance(parent, str) and parent not in {"", ROOT, name}:
+    if isinstance(parent, str) and parent not in {"", ROOT_QUEUE, name}:
         yield from _position_errors(name, parent, queues)
         yield from _limit_errors(name, parent, spec, queues)
-    if name != ROOT:
+    if name != ROOT_QUEUE:
         amounts, children, subject = _amounts(spec), queues.children(name), f"queue {name}"
         deserved = _total(child.deserved for child in children)
         guarantee = _total(child.guarantee for child in children)

@@ -62,9 +62,11 @@ class KindRules(msgspec.Struct, frozen=True, kw_only=True):
     operations: tuple[Operation, ...] = ("CREATE",)
     #: Whether Tutti is responsible for the object. Objects of other schedulers are allowed unread.
     is_ours: Callable[[Case], bool] = lambda _: True
+    #: Whether another object is worth warnings: it ought to be ours.
+    is_relevant: Callable[[Case], bool] = lambda _: False
     read: Callable[[msgspec.Raw], JsonObject] = plain_object
     #: Match conditions for the given scheduler names: the API server sends only matching objects.
-    #: An API server without CEL sends all of them; therefore `is_ours` repeats the condition.
+    #: An API server without CEL sends all of them; therefore both repeat the condition.
     conditions: Callable[[tuple[str, ...]], Conditions] = lambda _: ()
     #: Match condition of the mutating webhook for the given resource groups; None: `conditions`
     #: apply. "" leaves the kind out of the mutating webhook.
@@ -72,7 +74,7 @@ class KindRules(msgspec.Struct, frozen=True, kw_only=True):
     #: Name of the queue that must exist, or has to when its Jobs are created; "" where the object
     #: names none.
     queue: Callable[[JsonObject], str] = lambda _: ""
-    #: Names of the PriorityClasses that the object uses, "" among them.
+    #: Names of the PriorityClasses that an object of ours uses, "" among them.
     priority_classes: Callable[[Case], Iterable[str]] = lambda _: ()
     #: Further warnings about a valid object.
     warnings: Callable[[Case], tuple[str, ...]] = lambda _: ()

@@ -66,13 +66,12 @@ def _is_ours(case: Case) -> bool:
 
 
 def _is_relevant(case: Case) -> bool:
-    """Whether it is ours, or its pods ought to be: a template's scheduler name is a likely
-    misspelling of one of ours, or ignores the gang that the template declares. Or it has an
-    annotation of ours.
+    """Whether a template's scheduler name is a likely misspelling of one of ours, or ignores the
+    gang that the template declares; or the workload has an annotation of ours.
     """
     if gang_annotations.is_relevant(case.candidate, _annotated(case.candidate)):
         return True
-    return _is_ours(case) or bool(_misspelt(case)) or bool(_misdirected(case))
+    return bool(_misspelt(case)) or bool(_misdirected(case))
 
 
 def _warnings(case: Case) -> tuple[str, ...]:
@@ -82,7 +81,7 @@ def _warnings(case: Case) -> tuple[str, ...]:
 
 
 def _priority_classes(case: Case) -> Iterator[str]:
-    for template in _templates(case.candidate) if _is_ours(case) else ():
+    for template in _templates(case.candidate):
         yield text_at(template, "spec", "priorityClassName")
 
 
@@ -157,7 +156,8 @@ def _templates(candidate: JsonObject) -> Iterator[JsonObject]:
 RULES = tuple(
     KindRules(
         resource=resource,
-        is_ours=_is_relevant,
+        is_ours=_is_ours,
+        is_relevant=_is_relevant,
         conditions=_conditions,
         priority_classes=_priority_classes,
         warnings=_warnings,

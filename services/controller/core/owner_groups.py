@@ -7,11 +7,12 @@ of its Jobs has succeeded, or no longer has this gang, and no pod names the grou
 """
 
 from collections.abc import Sequence
-from typing import Any, Literal, TypeAlias
+from typing import Literal
 
 from services.controller.core.workloads import (
     Annotations,
     changes,
+    controller_reference,
     end_patch,
     inherited_by,
     origins_of,
@@ -19,12 +20,11 @@ from services.controller.core.workloads import (
 )
 from shared.contracts import annotations
 from shared.dialects.owned_gangs import PREFIX, Owned, group_sizes, is_wanted
+from shared.dialects.protocol import JsonObject
 from shared.dialects.settings import OF_GANGS, of_gang
 from shared.dialects.workload_sizes import ALL, Workload
 from shared.kinds.podgroup import PodGroup
 from shared.kube.objects import OwnerReference, Pod
-
-JsonObject: TypeAlias = dict[str, Any]
 
 
 def owner_group_for(
@@ -44,16 +44,9 @@ def owner_group_for(
     metadata = owned.owner.metadata
     group = pod_group_for(pod, None, name, above=(metadata.annotations, *above))
     group["metadata"]["annotations"][annotations.GANG] = ALL
-    group["metadata"]["ownerReferences"] = [
-        {
-            "apiVersion": owned.kind.resource.api_version,
-            "kind": owned.kind.resource.kind,
-            "name": metadata.name,
-            "uid": metadata.uid,
-            "controller": True,
-            "blockOwnerDeletion": True,
-        }
-    ]
+    of = owned.kind.resource
+    owner = controller_reference(of.api_version, of.kind, metadata.name, metadata.uid)
+    group["metadata"]["ownerReferences"] = [owner]
     group["spec"] |= {"queue": queue, **group_sizes(owned)}
     return group
 

@@ -2,15 +2,14 @@
 Pure.
 """
 
-from typing import Any, Final, TypeAlias
+from typing import Final
 
 from shared.contracts.provisioning import template_name
 from shared.contracts.verdicts import Provisioning
+from shared.dialects.protocol import JsonObject
 from shared.kube.quantities import DIVISIBLE, format_quantity
 from shared.kube.resources import POD_TEMPLATES, PODS, PROVISIONING_REQUESTS
 from shared.model.objects import Resources
-
-JsonObject: TypeAlias = dict[str, Any]
 
 #: Fields of a pod's spec that a template cannot have, or that bind it to a node.
 _OF_ONE_POD: Final = frozenset({"nodeName", "ephemeralContainers"})

@@ -11,10 +11,11 @@ are carried out, and those of namespaces that the operator names.
 
 import hashlib
 from collections.abc import Collection, Mapping
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
+from shared.dialects.protocol import JsonObject
 from shared.kinds.command import Command
 from shared.kinds.queue import ROOT_QUEUE, Queue
 from shared.kube.resources import (
@@ -24,8 +25,6 @@ from shared.kube.resources import (
     QUEUES_VOLCANO,
     Resource,
 )
-
-JsonObject = dict[str, Any]
 
 #: Identifies the content of a stored object: a policy that differs is replaced.
 DIGEST: Final = "tutti.dev/digest"

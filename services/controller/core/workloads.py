@@ -22,6 +22,7 @@ from shared.contracts.verdicts import Verdict
 from shared.dialects.field_checks import natural
 from shared.dialects.owned_gangs import PREFIX
 from shared.dialects.pod_vocabulary import pod_vocabulary
+from shared.dialects.protocol import JsonObject
 from shared.dialects.settings import OF_GANGS, of_gang
 from shared.dialects.workload_sizes import (
     ALL,
@@ -32,13 +33,13 @@ from shared.dialects.workload_sizes import (
     is_workload,
 )
 from shared.kinds.podgroup import PodGroup
+from shared.kinds.queue import DEFAULT_QUEUE
 from shared.kube.objects import ObjectMeta, OwnerReference, Pod, PodSpec
 from shared.kube.owner_objects import PodTemplate
 from shared.kube.pod_usage import Usage, add, usage_of, written
 from shared.kube.quantities import QuantityError, amount, format_quantity
 from shared.kube.resources import PODGROUPS_VOLCANO, PODS, Resource
 
-JsonObject: TypeAlias = dict[str, Any]
 Annotations: TypeAlias = Mapping[str, str]
 
 _decode_verdict: Final = msgspec.json.Decoder(Verdict).decode
@@ -54,8 +55,6 @@ FROM_PODS: Final = (
 )
 #: Annotations that the workload alone does not determine: they come from its pods or the planner.
 _OTHERS: Final = frozenset({*FROM_PODS, annotations.ALLOCATED_HYPERNODE})
-#: The queue of pods that name none, in a namespace that names none.
-DEFAULT_QUEUE: Final = "default"
 _POD_LABELS: Final = ("volcano.sh/preemptable", "volcano.sh/cooldown-time")
 _TOPOLOGY_MODE: Final = "volcano.sh/network-topology-mode"
 _TOPOLOGY_TIER: Final = "volcano.sh/network-topology-highest-tier"
@@ -420,11 +419,15 @@ def _owner_reference(pod: Pod, group: str) -> JsonObject:
         owner = OwnerReference(
             api_version="v1", kind="Pod", name=pod.metadata.name, uid=pod.metadata.uid
         )
+    return controller_reference(owner.api_version, owner.kind, owner.name, owner.uid)
+
+
+def controller_reference(api_version: str, kind: str, name: str, uid: str) -> JsonObject:
     return {
-        "apiVersion": owner.api_version,
-        "kind": owner.kind,
-        "name": owner.name,
-        "uid": owner.uid,
+        "apiVersion": api_version,
+        "kind": kind,
+        "name": name,
+        "uid": uid,
         "controller": True,
         "blockOwnerDeletion": True,
     }

@@ -10,11 +10,14 @@ import logging
 from collections.abc import Callable, Iterable
 from typing import Any, Final, Protocol, runtime_checkable
 
+from services.controller.core.events import COMMAND_REFUSED, ControllerEvent
 from services.controller.reconciling.events import Recorder
 from services.controller.reconciling.informer import Informer, Informers
 from services.controller.reconciling.work_queue import WorkQueue
 from services.controller.reconciling.writes import Writes
+from shared.kinds.command import Command
 from shared.kube.client import KubeClient
+from shared.kube.resources import COMMANDS
 
 logger = logging.getLogger(__name__)
 
@@ -136,6 +139,12 @@ class Runtime:
         self.writes = Writes(client, per_s=writes_per_s)
         # Events have a limit of their own, so that no pod waits behind an Event.
         self.events = Recorder(Writes(client, per_s=max(10, writes_per_s // 10), in_flight=2))
+
+    async def refuse(self, command: Command, why: str) -> None:
+        """Delete a Command that is not carried out, and report it in the Command's namespace."""
+        if (await self.writes.delete(COMMANDS, command.metadata)).done:
+            event = ControllerEvent("Warning", COMMAND_REFUSED, why)
+            self.events.record(COMMANDS, command.metadata, event)
 
     async def run(self) -> None:
         """Keep caches current and write Events until cancelled. Start it after all controllers have

@@ -14,12 +14,12 @@ from shared.admission.parts import (
     lacks_text,
     member,
 )
-from shared.admission.queue_tree import DEFAULT
 from shared.admission.review import PatchOperation, added, removed
 from shared.admission.rules import Case
 from shared.admission.scheduler_names import VOLCANO
 from shared.dialects.protocol import JsonObject
 from shared.job_plugins.discovery import missing_plugins
+from shared.kinds.queue import DEFAULT_QUEUE
 from shared.kube.quantities import QuantityError, cpu_milli
 
 _RETRIES: Final = 3
@@ -61,7 +61,7 @@ def _task_minimum(task: JsonObject) -> int | None:
 
 def _of_job(spec: JsonObject) -> Iterator[PatchOperation]:
     if lacks_text(spec, "queue"):
-        yield added(DEFAULT, "spec", "queue")
+        yield added(DEFAULT_QUEUE, "spec", "queue")
     if lacks_text(spec, "schedulerName"):
         # `rules` pass a job without a scheduler name only if we serve Volcano's name.
         yield added(VOLCANO, "spec", "schedulerName")

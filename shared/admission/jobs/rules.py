@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 from shared.admission import scheduler_names
-from shared.admission.jobs import defaults, validation
+from shared.admission.jobs.defaults import defaults
+from shared.admission.jobs.validation import violations
 from shared.admission.parts import text_at
-from shared.admission.review import PatchOperation
 from shared.admission.rules import (
     Case,
     Conditions,
@@ -18,7 +18,6 @@ from shared.admission.warnings import (
     task_templates,
     unread_marks_of_job,
 )
-from shared.dialects.protocol import FieldError
 from shared.kube.resources import JOBS_VOLCANO
 
 
@@ -30,13 +29,8 @@ def _is_ours(case: Case) -> bool:
     return not schedulers.isdisjoint(case.known.scheduler_names)
 
 
-def _is_relevant(case: Case) -> bool:
-    """Whether the job is ours, or its scheduler name is a likely misspelling of one of ours."""
-    return _is_ours(case) or bool(scheduler_names.of_job(case))
-
-
 def _conditions(names: tuple[str, ...]) -> Conditions:
-    """As `_is_relevant`."""
+    """Jobs of ours, and those whose scheduler name is a likely misspelling of one of ours."""
     unnamed_is_ours = "true" if VOLCANO in names else "false"
 
     def ours(variable: str) -> str:
@@ -51,14 +45,6 @@ def _conditions(names: tuple[str, ...]) -> Conditions:
     return (("names-our-scheduler", f"{ours('object')} || {before}{misspelt if pattern else ''}"),)
 
 
-def _defaults(case: Case) -> list[PatchOperation]:
-    return defaults.defaults(case) if _is_ours(case) else []
-
-
-def _violations(case: Case) -> list[FieldError]:
-    return validation.violations(case) if _is_ours(case) else []
-
-
 def _warnings(case: Case) -> tuple[str, ...]:
     if not _is_ours(case):
         return scheduler_names.of_job(case)
@@ -67,18 +53,18 @@ def _warnings(case: Case) -> tuple[str, ...]:
 
 def _priority_classes(case: Case) -> Iterator[str]:
     """Those of its pods, which the API server would refuse if one did not exist."""
-    if _is_ours(case):
-        yield text_at(case.candidate, "spec", "priorityClassName")
-        for template in task_templates(case.candidate):
-            yield text_at(template, "spec", "priorityClassName")
+    yield text_at(case.candidate, "spec", "priorityClassName")
+    for template in task_templates(case.candidate):
+        yield text_at(template, "spec", "priorityClassName")
 
 
 RULES = KindRules(
     resource=JOBS_VOLCANO,
-    defaults=_defaults,
-    violations=_violations,
+    defaults=defaults,
+    violations=violations,
     operations=("CREATE", "UPDATE"),
-    is_ours=_is_relevant,
+    is_ours=_is_ours,
+    is_relevant=lambda case: bool(scheduler_names.of_job(case)),
     conditions=_conditions,
     queue=lambda candidate: text_at(candidate, "spec", "queue"),
     priority_classes=_priority_classes,

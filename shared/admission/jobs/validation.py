@@ -29,7 +29,6 @@ from shared.admission.parts import (
     text_at,
     violation,
 )
-from shared.admission.queue_tree import ROOT
 from shared.admission.rules import Case
 from shared.admission.suggestions import Hints, did_you_mean
 from shared.dialects.field_checks import Findings, shown
@@ -37,6 +36,7 @@ from shared.dialects.protocol import FieldError, JsonObject
 from shared.job_plugins.discovery import registered_plugins
 from shared.job_plugins.mpi import master_of
 from shared.kinds.job_shape import PODS_MAX
+from shared.kinds.queue import ROOT_QUEUE
 from shared.kube.quantities import QuantityError, cpu_milli
 
 _NOT_ACYCLIC: Final = (
@@ -260,7 +260,7 @@ def _check_queue(findings: Findings, spec: JsonObject, case: Case) -> None:
 
 
 def _queue_objection(queue: str, case: Case) -> str:
-    if queue == ROOT:
+    if queue == ROOT_QUEUE:
         return "can not submit job to root queue"
     queues = case.known.queues
     if queues is None:
