@@ -5,6 +5,7 @@ pod whose gang wants a group: once for each gang.
 """
 
 import logging
+from collections.abc import Callable
 
 from shared.dialects.owned_gangs import STEPS_MAX, Owned
 from shared.dialects.owner_kinds import OWNER_KINDS, OwnerKind, owner_kind
@@ -16,51 +17,55 @@ logger = logging.getLogger(__name__)
 
 
 class OwnerWalk:
-    def __init__(self, client: KubeClient) -> None:
+    def __init__(
+        self,
+        client: KubeClient,
+        cached: Callable[[OwnerKind, str], KubeObject | None] = lambda _kind, _key: None,
+    ) -> None:
+        """`cached` returns an object by its kind and "namespace/name", if it need not be read."""
         self._client = client
+        self._cached = cached
 
     async def owners_of(self, pod: Pod) -> tuple[Owned, ...]:
-        """The objects above a pod that can be read. The walk ends at a kind that is not in the
-        table, or is not served, and at an object that is gone, was created again under its name,
-        may not be read, or cannot be decoded.
+        """The objects above a pod that can be read, as `above`.
 
         Raises:
             KubeError: A request failed.
         """
         metadata = pod.metadata
-        owners: list[Owned] = []
         # With several objects between them, the label of a pod leads to its owner at once.
         for kind in OWNER_KINDS:
             name = metadata.labels.get(kind.name_label, "") if kind.part_label else ""
             if name:
-                owner = await self._read(kind, metadata.namespace, name, "")
-                if owner is not None:
-                    owners.append(owner)
-                    break
-        for _ in range(STEPS_MAX):
-            above = (owners[-1].owner.metadata if owners else metadata).controller
-            kind_above = None if above is None else owner_kind(above.api_version, above.kind)
-            if above is None or kind_above is None:
-                break
-            owner = await self._read(kind_above, metadata.namespace, above.name, above.uid)
-            if owner is None:
-                break
-            owners.append(owner)
-        return tuple(owners)
+                owned = await self._read(kind, metadata.namespace, name, "")
+                if owned is not None:
+                    metadata = owned.owner.metadata
+                    return (owned, *await self.above(metadata.controller, metadata.namespace))
+        return tuple(await self.above(metadata.controller, metadata.namespace))
 
-    async def read(
-        self, kind: OwnerKind, namespace: str, owner: OwnerReference
-    ) -> KubeObject | None:
-        """The object that an owner reference of this kind names, if it can be read.
+    async def above(self, owner: OwnerReference | None, namespace: str) -> list[Owned]:
+        """A controller and the objects above it, from the nearest one up. The walk ends at a kind
+        that is not in the table, or is not served, and at an object that is gone, was created again
+        under its name, may not be read, or cannot be decoded.
 
         Raises:
-            KubeError: The request failed.
+            KubeError: A request failed.
         """
-        owned = await self._read(kind, namespace, owner.name, owner.uid)
-        return None if owned is None else owned.owner
+        owners: list[Owned] = []
+        while owner is not None and len(owners) < STEPS_MAX:
+            kind = owner_kind(owner.api_version, owner.kind)
+            owned = kind and await self._read(kind, namespace, owner.name, owner.uid)
+            if not owned:
+                break
+            owners.append(owned)
+            owner = owned.owner.metadata.controller
+        return owners
 
     async def _read(self, kind: OwnerKind, namespace: str, name: str, uid: str) -> Owned | None:
         """The object of this name and UID ("": any UID)."""
+        known = self._cached(kind, f"{namespace}/{name}")
+        if known is not None and uid in ("", known.metadata.uid):
+            return Owned(kind, known)
         try:
             stored = await self._client.get(kind.resource, name, kind.decoded, namespace=namespace)
         except NotFound:

@@ -35,14 +35,13 @@ from services.controller.reconciling.controller import Runtime, Wake
 from services.controller.reconciling.informer import Informer
 from services.controller.reconciling.writes import Outcome
 from shared.contracts import annotations
-from shared.dialects.owned_gangs import PREFIX, STEPS_MAX, Owned
-from shared.dialects.owner_kinds import OWNER_KINDS, owner_kind
+from shared.dialects.owned_gangs import PREFIX, Owned
+from shared.dialects.owner_kinds import OWNER_KINDS, OwnerKind, owner_kind
 from shared.dialects.protocol import JsonObject
 from shared.dialects.workload_sizes import WORKLOADS, Workload, has_ended
 from shared.kinds.podgroup import PodGroup
 from shared.kinds.queue import DEFAULT_QUEUE
-from shared.kube.objects import KubeObject, Pod
-from shared.kube.objects import OwnerReference as Reference
+from shared.kube.objects import KubeObject, OwnerReference, Pod
 from shared.kube.resources import NAMESPACES, PODGROUPS_VOLCANO, PODS, Resource
 
 #: Interval of checks while terminating pods still name the group.
@@ -64,7 +63,7 @@ class WorkloadReconciler:
 
     def __init__(self, runtime: Runtime) -> None:
         self._client = runtime.client
-        self._walk = OwnerWalk(runtime.client)
+        self._walk = OwnerWalk(runtime.client, self._cached)
         self._writes = runtime.writes
         self._groups = runtime.informers.of(PODGROUPS_VOLCANO, PodGroup)
         self._workloads = {
@@ -151,30 +150,20 @@ class WorkloadReconciler:
         owner = controller_of(group)
         if owner is None:
             return
-        reference = Reference(
-            api_version=owner.api_version, kind=owner.kind, name=owner.name, uid=owner.uid
-        )
-        above = await self._above(reference, group.metadata.namespace)
+        above = await self._above(owner, group.metadata.namespace)
         await self._patch(group, members_patch(group, owner.kind, above), queue_patch(group))
 
-    async def _above(self, owner: Reference | None, namespace: str) -> list[Annotations]:
+    async def _above(self, owner: OwnerReference | None, namespace: str) -> list[Annotations]:
         """The annotations of a controller and of the objects above it, as far as they can be read,
         from the nearest one up.
         """
-        above: list[Annotations] = []
-        for _ in range(STEPS_MAX):
-            kind = None if owner is None else owner_kind(owner.api_version, owner.kind)
-            if owner is None or kind is None:
-                break
-            known = self._owners.get(kind.resource)
-            stored = known.get(f"{namespace}/{owner.name}") if known is not None else None
-            if stored is None or stored.metadata.uid != owner.uid:
-                stored = await self._walk.read(kind, namespace, owner)
-            if stored is None:
-                break
-            above.append(stored.metadata.annotations)
-            owner = stored.metadata.controller
-        return above
+        return [
+            owned.owner.metadata.annotations for owned in await self._walk.above(owner, namespace)
+        ]
+
+    def _cached(self, kind: OwnerKind, key: str) -> KubeObject | None:
+        owners = self._owners.get(kind.resource)
+        return None if owners is None else owners.get(key)
 
     async def _write(
         self,
