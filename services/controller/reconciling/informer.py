@@ -110,10 +110,6 @@ class Informer(Generic[T]):
     async def run(self) -> None:
         await self._watch.run(self._take)
 
-    def wake(self) -> None:
-        """Check at once whether an absent kind is served."""
-        self._watch.wake()
-
     def learn(self, body: bytes) -> None:
         """Apply the answer to a write of this process, so that the next read returns it.
 
