@@ -8,10 +8,8 @@ Changes: default values, and the scheduler name of pods of gangs in namespaces t
 (`core.opt_in`).
 Owns: its serving certificate, its own two webhook configurations.
 
-Rights in Kubernetes: get, list, watch, create, update, delete of `validatingwebhookconfigurations`
-and `mutatingwebhookconfigurations`; create `configmaps` in one namespace (dry-run only), all for
-its registration. Get and list of PodGroups, for a warning about one that does not exist
-(`group_lookup`): the only request to the API server for a review, and of few reviews.
+Rights in Kubernetes: `tutti.rights.table`, with their reasons. The look-up of a PodGroup
+(`group_lookup`) is the only request to the API server for a review, and of few reviews.
 
 Invariants:
 * Objects of other schedulers and of unknown kinds are allowed unread.

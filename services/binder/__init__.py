@@ -4,11 +4,7 @@ Consumes: `decisions.act.>` of DECISIONS, by the durable work consumer that all 
 Emits: one outcome per decision on `outcomes.<gang id>.<sequence>`; the first one written wins.
 Owns: nothing. A decision in progress when a binder dies is delivered again, to any binder.
 
-Rights in Kubernetes: create `pods/binding` and `pods/eviction`, get and delete `pods`, patch
-`pods/status`.
-For claims: get and patch `persistentvolumeclaims`, `persistentvolumes` and `resourceclaims`, create
-`resourceclaims`, patch `resourceclaims/status`, patch and update `resourceclaims/binding`, get
-`deviceclasses`.
+Rights in Kubernetes: `tutti.rights.table`, with their reasons.
 API writes: one Binding per pod; two where the decision asks for a pre-flight; one PATCH and one
 DELETE per pod of a release; more only when the API server does not answer or sheds load. Reads: one
 pod per conflict or unanswered member.
