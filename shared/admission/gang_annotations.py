@@ -53,16 +53,11 @@ def has_any(pod: str) -> str:
     return f"({has} && {notes}.exists(key, key.startsWith('{PREFIX}') || key.endsWith('/{_SIZE}')))"
 
 
-def warnings_of_workload(case: Case, templates: Iterable[JsonObject]) -> tuple[str, ...]:
-    """Warnings about an object that a user creates, and about the templates of its pods."""
+def warnings_of(case: Case, templates: Iterable[JsonObject] = ()) -> tuple[str, ...]:
+    """Warnings about a workload or pod that a user creates, and about the templates of its pods."""
     if case.operation != "CREATE" or has_controller(case.candidate):
         return ()
     return tuple(dict.fromkeys(_of_workload(case, list(templates))))[:_WARNINGS_MAX]
-
-
-def warnings_of_pod(case: Case) -> tuple[str, ...]:
-    """The same for a pod."""
-    return warnings_of_workload(case, ())
 
 
 def is_relevant(candidate: JsonObject, templates: Iterable[JsonObject]) -> bool:

@@ -112,7 +112,7 @@ def _warnings(case: Case) -> tuple[str, ...]:
         *scheduler_names.of_pod(case),
         *warnings.unread_marks_of_pod(case),
         *warnings.misdirected_pods([case.candidate], case),
-        *gang_annotations.warnings_of_pod(case),
+        *gang_annotations.warnings_of(case),
     )
 
 

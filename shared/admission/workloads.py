@@ -76,7 +76,7 @@ def _is_relevant(case: Case) -> bool:
 
 def _warnings(case: Case) -> tuple[str, ...]:
     """Warnings about the scheduler names in its pod templates, and about its annotations."""
-    noted = gang_annotations.warnings_of_workload(case, _pod_templates(case.candidate))
+    noted = gang_annotations.warnings_of(case, _pod_templates(case.candidate))
     return (*_misspelt(case), *_misdirected(case), *noted)
 
 

@@ -19,20 +19,17 @@ from shared.kinds.job import Job, TaskSpec
 from shared.kinds.job_shape import hosts, task_named
 
 NEEDS: Final = ("svc", "ssh")
-
-
-def _flags(arguments: Sequence[str]) -> Flags:
-    return Flags(arguments, master="master", worker="worker", port=22)
+_FLAGS: Final[dict[str, str | int]] = {"master": "master", "worker": "worker", "port": 22}
 
 
 def master_of(arguments: Sequence[str]) -> str:
     """The role of the launcher."""
-    return _flags(arguments).text("master")
+    return Flags(arguments, **_FLAGS).text("master")
 
 
 class _Mpi(Changeless):
     def __init__(self, arguments: Sequence[str], job: Job) -> None:
-        flags = _flags(arguments)
+        flags = Flags(arguments, **_FLAGS)
         self._master = flags.text("master")
         self._port = flags.number("port")
         worker = task_named(job, flags.text("worker"))

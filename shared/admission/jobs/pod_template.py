@@ -328,8 +328,14 @@ def _claim(pod: _References, path: str, item: Any) -> Iterator[FieldError]:
         yield not_found(path, name, rule)
 
 
+def _affinity(needed: _Check, key: str, term: _Check) -> _Check:
+    preferred = _object(weight=_WEIGHT, **{key: term})
+    return _object(**{_REQUIRED: needed, _PREFERRED: _each(preferred)})
+
+
 # The table.
 
+#: 0 counts as absent.
 _PORT: Final = _number(0, 65535, "must be between 1 and 65535, inclusive")
 _WEIGHT: Final = _number(1, 100, "must be in the range 1-100", or_absent=False)
 _NODE_TERM: Final = _object(
@@ -341,18 +347,6 @@ _POD_TERM: Final = _object(
         matchLabels=_labels,
         matchExpressions=_expressions("In", "NotIn", "Exists", "DoesNotExist"),
     ),
-)
-_POD_TERMS: Final = _object(
-    **{
-        _REQUIRED: _each(_POD_TERM),
-        _PREFERRED: _each(_object(weight=_WEIGHT, podAffinityTerm=_POD_TERM)),
-    }
-)
-_NODE_TERMS: Final = _object(
-    **{
-        _REQUIRED: _object(_has_terms, nodeSelectorTerms=_each(_NODE_TERM)),
-        _PREFERRED: _each(_object(weight=_WEIGHT, preference=_NODE_TERM)),
-    }
 )
 
 
@@ -405,7 +399,13 @@ _SPEC: Final = _object(
             effect=_one_of("NoSchedule", "PreferNoSchedule", "NoExecute"),
         )
     ),
-    affinity=_object(nodeAffinity=_NODE_TERMS, podAffinity=_POD_TERMS, podAntiAffinity=_POD_TERMS),
+    affinity=_object(
+        nodeAffinity=_affinity(
+            _object(_has_terms, nodeSelectorTerms=_each(_NODE_TERM)), "preference", _NODE_TERM
+        ),
+        podAffinity=_affinity(_each(_POD_TERM), "podAffinityTerm", _POD_TERM),
+        podAntiAffinity=_affinity(_each(_POD_TERM), "podAffinityTerm", _POD_TERM),
+    ),
     topologySpreadConstraints=_each(
         _object(
             maxSkew=_number(1, INT32_MAX, "must be greater than zero", or_absent=False),

@@ -6,18 +6,9 @@ from shared.admission import scheduler_names
 from shared.admission.jobs.defaults import defaults
 from shared.admission.jobs.validation import violations
 from shared.admission.parts import text_at
-from shared.admission.rules import (
-    Case,
-    Conditions,
-    KindRules,
-    quoted,
-    string_literal,
-)
+from shared.admission.rules import Case, Conditions, KindRules, quoted, string_literal
 from shared.admission.scheduler_names import VOLCANO, job_scheduler
-from shared.admission.warnings import (
-    task_templates,
-    unread_marks_of_job,
-)
+from shared.admission.warnings import task_templates, unread_marks_of_job
 from shared.kube.resources import JOBS_VOLCANO
 
 
