@@ -48,14 +48,14 @@ class _Loader(_BASE):  # type: ignore[misc,valid-type]  # chosen when the module
     """Constructs values that JSON has."""
 
     yaml_implicit_resolvers: ClassVar = {
-        first: [(tag, _NUMBERS.get(tag, pattern)) for tag, pattern in found if tag not in _LEFT_OUT]
-        for first, found in _BASE.yaml_implicit_resolvers.items()
+        first: [(tag, _NUMBERS.get(tag, pattern)) for tag, pattern in tags if tag not in _LEFT_OUT]
+        for first, tags in _BASE.yaml_implicit_resolvers.items()
     }
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[str, Any]:
         """The mapping with texts as keys."""
-        found: dict[Any, Any] = super().construct_mapping(node, deep)
-        return {_key(key, node): value for key, value in found.items()}
+        mapping: dict[Any, Any] = super().construct_mapping(node, deep)
+        return {_key(key, node): value for key, value in mapping.items()}
 
 
 def _key(key: object, node: yaml.MappingNode) -> str:

@@ -73,6 +73,21 @@ REFUSED: list[tuple[Rule, str, list[File]]] = [
             file("tutti/why/b.py", "\n" * 9),
         ],
     ),
+    (
+        tidy_rules.variables_say_what_they_hold,
+        "tutti/a.py:1: `found`",
+        [file("tutti/a.py", "found = 1\n"), file("bench/a.py", "one = 1\n")],
+    ),
+    (
+        tidy_rules.variables_say_what_they_hold,
+        "`one`",
+        [file("tutti/a.py", "def f(one: int) -> None: ...\n")],
+    ),
+    (
+        tidy_rules.loops_bind_no_attributes,
+        "tutti/a.py:1: a loop",
+        [file("tutti/a.py", "for part.packed in (False, True): ...\n")],
+    ),
     (tidy_rules.modules_have_topical_names, "`utils`", [file("shared/utils/time.py")]),
     (tidy_rules.modules_have_topical_names, "`helpers`", [file("tests/helpers.py")]),
     (

@@ -63,14 +63,14 @@ def authorization(users: Sequence[User], public_keys: Mapping[str, str]) -> str:
             "users": entries(apart=False),
             # Several services may answer one request.
             "exports": [
-                {"service": at_services(one), "response_type": "stream"} for one in imported
+                {"service": at_services(subject), "response_type": "stream"} for subject in imported
             ],
         },
         _OPERATORS: {
             "users": entries(apart=True),
             "imports": [
-                {"service": {"account": SERVICES, "subject": at_services(one)}, "to": one}
-                for one in imported
+                {"service": {"account": SERVICES, "subject": at_services(subject)}, "to": subject}
+                for subject in imported
             ],
         },
     }

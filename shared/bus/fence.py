@@ -254,11 +254,11 @@ class FencedLog:
             replaced_by = await self._check_generation()
             if replaced_by:
                 return self._machine.on_replaced(replaced_by)
-            found = await self._bus.get_message(self._stream, read.seq)
-            if found is not None:
-                return self._machine.on_read(
-                    found.headers.get("Nats-Msg-Id", ""), is_foreign=self._is_foreign(found.payload)
-                )
+            stored = await self._bus.get_message(self._stream, read.seq)
+            if stored is not None:
+                message_id = stored.headers.get("Nats-Msg-Id", "")
+                is_foreign = self._is_foreign(stored.payload)
+                return self._machine.on_read(message_id, is_foreign=is_foreign)
             info = await self._bus.stream_info(self._stream)
             return self._machine.on_read_nothing(info.first_seq, info.last_seq)
         return self._machine.on_read_failed()

@@ -38,8 +38,8 @@ async def ask_ledger(bus: Bus, *, timeout_s: float) -> LedgerAnswer:
             timeout_s=timeout_s,
         )
         # A planner of an older version answers each request with all queues.
-        queues += [one for one in page.queues if one.name > after]
-        totals |= {one.resource: one for one in page.totals}
+        queues += [queue for queue in page.queues if queue.name > after]
+        totals |= {total.resource: total for total in page.totals}
         if not page.more:
             by_resource = tuple(totals[name] for name in sorted(totals))
             return LedgerAnswer(queues=tuple(queues), shared=page.shared, totals=by_resource)

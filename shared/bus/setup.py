@@ -261,9 +261,9 @@ def _reader(name: str, *filters: str) -> Config:
 async def _ensure_stream(bus: Bus, config: Config) -> None:
     """Create the stream with a new generation, or update its configuration and keep its own."""
     name = config["name"]
-    found = await _find_stream(bus, name)
-    call = "CREATE" if found is None else "UPDATE"
-    kept = found.generation if found is not None else ""
+    existing = await _find_stream(bus, name)
+    call = "CREATE" if existing is None else "UPDATE"
+    kept = existing.generation if existing is not None else ""
     generation = kept or secrets.token_hex(8)
     body = {**config, "metadata": {GENERATION: generation}}
     await bus.api(f"STREAM.{call}.{name}", body, StreamAnswer)
@@ -319,9 +319,9 @@ async def _lost_generation(bus: Bus, wait_s: float, remembered: str) -> str:
         statuses = await ask_all(
             bus, subjects.ASK_STATUS, StatusRequest(), codec.decode_status, wait_s=STATUS_WAIT_S
         )
-        found = next((one.decisions for one in statuses if one.decisions), "")
-        if found or time.monotonic() >= until_s:
-            return found
+        known = next((status.decisions for status in statuses if status.decisions), "")
+        if known or time.monotonic() >= until_s:
+            return known
         await asyncio.sleep(_ASK_AGAIN_S)
 
 

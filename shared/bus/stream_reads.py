@@ -52,12 +52,12 @@ async def newest_record(
     if record is not None:
         return Newest(record, last.seq)
     seq = 1
-    while (found := await bus.get_next(stream, subject, seq)) is not None and seq <= last.seq:
-        here = decode(found.payload)
+    while (message := await bus.get_next(stream, subject, seq)) is not None and seq <= last.seq:
+        here = decode(message.payload)
         if here is None:
-            on_foreign(stream, found.seq, found.subject, found.payload)
+            on_foreign(stream, message.seq, message.subject, message.payload)
         record = here or record
-        seq = found.seq + 1
+        seq = message.seq + 1
     return Newest(record, last.seq)
 
 
@@ -90,8 +90,8 @@ async def last_of_foreign(
     Raises:
         BusError: The leader does not answer, or refuses.
     """
-    while (found := await bus.get_message(stream, seq + 1)) is not None:
-        if not is_foreign(found.payload):
+    while (message := await bus.get_message(stream, seq + 1)) is not None:
+        if not is_foreign(message.payload):
             break
         seq += 1
     return seq

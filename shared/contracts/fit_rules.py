@@ -67,7 +67,7 @@ def broken_rule(question: FitRequest) -> str:
             _of_pods((*question.pods, *_earlier_pods(question))),
             _of_group(question.group),
             _amounts("limits", question.limits),
-            *(_of_group(one.group) for one in question.earlier),
+            *(_of_group(gang.group) for gang in question.earlier),
             _of_queues(question.queues),
             _of_namespaces(question.namespaces),
         ),
@@ -85,17 +85,17 @@ def _of_namespaces(namespaces: tuple[str, ...]) -> _Problems:
 
 def _earlier_pods(question: FitRequest) -> Iterator[Pod]:
     """One of each kind of pods of the gangs before it."""
-    return (one.pod for each in question.earlier for one in each.pods)
+    return (pods.pod for gang in question.earlier for pods in gang.pods)
 
 
 def _of_earlier(question: FitRequest) -> _Problems:
     if len(question.pods) > FIT_PODS_MAX:
         yield f"pods: must be at most {FIT_PODS_MAX}, there are {len(question.pods)}"
     total = 0
-    for each in question.earlier:
-        for one in each.pods:
-            yield from _number("earlier.pods.count", one.count, 1, FIT_EARLIER_PODS_MAX)
-            total += one.count
+    for gang in question.earlier:
+        for pods in gang.pods:
+            yield from _number("earlier.pods.count", pods.count, 1, FIT_EARLIER_PODS_MAX)
+            total += pods.count
     if total > FIT_EARLIER_PODS_MAX:
         yield f"earlier: must have at most {FIT_EARLIER_PODS_MAX} pods, there are {total}"
     if len(question.earlier) > _EARLIER_MAX:
@@ -106,11 +106,11 @@ def _of_queues(queues: tuple[AskedQueue, ...]) -> _Problems:
     if len(queues) > _QUEUES_MAX:
         yield f"queues: must be at most {_QUEUES_MAX}, there are {len(queues)}"
         return
-    for one in queues:
-        yield from _name("queues: name", one.name)
-        yield from _name("queues: parent", one.parent)
-        yield from _amounts(f"queues[{one.name[:20]}].capability", one.capability)
-    if len({one.name for one in queues}) < len(queues):
+    for queue in queues:
+        yield from _name("queues: name", queue.name)
+        yield from _name("queues: parent", queue.parent)
+        yield from _amounts(f"queues[{queue.name[:20]}].capability", queue.capability)
+    if len({queue.name for queue in queues}) < len(queues):
         yield "queues: names must be unique"
 
 
@@ -143,15 +143,15 @@ def _of_sub_groups(group: PodGroup) -> _Problems:
     if len(group.sub_groups) > _SUB_GROUPS_MAX:
         yield f"group.subGroups: must be at most {_SUB_GROUPS_MAX}, there are more"
         return
-    for one in group.sub_groups:
-        yield from _name("group.subGroups: name", one.name)
-        field = f"group.subGroups[{one.name}]"
-        yield from _number(f"{field}.size", one.size)
-        yield from _number(f"{field}.minSubGroups", one.min_sub_groups)
-        yield from _topology(f"{field}.networkTopology", one.topology)
-        if one.selector is not None:
-            yield from _requirements(f"{field}.selector", one.selector.requirements)
-    names = [one.name for one in group.sub_groups]
+    for sub_group in group.sub_groups:
+        yield from _name("group.subGroups: name", sub_group.name)
+        field = f"group.subGroups[{sub_group.name}]"
+        yield from _number(f"{field}.size", sub_group.size)
+        yield from _number(f"{field}.minSubGroups", sub_group.min_sub_groups)
+        yield from _topology(f"{field}.networkTopology", sub_group.topology)
+        if sub_group.selector is not None:
+            yield from _requirements(f"{field}.selector", sub_group.selector.requirements)
+    names = [sub_group.name for sub_group in group.sub_groups]
     if len(set(names)) < len(names):
         yield "group.subGroups: names must be unique"
 
@@ -165,7 +165,7 @@ def _of_sets(group: PodGroup) -> _Problems:
     if len(group.sets) > _SUB_GROUPS_MAX:
         yield f"group.sets: must be at most {_SUB_GROUPS_MAX}, there are more"
         return
-    names = [one.name for one in group.sub_groups]
+    names = [sub_group.name for sub_group in group.sub_groups]
     if names != sorted(names):
         yield "group.subGroups: with sets, must be sorted by name"
     yield from _of_tree(group)
@@ -174,19 +174,19 @@ def _of_sets(group: PodGroup) -> _Problems:
 def _of_tree(group: PodGroup) -> _Problems:
     """Each set after the one that it is in, and each sub-group in a set."""
     depths = {"": 0}
-    for number, one in enumerate(group.sets):
-        yield from _name("group.sets: name", one.name)
-        field = f"group.sets[{one.name}]"
-        yield from _number(f"{field}.least", one.least, least=1)
-        yield from _topology(f"{field}.networkTopology", one.topology)
-        if one.name in depths:
+    for number, subset in enumerate(group.sets):
+        yield from _name("group.sets: name", subset.name)
+        field = f"group.sets[{subset.name}]"
+        yield from _number(f"{field}.least", subset.least, least=1)
+        yield from _topology(f"{field}.networkTopology", subset.topology)
+        if subset.name in depths:
             yield f"{field}: names must be unique, and not empty"
             return
-        if one.set_name not in depths or bool(one.set_name) != bool(number):
+        if subset.set_name not in depths or bool(subset.set_name) != bool(number):
             yield f"{field}.setName: must be a set before it; only the first set is in none"
             return
-        depths[one.name] = depths[one.set_name] + 1
-        if depths[one.name] > _DEPTH_MAX:
+        depths[subset.name] = depths[subset.set_name] + 1
+        if depths[subset.name] > _DEPTH_MAX:
             yield f"{field}: sets must be at most {_DEPTH_MAX} deep"
     for sub_group in group.sub_groups:
         if not sub_group.set_name or sub_group.set_name not in depths:
@@ -285,11 +285,11 @@ def _of_shape(field: str, shape: Shape) -> _Problems:
 
 
 def _of_affinity(field: str, terms: PodAffinity) -> _Problems:
-    for one in (*terms.preferred, *terms.preferred_anti):
-        yield from _number(f"{field}.weight", one.weight, 1, _WEIGHT_MAX)
-    for one in _pod_terms(terms):
-        yield from _selector(field, one.selector)
-        yield from _selector(field, one.namespace_selector)
+    for term in (*terms.preferred, *terms.preferred_anti):
+        yield from _number(f"{field}.weight", term.weight, 1, _WEIGHT_MAX)
+    for term in _pod_terms(terms):
+        yield from _selector(field, term.selector)
+        yield from _selector(field, term.namespace_selector)
 
 
 def _rules(shape: Shape) -> Iterator[object]:
@@ -300,19 +300,19 @@ def _rules(shape: Shape) -> Iterator[object]:
     yield from shape.spread
     for term in _node_terms(shape):
         yield from (*term.expressions, *term.fields)
-    selectors = [one.selector for one in shape.spread]
-    for each in _pod_terms(shape.pod_affinity) if shape.pod_affinity is not None else ():
-        yield each
-        yield from each.namespaces
-        selectors += [each.selector, each.namespace_selector]
+    selectors = [constraint.selector for constraint in shape.spread]
+    for pod_term in _pod_terms(shape.pod_affinity) if shape.pod_affinity is not None else ():
+        yield pod_term
+        yield from pod_term.namespaces
+        selectors += [pod_term.selector, pod_term.namespace_selector]
     for selector in selectors:
         yield from selector.requirements if selector is not None else ()
 
 
 def _node_terms(shape: Shape) -> Iterator[SelectorTerm]:
     yield from shape.node_affinity or ()
-    for one in shape.preferred_node_affinity:
-        yield one.term
+    for preferred in shape.preferred_node_affinity:
+        yield preferred.term
 
 
 def _pod_terms(terms: PodAffinity) -> Iterable[PodTerm]:
@@ -328,8 +328,8 @@ def _selector(field: str, selector: Selector | None) -> _Problems:
 
 
 def _requirements(field: str, requirements: tuple[Requirement, ...]) -> _Problems:
-    for one in requirements:
-        if len(one.values) > _VALUES_MAX:
+    for requirement in requirements:
+        if len(requirement.values) > _VALUES_MAX:
             yield f"{field}: a requirement must have at most {_VALUES_MAX} values"
 
 

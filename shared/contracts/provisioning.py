@@ -43,10 +43,10 @@ class RequestName(NamedTuple):
 
 def parse_request_name(text: str) -> RequestName | None:
     """The parts of a name; None for a request that Tutti did not make."""
-    found = _NAME.fullmatch(text)
-    if found is None:
+    parts = _NAME.fullmatch(text)
+    if parts is None:
         return None
-    return RequestName(found["gang_id"], found["digest"], int(found["attempt"]))
+    return RequestName(parts["gang_id"], parts["digest"], int(parts["attempt"]))
 
 
 def content_digest(class_name: str, parameters: Labels, sets: Iterable[tuple[bytes, int]]) -> str:

@@ -227,12 +227,12 @@ class Verdict(Struct, frozen=True, kw_only=True, tag="gang.verdict"):
     @property
     def request_subjects(self) -> frozenset[str]:
         """The subjects on which controllers read the verdict that write objects for its gang."""
-        found: set[str] = set()
+        wanted_on: set[str] = set()
         if self.group_wanted:
-            found.add(subjects.wanted(self.gang_id))
+            wanted_on.add(subjects.wanted(self.gang_id))
         if self.provisioning is not None:
-            found.add(subjects.provisioning(self.gang_id))
-        return frozenset(found)
+            wanted_on.add(subjects.provisioning(self.gang_id))
+        return frozenset(wanted_on)
 
     def waits_for(self, reason: PendingReason) -> bool:
         """Whether this is the gang's pending reason."""

@@ -26,6 +26,7 @@ PRIVATE_ATTRIBUTES_MAX = 125
 #: Private by their spelling only: a named tuple's own methods.
 _OF_NAMED_TUPLES = frozenset(["_asdict", "_fields", "_make", "_replace"])
 
+PRODUCT_ROOTS = ("services", "shared", "tutti")
 SOURCE_ROOTS = ("services", "shared", "tutti", "release", "bench")
 # And errors.py, where a service has errors of its own.
 SERVICE_FILES = ("__init__.py", "__main__.py", "service.py", "config.py")
@@ -149,6 +150,40 @@ def modules_have_topical_names(files: list[File]) -> Iterator[str]:
         for part in (*file.path.parts[:-1], file.path.stem):
             if part.lower() in BANNED_NAMES:
                 yield f"{file.path}: `{part}` says nothing; name it after what it is about"
+
+
+def variables_say_what_they_hold(files: list[File]) -> Iterator[str]:
+    """No variable of the product is called `one` or `found`: a reader would have to look up which
+    kind of object it is.
+    """
+    for file in _of_product(files):
+        for node in ast.walk(file.tree()):
+            name = _bound_name(node)
+            if name in {"one", "found"}:
+                line = getattr(node, "lineno", 0)
+                yield f"{file.path}:{line}: `{name}` does not say what it holds: a pod, a claim?"
+
+
+def _of_product(files: list[File]) -> Iterator[File]:
+    return (file for file in files if file.is_python and file.path.parts[0] in PRODUCT_ROOTS)
+
+
+def _bound_name(node: ast.AST) -> str | None:
+    """The name that this node binds; None: none."""
+    match node:
+        case ast.Name(id=name, ctx=ast.Store()) | ast.arg(arg=name) | ast.MatchAs(name=name):
+            return name
+        case _:
+            return None
+
+
+def loops_bind_no_attributes(files: list[File]) -> Iterator[str]:
+    """`for part.packed in ...` sets a field where a reader does not look for an assignment."""
+    for file in _of_product(files):
+        for node in ast.walk(file.tree()):
+            target = node.target if isinstance(node, ast.For | ast.comprehension) else None
+            if target is not None and any(isinstance(n, ast.Attribute) for n in ast.walk(target)):
+                yield f"{file.path}:{target.lineno}: a loop binds an attribute"
 
 
 def services_have_the_same_files(files: list[File]) -> Iterator[str]:
@@ -355,6 +390,7 @@ RULES: tuple[Rule, ...] = (
     dialects_are_not_imported_by_name,
     files_are_of_readable_length,
     functions_fit_on_a_screen,
+    loops_bind_no_attributes,
     markdown_opens_with_a_title,
     modules_are_used,
     modules_have_topical_names,
@@ -370,6 +406,7 @@ RULES: tuple[Rule, ...] = (
     public_classes_of_a_service_have_names_of_their_own,
     tests_look_inside_others_less_and_less,
     tests_mirror_the_source,
+    variables_say_what_they_hold,
     waivers_have_reasons,
 )
 
