@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from typing import Final, get_args
 
 from services.gang_planner.core.state.gang_history import NOTED_REASONS
-from services.gang_planner.decision_log import DecisionLog
 from services.gang_planner.gang_starts import GangStarts
 from services.gang_planner.inbox import Arrival, ClusterArrival, DecisionArrival, OutcomeArrival
+from services.gang_planner.log_lines import DecisionLog
 from services.gang_planner.volcano_metrics import SchedulerMetrics
 from shared.bus.errors import MessageTooLarge
 from shared.contracts.decisions import (

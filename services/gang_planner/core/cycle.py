@@ -18,7 +18,7 @@ from services.gang_planner.core.lifecycle import (
     assessment,
     backoff,
     deadlines,
-    holds,
+    hold_rules,
     release,
     repair,
     unseen_losses,
@@ -239,7 +239,7 @@ class CycleRunner:
         if resolved and (state.nodes.leaving or state.nodes.unready):
             announced_losses.announce(work)
         if state.holds.by_uid:
-            holds.review(work)
+            hold_rules.review(work)
         if decisive and state.preemptions.logged:
             tracking.follow(work)
         if resolved and state.repairs:
@@ -252,7 +252,7 @@ class CycleRunner:
         gangs_with_losses = [
             gangs.gangs.get(loss.key) for loss in work.state.holds.pending.values()
         ]
-        holds.open_pending(work)
+        hold_rules.open_pending(work)
         for gang in gangs_with_losses:
             if gang is not None:
                 gangs.touch(gang)
@@ -329,7 +329,7 @@ class CycleRunner:
         """
         state, now_ms = work.state, work.now_ms
         self._wake(self._timers.next_ms)
-        self._wake(holds.next_ms(state))
+        self._wake(hold_rules.next_ms(state))
         for (_, kind), gang in work.fresh.items():
             if kind == "release":
                 # Its members are deleted once the release is in the log.

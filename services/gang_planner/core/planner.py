@@ -18,7 +18,7 @@ from services.gang_planner.core.configuration.configuration import Configuration
 from services.gang_planner.core.constraints.masks import Masks
 from services.gang_planner.core.cycle import CycleRunner, Step
 from services.gang_planner.core.ingest import cluster, decision_log
-from services.gang_planner.core.lifecycle import holds, provisioning, unseen_losses
+from services.gang_planner.core.lifecycle import hold_rules, provisioning, unseen_losses
 from services.gang_planner.core.placement.session import Session
 from services.gang_planner.core.queries import fragmentation, ledger, queue_figures
 from services.gang_planner.core.queries import would_fit as questions
@@ -257,7 +257,7 @@ class Planner:
         than `after`. Only standby planners are asked.
         """
         self._state.extended_resources.count_devices()
-        holds.attach_known(self._state)
+        hold_rules.attach_known(self._state)
         return ledger.ledger(self._state, self._session, after)
 
     def fragmentation(self) -> FragmentationAnswer:

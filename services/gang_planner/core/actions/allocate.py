@@ -16,7 +16,7 @@ from services.gang_planner.core.cycle_context import CycleContext
 from services.gang_planner.core.placement.refusals import Shortfalls
 from services.gang_planner.core.queueing import fair_share, min_resources
 from services.gang_planner.core.queueing.fair_share import UNLIMITED, Extras, FairShareDemand, Limit
-from services.gang_planner.core.queueing.provisioning import RequestedQuota
+from services.gang_planner.core.queueing.requested_capacity import RequestedQuota
 from services.gang_planner.core.queueing.turns import Turns
 from services.gang_planner.core.state.backlog import Line
 from services.gang_planner.core.state.gangs import Bucket, Gang

@@ -7,7 +7,7 @@ where the snapshot shows pods bound or gone.
 
 from collections.abc import Sequence
 
-from services.gang_planner.core.lifecycle import holds
+from services.gang_planner.core.lifecycle import hold_rules
 from services.gang_planner.core.state import accounting, gang_runs, in_flight, sub_gangs
 from services.gang_planner.core.state.columns import Ints
 from services.gang_planner.core.state.gang_requests import is_served
@@ -61,7 +61,7 @@ def apply_record(state: State, seq: int, record: ClusterRecord) -> None:
         _apply_changes(state, record, from_snapshot=False)
         _recall_runs(state)
         if state.holds.losses or state.holds.pending:
-            holds.judge(state)
+            hold_rules.judge(state)
     if state.unresolved:
         in_flight.resolve_all(state)
 
@@ -95,7 +95,7 @@ def load_snapshot(state: State, pages: Sequence[SnapshotPage]) -> None:
     # Node names may have new UIDs, and queues new objects: every gang is assessed again.
     state.gangs.touch_all()
     state.node_capacity.freed += 1
-    holds.judge(state)
+    hold_rules.judge(state)
     in_flight.resolve_all(state)
 
 

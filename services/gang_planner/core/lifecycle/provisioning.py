@@ -11,7 +11,7 @@ import msgspec
 
 from services.gang_planner.core.cycle_context import CycleContext
 from services.gang_planner.core.lifecycle.promises import PROMISED_MS
-from services.gang_planner.core.queueing.provisioning import request_for, unrequestable_words
+from services.gang_planner.core.queueing.requested_capacity import request_for, unrequestable_words
 from services.gang_planner.core.state.existing_requests import LOST, request_of, requests_of
 from services.gang_planner.core.state.gang_requests import GangRequest, class_of, is_served
 from services.gang_planner.core.state.gangs import Gang

@@ -22,7 +22,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable
 from typing import Final
 
-from services.gang_planner.core.lifecycle import holds
+from services.gang_planner.core.lifecycle import hold_rules
 from services.gang_planner.core.lifecycle.assessment import absent_roles
 from services.gang_planner.core.state.accounting import loss_of
 from services.gang_planner.core.state.gang_settings import hold_ms
@@ -57,7 +57,7 @@ def search(state: State) -> None:
         for number, template in enumerate(missing):
             if template is not None:
                 state.holds.lose(_loss(state, gang, template, number))
-    holds.judge(state)
+    hold_rules.judge(state)
 
 
 def _doubtful_namespaces(state: State) -> set[str]:

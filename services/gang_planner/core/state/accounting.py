@@ -2,7 +2,7 @@
 the pod and the decisions in flight.
 
 Only this module moves pods between nodes. It also adds lost members that counted to
-`holds.HoldTable.losses`; `lifecycle.holds` decides which of them get holds.
+`holds.HoldTable.losses`; `lifecycle.hold_rules` decides which of them get holds.
 """
 
 from collections.abc import Iterable

@@ -10,8 +10,8 @@ The log has all holds. A note is written at the end of the cycle in which a hold
 or reshaped. A hold that ends in the cycle in which it was created is not in the log. The decision
 that fills a hold names it (`fills`), so that a restart never keeps the reservations of both.
 
-Losses are evaluated after each record of CLUSTER, not in a cycle (`lifecycle.holds.judge`): the
-same records give the same holds, independent of the times of cycles.
+Losses are evaluated after each record of CLUSTER, not in a cycle (`lifecycle.hold_rules.judge`):
+the same records give the same holds, independent of the times of cycles.
 """
 
 from collections.abc import Iterable

@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from services.gang_planner.core.queueing.provisioning import unrequestable_words
+from services.gang_planner.core.queueing.requested_capacity import unrequestable_words
 from services.gang_planner.core.state.existing_requests import (
     LOST,
     UNANSWERED,

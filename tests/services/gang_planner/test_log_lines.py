@@ -5,8 +5,8 @@ import logging
 import msgspec
 import pytest
 
-from services.gang_planner import decision_log as module
-from services.gang_planner.decision_log import DecisionLog
+from services.gang_planner import log_lines as module
+from services.gang_planner.log_lines import DecisionLog
 from shared.contracts.decisions import Act, GangStarted, Note
 from shared.contracts.identity import gang_trace_id
 from tests.services.gang_planner.test_release_spans import DECIDED, OPENED
