@@ -20,6 +20,7 @@ _TESTS: Final = (
     "services/__init__.py",
     "services/gang_planner/__init__.py",
     "services/gang_planner/core/__init__.py",
+    "services/gang_planner/core/invariants.py",
     "services/gang_planner/core/scene.py",
     "services/gang_planner/core/test_policies.py",
     "shared/__init__.py",

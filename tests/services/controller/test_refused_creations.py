@@ -279,9 +279,9 @@ async def test_a_missing_claim_is_said_once_and_a_delayed_action_runs_meanwhile(
     async with running(either, job_controller) as runtime:
         record = runtime.events.record
 
-        def recording(resource: Resource, about: Metadata, event: ControllerEvent) -> None:
-            recorded.append(event.reason)
-            record(resource, about, event)
+        def recording(resource: Resource, about: Metadata, *events: ControllerEvent) -> None:
+            recorded.extend(event.reason for event in events)
+            record(resource, about, *events)
 
         monkeypatch.setattr(runtime.events, "record", recording)
         await eventually(lambda: "PVCError" in recorded)

@@ -87,8 +87,8 @@ def test_a_recreated_group_takes_over_the_history_of_its_own_scope(checkpoint: b
     scene.step()
     gangs = scene.state.gangs.gangs
     own, other = gangs[OTHER, "team", "a"].history, gangs["name", "team", "a"].history
-    assert (own.attempt, bool(own.notes)) == (1, True)
-    assert (other.attempt, bool(other.notes)) == (0, False)
+    assert (own.attempt, own.notes.any_open) == (1, True)
+    assert (other.attempt, other.notes.any_open) == (0, False)
 
 
 def test_messages_name_the_dialect_only_where_two_gangs_share_a_name() -> None:
