@@ -4,7 +4,8 @@ hangs, or cannot do its work.
 
 import asyncio
 import time
-from typing import Final
+from collections.abc import Awaitable, Callable
+from typing import Final, Self
 
 import pytest
 
@@ -33,6 +34,42 @@ class Holder:
         self.task.cancel()
 
 
+class Pauses:
+    """How long the server, or this process, stood still while the context was open: the longest
+    time from one stored message to the next. A busy machine makes a lease change hands late.
+    """
+
+    def __init__(self, bus: LossyBus) -> None:
+        self._bus = bus
+        self.longest_s = 0.0
+
+    async def __aenter__(self) -> Self:
+        self._task = asyncio.create_task(self._measure())
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._task.cancel()
+        await asyncio.wait([self._task])
+
+    async def _measure(self) -> None:
+        while True:
+            began = time.monotonic()
+            await self._bus.append(subjects.lease("pulse"), b"", timeout_s=30.0, headers={})
+            await asyncio.sleep(0.02)
+            self.longest_s = max(self.longest_s, time.monotonic() - began)
+
+
+async def in_time(bus: LossyBus, play: Callable[[], Awaitable[bool]]) -> None:
+    """Play until it went well or nothing stood still: then it fails for a reason of its own."""
+    for _ in range(5):
+        async with Pauses(bus) as pauses:
+            went_well = await play()
+        if went_well:
+            return
+        assert pauses.longest_s > 0.2, "nothing stood still"
+    pytest.fail("the machine paused in each of five rounds")
+
+
 async def test_a_free_lease_is_taken_and_kept(bus: LossyBus) -> None:
     holder = Holder(bus, "a")
     await holder.lease.wait_held()
@@ -52,15 +89,21 @@ async def test_of_two_one_holds_it(bus: LossyBus, connect: ConnectBus) -> None:
 
 
 async def test_a_release_hands_over_at_once(bus: LossyBus, connect: ConnectBus) -> None:
-    first = Holder(bus, "a")
-    await first.lease.wait_held()
-    second = Holder(await connect("other"), "b")
-    await asyncio.sleep(0.3)  # let it settle into standing by
-    released_at = time.monotonic()
-    await first.lease.release()
-    await second.lease.wait_held()
-    assert time.monotonic() - released_at < OVERDUE_S, "a lease of a dead holder is free later"
-    await second.lease.release()
+    other = await connect("other")
+
+    async def play() -> bool:
+        first = Holder(bus, "a")
+        await first.lease.wait_held()
+        second = Holder(other, "b")
+        await asyncio.sleep(0.3)  # let it settle into standing by
+        released_at = time.monotonic()
+        await first.lease.release()
+        await second.lease.wait_held()
+        took_s = time.monotonic() - released_at
+        await second.lease.release()
+        return took_s < OVERDUE_S  # a lease of a dead holder is free later
+
+    await in_time(bus, play)
 
 
 async def test_a_death_hands_over_when_a_renewal_is_overdue(
@@ -144,21 +187,27 @@ async def test_junk_in_its_place_holds_no_lease_and_takes_none_away(
 async def test_a_holder_whose_process_exists_is_left_its_lease_while_a_renewal_is_late(
     bus: LossyBus, connect: ConnectBus
 ) -> None:
-    first = Holder(bus, "a")
-    await first.lease.wait_held()
-    second = Holder(await connect("other"), "b")
-    await asyncio.sleep(0.3)
-    first.awake = False
-    await asyncio.sleep(OVERDUE_S + 0.5)
-    first.awake = True
-    await asyncio.sleep(PATIENCE_S)
-    assert (first.changes, second.changes) == ([True], [])
-    first.awake = False
-    slept_at = time.monotonic()
-    await second.lease.wait_held()
-    assert time.monotonic() - slept_at > PATIENCE_S - 0.5
-    for one in (first, second):
-        await one.lease.release()
+    other = await connect("other")
+
+    async def play() -> bool:
+        first = Holder(bus, "a")
+        await first.lease.wait_held()
+        second = Holder(other, "b")
+        await asyncio.sleep(0.3)
+        first.awake = False
+        await asyncio.sleep(OVERDUE_S + 0.5)
+        first.awake = True
+        await asyncio.sleep(PATIENCE_S)
+        was_left = (first.changes, second.changes) == ([True], [])
+        first.awake = False
+        slept_at = time.monotonic()
+        await second.lease.wait_held()
+        waited_s = time.monotonic() - slept_at
+        for holder in (first, second):
+            await holder.lease.release()
+        return was_left and waited_s > PATIENCE_S - 0.5
+
+    await in_time(bus, play)
 
 
 async def test_a_holder_that_cannot_do_its_work_loses_the_lease_to_one_that_can(
