@@ -4,28 +4,20 @@ Every call of the core counts. A visit is a run of calls into one file; a return
 file that was left before. The numbers only fall: what makes the way longer needs another design.
 """
 
-import sys
 from pathlib import Path
-from types import FrameType
-from typing import Any, Final, NamedTuple
+from typing import Final
 
 import pytest
 
 from bench.planner.world import World, make_gang, make_nodes, shape_of
 from services.gang_planner import core
 from shared.contracts.decisions import GangDecision
+from tests.support.way import Length, files_called, length_of
 
 _CORE: Final = Path(core.__file__).parent
 _DECIDED: Final = "allocation/decision.py"
 #: What holds facts and rules, which the way consults.
 _TABLES: Final = ("state/", "policies/", "framework/", "constraints/", "scoring/")
-
-
-class Length(NamedTuple):
-    """How long the way is: `files` that are opened, and `returns` to one that was left."""
-
-    files: int
-    returns: int
 
 
 @pytest.mark.parametrize(
@@ -48,7 +40,7 @@ def test_the_way_of_a_gang_to_its_decision_does_not_become_longer(
     _files_called(quorum)  # fills the caches of the process
     calls = _files_called(quorum)
     without_tables = [file for file in calls if not file.startswith(_TABLES)]
-    assert (_length(without_tables), _length(calls)) == (steps, everything)
+    assert (length_of(without_tables), length_of(calls)) == (steps, everything)
 
 
 def _files_called(quorum: int) -> list[str]:
@@ -56,22 +48,11 @@ def _files_called(quorum: int) -> list[str]:
     world = World(make_nodes(8))
     world.decide()
     world.put_gangs([make_gang("train", 4, [shape_of(1_000)], quorum=quorum)])
-    files: list[str] = []
+    decided: list[type] = []
 
-    def called(frame: FrameType, event: str, _argument: Any) -> None:
-        path = Path(frame.f_code.co_filename)
-        if event == "call" and path.is_relative_to(_CORE):
-            files.append(path.relative_to(_CORE).as_posix())
+    def step() -> None:
+        decided.extend(map(type, world.planner.step(10_000).decisions))
 
-    sys.setprofile(called)
-    try:
-        step = world.planner.step(10_000)
-    finally:
-        sys.setprofile(None)
-    assert [type(record) for record in step.decisions] == [GangDecision]
+    files = files_called(step, _CORE)
+    assert decided == [GangDecision]
     return files[: files.index(_DECIDED) + 1]
-
-
-def _length(files: list[str]) -> Length:
-    visits = [file for file, before in zip(files, ["", *files], strict=False) if file != before]
-    return Length(len(set(visits)), len(visits) - len(set(visits)))
