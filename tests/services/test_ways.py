@@ -32,11 +32,11 @@ def way_of(work: Callable[[], object]) -> Length:
 
 def test_the_way_of_an_event_through_the_watcher_does_not_become_longer() -> None:
     decoder = KindDecoder(kube.Pod)
-    events = (("ADDED", 1, ""), ("MODIFIED", 2, "node-1"))
     lines = iter(
         [
-            msgspec.json.encode({"type": kind, "object": pod(0, version, node)})
-            for kind, version, node in events
+            msgspec.json.encode({"type": kind, "object": pod(number, version, node)})
+            for number in (0, 1)
+            for kind, version, node in (("ADDED", 1, ""), ("MODIFIED", 2, "node-1"))
         ]
     )
     state = state_with_groups()
@@ -46,7 +46,9 @@ def test_the_way_of_an_event_through_the_watcher_does_not_become_longer() -> Non
         state.changed(readers()[PODS], changes, 1)
         publish(state)
 
-    assert way_of(follow) == Length(files=15, returns=24)
+    follow()
+    follow()  # Now all caches have what the pods of this template share.
+    assert way_of(follow) == Length(files=14, returns=11)
 
 
 def test_the_way_of_a_decision_through_the_binder_does_not_become_longer() -> None:
