@@ -144,7 +144,9 @@ class Evictions:
         }
         for pod in self._world.etcd.all(PODS):
             phase, uid = pod["status"].get("phase"), pod["metadata"]["uid"]
-            gone = phase == "Failed" or pod["metadata"].get("deletionTimestamp")
+            # A Job of Kubernetes counts what succeeds while it is deleted, and makes it no more.
+            done = phase == "Succeeded" and life.plan.owner == "Job"
+            gone = phase == "Failed" or (pod["metadata"].get("deletionTimestamp") and not done)
             if gone or self._world.lives.life_of(pod) is not life:
                 continue
             since = made.get(pod["spec"].get("nodeName"), "")

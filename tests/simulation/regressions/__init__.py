@@ -28,4 +28,6 @@ SEEDS: Final[dict[str, int]] = {
     "refusal_of_pods_that_a_restore_removed": 213,
     # The checker counted a gang as scaled down before CLUSTER had the deletion of its member.
     "scaled_down_after_the_cycle_had_read": 330,
+    # The checker did not count a pod of a Job of Kubernetes that succeeded while it was deleted.
+    "surplus_beside_what_succeeded_while_deleted": 757,
 }
