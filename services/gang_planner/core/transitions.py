@@ -2,9 +2,9 @@
 
 `apply_event` changes a gang's state. `restore_state` derives it from the records in DECISIONS,
 after a restart and in a standby. Modules that detect an event report it to the cycle, which carries
-out the effect (`CycleContext.report`). Effects open and close notes, so that the open notes of a
-gang always belong to its state (`NOTES`): other modules ask for the state, and read a note only for
-its reason, message and deadline.
+out the effect (`CycleContext.report`). Effects open and close notes, so that a gang has the note of
+its state (`NOTES`): other modules ask for the state, and read a note only for its reason, message
+and deadline.
 
 A pair of a state and an event that is not in the table cannot happen, for the reason given in the
 event's row, and raises `InvariantViolation`. `docs/pictures/life.svg` is drawn from the
@@ -126,8 +126,12 @@ TABLE: Final[Mapping[GangEvent, Row]] = {
         "a gang starts once",
     ),
     GangEvent.DECISION_MISSING: Row(
-        _from(*BEFORE_START, to=_STARTING, effect=Effect.COUNT_DECISION),
-        "a gang that has started was complete, and one under repair or release has a decision",
+        {
+            **_from(*BEFORE_START, to=_STARTING, effect=Effect.COUNT_DECISION),
+            # It was found complete, has lost all placed members since, and one is there again.
+            **_unchanged(_RELEASING, effect=Effect.COUNT_DECISION),
+        },
+        "a gang that has started was complete, and one under repair has a decision",
     ),
     GangEvent.MEMBERS_RETURNED: Row(
         _from(_DORMANT, to=_RUNNING), "only a dormant gang had started and has no members"

@@ -533,6 +533,24 @@ def a_planner_without_a_log_finds_a_gang_bound_in_part() -> None:
     assert [binding.uid for binding in decision.bindings] == [second.uid]
 
 
+def a_released_gang_without_a_log_gets_a_node_back() -> None:
+    """It counts as started, because it was found complete: the log has no decision of it."""
+    nodes = [make_node(f"n{i}") for i in range(3)]
+    scene = LoggedScene(nodes)
+    pods = submit(scene, 3, hold=0, grace=5)
+    for index, pod in enumerate(pods):
+        given = {"node": f"n{index}", "phase": "Running"}
+        scene.change(pod.uid, **given, decision_seq=74, scheduled_ms=3_000)
+    scene.until_quiet()
+    scene.remove(nodes[2])
+    scene.until_quiet(within_ms=7_000)
+    scene.remove(scene.pods[pods[0].uid])
+    scene.change(pods[1].uid, deleting=True, released=True)
+    scene.until_quiet(within_ms=1_000)
+    scene.put(nodes[2])
+    scene.until_quiet(within_ms=1_000)
+
+
 def a_gang_runs_that_no_decision_bound() -> None:
     scene = cluster()
     pods = submit(scene)

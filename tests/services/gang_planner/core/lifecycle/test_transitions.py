@@ -49,6 +49,10 @@ SCENARIOS: Final[dict[Pair, Callable[[], None]]] = {
         GangState.WAITING,
         GangEvent.DECISION_MISSING,
     ): gang_lives.a_planner_without_a_log_finds_a_gang_bound_in_part,
+    (
+        GangState.RELEASING,
+        GangEvent.DECISION_MISSING,
+    ): gang_lives.a_released_gang_without_a_log_gets_a_node_back,
     (GangState.STARTING, GangEvent.MEMBERS_HELD): gang_lives.a_gang_is_bound_over_two_cycles,
     (GangState.WAITING, GangEvent.QUORUM_PLACED): gang_lives.a_gang_runs_that_no_decision_bound,
     (
