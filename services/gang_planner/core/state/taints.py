@@ -82,7 +82,9 @@ def _covers(toleration: Toleration | DeviceToleration, taint: Taint | DeviceTain
     if toleration.operator == "Exists":
         return True
     if toleration.operator in {"", "Equal"}:
-        return bool(toleration.key) and toleration.value == taint.value
+        # Kubernetes refuses a pod's toleration with neither Exists nor a key, not a claim's.
+        has_key = bool(toleration.key) or isinstance(toleration, DeviceToleration)
+        return has_key and toleration.value == taint.value
     return False
 
 

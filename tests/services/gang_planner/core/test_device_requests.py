@@ -243,6 +243,21 @@ class TestTaints:
         scene.put(wants("d", request(tolerations=tolerant)))
         assert names(submit(scene, "h", ("d",))) == [[("r", "gpu-0")]]
 
+    @pytest.mark.parametrize(
+        ("operator", "value", "tolerated"),
+        [("Equal", "yes", True), ("", "yes", True), ("Equal", "no", False), ("Exists", "", True)],
+    )
+    def test_a_toleration_without_a_key_tolerates_any_key_with_its_value(
+        self, operator: str, value: str, tolerated: bool
+    ) -> None:
+        """Kubernetes takes such a toleration of a device; of a node it has to be Exists."""
+        scene = stage()
+        taint = DeviceTaint(key="broken", value="yes", effect="NoExecute")
+        scene.put(make_slice("n0", 1, details=(DeviceDetails(taints=(taint,)),)))
+        toleration = DeviceToleration(key="", operator=operator, value=value, effect="")
+        scene.put(wants("c", request(tolerations=(toleration,))))
+        assert bool(submit(scene, "g", ("c",))) == tolerated
+
     def test_a_rule_taints_the_devices_that_it_selects_until_it_is_gone(self) -> None:
         scene = stage()
         rule = DeviceTaintRule(
