@@ -50,7 +50,7 @@ class Applier:
         streams = CLUSTER, DECISIONS, OUTCOMES, VERDICTS
         self.applied: dict[str, int] = dict.fromkeys(streams, 0)
         #: The sequences that must be applied before this planner may answer or decide, by stream;
-        #: None: the checkpoint has not been applied.
+        #: None: neither the ends of the logs nor a checkpoint has been read.
         self._goals: Mapping[str, int] | None = None
 
     @property

@@ -67,9 +67,9 @@ def open_units(
                     lost_on="",
                     namespace="",
                     labels=b"",
+                    at_ms=work.now_ms,
+                    until_ms=until_ms,
                 )
-                hold.at_ms, hold.until_ms = work.now_ms, until_ms
-                hold.cluster_seq = state.view.cluster_seq
                 state.holds.add(state, hold, gang)
                 state.holds.reserve(state, hold, slot, adopted=True)
                 if room.take(allocation.shape):

@@ -13,6 +13,7 @@ from services.gang_planner.core.queries.queue_figures import amounts_of_subtrees
 from services.gang_planner.core.queueing import fair_share
 from services.gang_planner.core.queueing.need import need_of
 from services.gang_planner.core.state.amounts import in_words, listed
+from services.gang_planner.core.state.columns import add_amounts
 from services.gang_planner.core.state.gangs import Gang
 from services.gang_planner.core.state.needs import Need
 from services.gang_planner.core.state.planner_state import State
@@ -204,8 +205,7 @@ class _Line:
         if gang.held:
             self._holders.append((-sum(gang.held.values()), gang.full_name, gang))
         for hold in holds:
-            for row, amount in hold.shape.pairs:
-                self._owed[row] = self._owed.get(row, 0) + amount
+            add_amounts(self._owed, hold.shape.pairs)
         kept = [(hold.reason, hold.shape, hold.until_ms) for hold in holds if hold.reservation]
         kept += [
             (_PREEMPTING, held.shape, held.until_ms) for held in state.preemptions.held_of(gang)

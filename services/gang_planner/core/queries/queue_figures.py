@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from services.gang_planner.core.state.columns import add_amounts
 from services.gang_planner.core.state.planner_state import State
 from services.gang_planner.core.state.queues import QueueEntry
 
@@ -78,8 +79,7 @@ def amounts_of_subtrees(
         for entry in state.queues.entry(queue).chain:
             amounts = totals.setdefault(entry.name, {})
             for shape_id, count in by_shape.items():
-                for row, amount in shapes[shape_id].pairs:
-                    amounts[row] = amounts.get(row, 0) + amount * count
+                add_amounts(amounts, shapes[shape_id].pairs, count)
     return totals
 
 

@@ -22,7 +22,6 @@ from services.gang_planner.core.state.devices.selection import requests_of
 from services.gang_planner.core.state.gangs import Member
 from services.gang_planner.core.state.members import Assignments
 from services.gang_planner.core.state.node_capacity import NodeCapacity
-from services.gang_planner.core.state.node_uses import disks
 from services.gang_planner.core.state.planner_state import State
 from services.gang_planner.core.state.pod_shapes import ShapeEntry
 from services.gang_planner.core.state.storage.demand import claim_keys
@@ -167,29 +166,6 @@ def unsupported_device(node_capacity: NodeCapacity, shapes: Iterable[ShapeEntry]
         for shape in shapes
         if shape.shape.device_claims
     )
-
-
-def contradiction(node_capacity: NodeCapacity, loads: Iterable[tuple[int, ShapeEntry]]) -> str:
-    """The first inconsistency between the claims and disks in use and all pods and reservations,
-    as (slot, shape) in `loads`; "": none.
-    """
-    storage, devices = node_capacity.storage, node_capacity.devices.grants
-    volumes: dict[Key, dict[int, int]] = {}
-    claims: dict[Key, dict[int, int]] = {}
-    mounted = disks()
-    for slot, shape in loads:
-        if shape.shape.disks:
-            mounted.take(slot, shape.shape.disks)
-        for keys, used in (claim_keys(shape.shape), volumes), (shape.device_keys, claims):
-            for key in keys:
-                users = used.setdefault(key, {})
-                users[slot] = users.get(slot, 0) + 1
-    for used, counted in (volumes, storage.uses), (claims, devices.uses):
-        if used != counted:
-            return f"{counted} are in use, pods and reservations use {used}"
-    if mounted.content() != node_capacity.disks.content():
-        return f"disks {node_capacity.disks.content()} are mounted, by pods {mounted.content()}"
-    return storage.contradiction() or devices.contradiction()
 
 
 def _volumes(state: State, member: Member, slot: int) -> Iterator[VolumeChoice]:

@@ -4,7 +4,7 @@ Scenes check them after every step.
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -12,20 +12,23 @@ import numpy as np
 
 from services.gang_planner.core.lifecycle import repair
 from services.gang_planner.core.planner import Planner
-from services.gang_planner.core.state import claim_choices
 from services.gang_planner.core.state.gangs import Gang
 from services.gang_planner.core.state.holds import Hold
 from services.gang_planner.core.state.inter_pod import profiles
 from services.gang_planner.core.state.inter_pod.counts import PairCounts
 from services.gang_planner.core.state.member_states import STATES, WAITING
 from services.gang_planner.core.state.members import state_of
-from services.gang_planner.core.state.node_uses import host_ports
+from services.gang_planner.core.state.node_capacity import NodeCapacity
+from services.gang_planner.core.state.node_uses import disks, host_ports
 from services.gang_planner.core.state.planner_state import State
+from services.gang_planner.core.state.pod_shapes import ShapeEntry
 from services.gang_planner.core.state.reservations import BY_EVENT, Reservation
+from services.gang_planner.core.state.storage.demand import claim_keys
 from services.gang_planner.core.transitions import NOTES
 from shared.model.invariants import InvariantViolation
 
 if TYPE_CHECKING:
+    from services.gang_planner.core.state.claim_ledger import Key
     from services.gang_planner.core.state.reservations import OpenAct
 
 STATE_NAMES: Final = (
@@ -97,11 +100,11 @@ def _check_node_capacity(state: State) -> _Contradictions:
         )
     if ports.content() != node_capacity.ports.content():
         yield "host ports", f"{node_capacity.ports.content()} != {ports.content()}"
-    wrong_claims = claim_choices.contradiction(
+    claims = wrong_claims(
         node_capacity, [(slot, shape) for slot, shape, _ in loads if shape.attached]
     )
-    if wrong_claims:
-        yield "claims", wrong_claims
+    if claims:
+        yield "claims", claims
     pairs = PairCounts(node_capacity.pairs.domains)
     for slot, shape, _ in loads:
         pairs.add(slot, shape.tallies, 1)
@@ -325,3 +328,26 @@ def _check_queues(state: State) -> _Contradictions:
         found = {row: amount for row, amount in entry.used.items() if amount}
         if found != {row: amount for row, amount in used.items() if amount}:
             yield f"queue {entry.name}", f"is charged {found}, but its gangs hold {dict(used)}"
+
+
+def wrong_claims(node_capacity: NodeCapacity, loads: Iterable[tuple[int, ShapeEntry]]) -> str:
+    """The first inconsistency between the claims and disks in use and all pods and reservations,
+    as (slot, shape) in `loads`; "": none.
+    """
+    storage, devices = node_capacity.storage, node_capacity.devices.grants
+    volumes: dict[Key, dict[int, int]] = {}
+    claims: dict[Key, dict[int, int]] = {}
+    mounted = disks()
+    for slot, shape in loads:
+        if shape.shape.disks:
+            mounted.take(slot, shape.shape.disks)
+        for keys, used in (claim_keys(shape.shape), volumes), (shape.device_keys, claims):
+            for key in keys:
+                users = used.setdefault(key, {})
+                users[slot] = users.get(slot, 0) + 1
+    for used, counted in (volumes, storage.uses), (claims, devices.uses):
+        if used != counted:
+            return f"{counted} are in use, pods and reservations use {used}"
+    if mounted.content() != node_capacity.disks.content():
+        return f"disks {node_capacity.disks.content()} are mounted, by pods {mounted.content()}"
+    return storage.contradiction() or devices.contradiction()

@@ -138,7 +138,7 @@ def preference_of(problem: Problem, result: Found) -> int:
     """kube-scheduler's points for the alternatives that serve a problem: for each request that has
     several, 8 for the first one, 7 for the second, and so on. 0: nothing was found.
 
-    `found`: the last picks are for the problem.
+    `result`: its last picks are for the problem.
     """
     points = 0
     for need, picks in zip(problem, (result.picks or ())[-len(problem) :], strict=False):

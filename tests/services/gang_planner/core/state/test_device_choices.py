@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from services.gang_planner.core.state import claim_choices
-from services.gang_planner.core.state.claim_choices import choice_bytes, contradiction
+from services.gang_planner.core.state.claim_choices import choice_bytes
 from services.gang_planner.core.state.devices.demand import Pick
 from services.gang_planner.core.state.devices.grants import Grant
 from services.gang_planner.core.state.devices.ledger import Devices
@@ -26,6 +26,7 @@ from tests.services.gang_planner.core.claims import (
     make_slice,
     make_volume,
 )
+from tests.services.gang_planner.core.invariants import wrong_claims
 from tests.services.gang_planner.core.scene import Scene, make_group, state_of
 from tests.services.gang_planner.core.test_device_requests import (
     ADMIN,
@@ -236,9 +237,9 @@ def test_what_claims_use_is_compared_with_pods_and_reservations() -> None:
     state = scene.state
     for pod in (msgspec.structs.replace(with_volume, node="n0", phase="Running"), with_device):
         scene.put(pod)
-        assert "are in use" in contradiction(state.node_capacity, [])
+        assert "are in use" in wrong_claims(state.node_capacity, [])
         shape = state.members[pod.uid].shape
-        assert contradiction(state.node_capacity, [(0, shape)]) == ""
+        assert wrong_claims(state.node_capacity, [(0, shape)]) == ""
         scene.remove(pod)
 
 
