@@ -110,7 +110,7 @@ def _field(
     """A text or number to which there is no objection, as `names` returns; or an absent one."""
 
     def check(_: _References, path: str, value: Any) -> Iterator[FieldError]:
-        absent = not isinstance(value, kind) or value == ""
+        absent = not _is(kind, value) or value == ""
         given = kind() if absent else value
         if not (absent and or_absent) and (rule := objection(given)):
             yield make(path, given, rule)
@@ -129,16 +129,22 @@ def _number(least: int, most: int, rule: str, *, or_absent: bool = True) -> _Che
     return _field(int, lambda number: "" if least <= number <= most else rule, or_absent=or_absent)
 
 
-def _needed(detail: str = "", of_value: _Check | None = None) -> _Check:
-    """A field that must be set, and a check of it."""
+def _needed(
+    kind: type[str | int | list[Any]], detail: str = "", of_value: _Check | None = None
+) -> _Check:
+    """A field that must be set, and a check of it; a value of another type counts as none."""
 
     def check(pod: _References, path: str, value: Any) -> Iterator[FieldError]:
-        if not value:
+        if not (_is(kind, value) and value):
             yield required(path, detail)
         elif of_value is not None:
             yield from of_value(pod, path, value)
 
     return check
+
+
+def _is(kind: type, value: object) -> bool:
+    return isinstance(value, kind) and not isinstance(value, bool)
 
 
 # Checks of single fields.
@@ -232,11 +238,13 @@ def _expressions(*operators: str) -> _Check:
 
 
 def _names_differ(_: _References, path: str, spec: Any) -> Iterator[FieldError]:
-    """The schema refuses a name that occurs twice within one list."""
-    taken = {text_at(container, "name") for _, container in objects_at(spec, "containers")} - {""}
+    """The schema refuses a name that occurs twice within `containers`."""
+    taken = {text_at(container, "name") for _, container in objects_at(spec, "containers")}
     for where, container in objects_at(spec, f"{path}.initContainers"):
-        if text_at(container, "name") in taken:
-            yield duplicate(f"{where}.name", text_at(container, "name"))
+        name = text_at(container, "name")
+        if name and name in taken:
+            yield duplicate(f"{where}.name", name)
+        taken.add(name)
 
 
 def _ports_differ(_: _References, path: str, container: Any) -> Iterator[FieldError]:
@@ -342,7 +350,7 @@ _NODE_TERM: Final = _object(
     matchExpressions=_expressions("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
 )
 _POD_TERM: Final = _object(
-    topologyKey=_needed("can not be empty"),
+    topologyKey=_needed(str, "can not be empty"),
     labelSelector=_object(
         matchLabels=_labels,
         matchExpressions=_expressions("In", "NotIn", "Exists", "DoesNotExist"),
@@ -355,14 +363,14 @@ def _containers(*, init: bool) -> _Check:
         _object(
             _ports_differ,
             _probes(init=init),
-            name=_needed(of_value=_field(str, names.label)),
-            image=_needed(),
+            name=_needed(str, of_value=_field(str, names.label)),
+            image=_needed(str),
             imagePullPolicy=_one_of("Always", "IfNotPresent", "Never"),
             ports=_each(
                 _object(
                     _host_port,
                     name=_field(str, _port_name),
-                    containerPort=_needed(of_value=_PORT),
+                    containerPort=_needed(int, of_value=_PORT),
                     hostPort=_PORT,
                     protocol=_one_of("SCTP", "TCP", "UDP"),
                 )
@@ -370,11 +378,13 @@ def _containers(*, init: bool) -> _Check:
             env=_each(
                 _object(
                     _one_value,
-                    name=_needed(of_value=_field(str, names.environment)),
+                    name=_needed(str, of_value=_field(str, names.environment)),
                     valueFrom=_object(fieldRef=_object(fieldPath=_field(str, _field_path))),
                 )
             ),
-            volumeMounts=_each(_object(name=_needed(of_value=_mounted), mountPath=_needed())),
+            volumeMounts=_each(
+                _object(name=_needed(str, of_value=_mounted), mountPath=_needed(str))
+            ),
             resources=_object(_requests, limits=_amounts, requests=_amounts, claims=_each(_claim)),
         )
     )
@@ -383,7 +393,7 @@ def _containers(*, init: bool) -> _Check:
 _SPEC: Final = _object(
     _names_differ,
     volumes=_each(_object(_one_source, name=_field(str, names.label))),
-    containers=_needed(of_value=_containers(init=False)),
+    containers=_needed(list, of_value=_containers(init=False)),
     initContainers=_containers(init=True),
     restartPolicy=_one_of("Always", "OnFailure", "Never"),
     dnsPolicy=_one_of("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"),
@@ -409,7 +419,7 @@ _SPEC: Final = _object(
     topologySpreadConstraints=_each(
         _object(
             maxSkew=_number(1, INT32_MAX, "must be greater than zero", or_absent=False),
-            topologyKey=_needed("can not be empty"),
+            topologyKey=_needed(str, "can not be empty"),
             whenUnsatisfiable=_one_of("DoNotSchedule", "ScheduleAnyway", or_absent=False),
         )
     ),

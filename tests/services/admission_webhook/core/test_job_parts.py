@@ -191,8 +191,24 @@ def test_a_template_that_uses_much_of_kubernetes_is_good() -> None:
         ),
         ({"tolerations": [{"key": "a", "effect": "Never"}]}, "tolerations[0].effect"),
         ({"volumes": [{"name": "V"}]}, "volumes[0].name"),
+        ({"initContainers": [{"name": "i", "image": "i"}] * 2}, "initContainers[1].name"),
+        ({"initContainers": [{"name": "c", "image": "i"}]}, "initContainers[0].name"),
+        ({"initContainers": [{"name": 5, "image": "i"}]}, "initContainers[0].name"),
+        (
+            {"containers": [{"name": "c", "image": "i", "ports": [{"containerPort": "80"}]}]},
+            "containers[0].ports[0].containerPort",
+        ),
     ],
-    ids=["affinity without key", "spread without action", "unknown effect", "volume's name"],
+    ids=[
+        "affinity without key",
+        "spread without action",
+        "unknown effect",
+        "volume's name",
+        "init containers of one name",
+        "init container with a container's name",
+        "name that is no text",
+        "port that is no number",
+    ],
 )
 def test_a_template_is_refused_for(spec: Object, path: str) -> None:
     whole = {"spec": {"containers": [{"name": "c", "image": "i"}], **spec}}
