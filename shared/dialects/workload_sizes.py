@@ -16,7 +16,14 @@ from typing import Final
 
 from shared.contracts import annotations
 from shared.dialects.field_checks import natural
-from shared.kube.objects import Condition, Conditions, KubeObject, LabelSelector, ObjectMeta
+from shared.kube.objects import (
+    Condition,
+    Conditions,
+    Int32,
+    KubeObject,
+    LabelSelector,
+    ObjectMeta,
+)
 from shared.kube.owner_objects import JobSpec
 from shared.kube.resources import (
     DAEMON_SETS,
@@ -39,15 +46,15 @@ ALL: Final = "all"
 
 
 class WorkloadSpec(JobSpec, frozen=True, kw_only=True):
-    replicas: int | None = None
+    replicas: Int32 | None = None
     suspend: bool = False
     pod_management_policy: str = ""
     selector: LabelSelector | None = None
 
 
 class WorkloadStatus(Conditions, frozen=True, kw_only=True):
-    replicas: int = 0
-    succeeded: int = 0
+    replicas: Int32 = 0
+    succeeded: Int32 = 0
 
 
 class Workload(KubeObject, frozen=True, kw_only=True):

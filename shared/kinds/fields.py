@@ -68,6 +68,9 @@ Quantity: TypeAlias = Annotated[
 
 ResourceList: TypeAlias = dict[str, Quantity]
 
+Tier: TypeAlias = Annotated[Int32, rules(format=None)]
+"""An int32 whose CRD does not say so."""
+
 Name: TypeAlias = Annotated[str, rules(max_length=63, pattern=_DNS_LABEL)]
 """A DNS label, or ""."""
 
@@ -92,7 +95,7 @@ class NetworkTopology(KubeStruct, frozen=True, kw_only=True):
         ),
     ] = ""
     highest_tier_allowed: Annotated[
-        int | None,
+        Tier | None,
         rules("The highest tier of a HyperNode that may contain all nodes of the gang.", minimum=0),
     ] = None
     highest_tier_name: Annotated[

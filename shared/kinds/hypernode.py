@@ -5,9 +5,17 @@ other.
 from datetime import datetime
 from typing import Annotated, Final
 
-from shared.kinds.fields import SUBDOMAIN_PATTERN, Column, Description, Selector, always, rules
+from shared.kinds.fields import (
+    SUBDOMAIN_PATTERN,
+    Column,
+    Description,
+    Selector,
+    Tier,
+    always,
+    rules,
+)
 from shared.kinds.metadata import KindObject
-from shared.kube.objects import KubeStruct
+from shared.kube.objects import Int64, KubeStruct
 from shared.kube.resources import HYPERNODES
 
 #: Label of a discovered HyperNode: the source that discovered it.
@@ -60,7 +68,7 @@ class HyperNodeSpec(KubeStruct, frozen=True, kw_only=True):
     """The tier and the members of a HyperNode."""
 
     tier: Annotated[
-        int,
+        Tier,
         rules(
             "The tier; nodes in a HyperNode of a lower tier are closer to each other.",
             minimum=0,
@@ -78,7 +86,7 @@ class HyperNodeCondition(KubeStruct, frozen=True, kw_only=True):
 
     type: Annotated[str, rules(required=True)] = ""
     status: Annotated[str, rules(enum=["True", "False", "Unknown"], required=True)] = ""
-    observed_generation: int = 0
+    observed_generation: Int64 = 0
     last_transition_time: Annotated[datetime | None, rules(required=True)] = None
     reason: Annotated[str, rules(required=True)] = ""
     message: Annotated[str, rules(required=True)] = ""
@@ -89,7 +97,7 @@ class HyperNodeStatus(KubeStruct, frozen=True, kw_only=True):
 
     conditions: tuple[HyperNodeCondition, ...] = ()
     node_count: Annotated[
-        int | None,
+        Int64 | None,
         rules(
             "The number of nodes in the HyperNode, including those of its member HyperNodes.",
             minimum=0,

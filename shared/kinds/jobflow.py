@@ -8,7 +8,7 @@ import msgspec
 from shared.kinds.fields import Column, Description, always, rules
 from shared.kinds.job import JobSpec, TaskState
 from shared.kinds.metadata import KindObject
-from shared.kube.objects import Int32, KubeStruct
+from shared.kube.objects import Int32, Int64, KubeStruct
 from shared.kube.resources import JOBFLOWS, JOBTEMPLATES
 
 JobFlowPhase: TypeAlias = Literal["Pending", "Running", "Succeed", "Failed", "Terminating"]
@@ -31,7 +31,7 @@ class HttpGet(KubeStruct, frozen=True, kw_only=True):
 
     task_name: str = ""
     path: str = ""
-    port: int = 0
+    port: Int64 = 0
     http_header: HttpHeader | None = None
 
 
@@ -39,7 +39,7 @@ class TcpSocket(KubeStruct, frozen=True, kw_only=True):
     """A TCP probe."""
 
     task_name: str = ""
-    port: Annotated[int, rules(required=True)] = 0
+    port: Annotated[Int64, rules(required=True)] = 0
 
 
 class TaskStatus(KubeStruct, frozen=True, kw_only=True):

@@ -1,13 +1,13 @@
 """Metadata of the objects that controllers write, and references to these objects."""
 
-from shared.kube.objects import KubeStruct, ObjectMeta, OwnerReference
+from shared.kube.objects import Int64, KubeStruct, ObjectMeta, OwnerReference
 
 
 class Metadata(ObjectMeta, frozen=True, kw_only=True):
     """The metadata of an object that is written whole."""
 
     generate_name: str = ""
-    generation: int = 0
+    generation: Int64 = 0
     finalizers: tuple[str, ...] = ()
 
     @property
@@ -26,11 +26,18 @@ class KindObject(KubeStruct, frozen=True, kw_only=True):
 
 def controlled_by(owner: KindObject) -> OwnerReference:
     """A controller reference to `owner`: an object that has it is deleted with `owner`."""
+    return controller_reference(
+        owner.api_version, owner.kind, owner.metadata.name, owner.metadata.uid
+    )
+
+
+def controller_reference(api_version: str, kind: str, name: str, uid: str) -> OwnerReference:
+    """A reference to the controller of an object, which is deleted with it."""
     return OwnerReference(
-        api_version=owner.api_version,
-        kind=owner.kind,
-        name=owner.metadata.name,
-        uid=owner.metadata.uid,
+        api_version=api_version,
+        kind=kind,
+        name=name,
+        uid=uid,
         controller=True,
         block_owner_deletion=True,
     )

@@ -365,7 +365,7 @@ class ContainerImage(KubeStruct, frozen=True, kw_only=True):
     """`status.images[]` of a node: one image with all its names."""
 
     names: tuple[str, ...] = ()
-    size_bytes: int = 0
+    size_bytes: Int64 = 0
 
 
 class NodeStatus(KubeStruct, frozen=True, kw_only=True):

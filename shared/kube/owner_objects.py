@@ -4,7 +4,7 @@ are, and of which template. Absent fields have the defaults of each kind's API.
 
 import msgspec
 
-from shared.kube.objects import Conditions, Int32, KubeObject, KubeStruct, PodSpec
+from shared.kube.objects import Conditions, Int32, Int64, KubeObject, KubeStruct, PodSpec
 
 
 class PodTemplate(KubeObject, frozen=True, kw_only=True):
@@ -137,7 +137,7 @@ class MPIJob(KubeObject, frozen=True, kw_only=True):
 
 class SparkGpu(KubeStruct, frozen=True, kw_only=True):
     name: str = ""
-    quantity: int = 0
+    quantity: Int64 = 0
 
 
 class SparkPods(KubeStruct, frozen=True, kw_only=True):

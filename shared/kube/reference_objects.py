@@ -283,8 +283,8 @@ class Device(KubeStruct, frozen=True, kw_only=True):
 
 class ResourcePool(KubeStruct, frozen=True, kw_only=True):
     name: str = ""
-    generation: int = 0
-    resource_slice_count: int = 0
+    generation: Int64 = 0
+    resource_slice_count: Int64 = 0
 
 
 class ResourceSliceSpec(KubeStruct, frozen=True, kw_only=True):
@@ -329,7 +329,7 @@ class ExactDeviceRequest(KubeStruct, frozen=True, kw_only=True):
     device_class_name: str = ""
     selectors: tuple[DeviceSelector, ...] = ()
     allocation_mode: str = "ExactCount"
-    count: int = 1
+    count: Int64 = 1
     admin_access: bool = False
     tolerations: tuple[DeviceToleration, ...] = ()
     capacity: DeviceCapacity = DeviceCapacity()
@@ -406,8 +406,8 @@ class WorkloadSpec(KubeStruct, frozen=True, kw_only=True):
     """`spec` of a Job, JobSet, LeaderWorkerSet or Volcano Job: the fields that limit its pods."""
 
     suspend: bool = False
-    replicas: int | None = None
-    parallelism: int | None = None
+    replicas: Int32 | None = None
+    parallelism: Int32 | None = None
 
 
 class WorkloadPhase(KubeStruct, frozen=True, kw_only=True):

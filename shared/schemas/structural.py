@@ -64,6 +64,8 @@ def _with_rules(annotated: Metadata) -> Schema:
     shallow = extra.pop(SHALLOW, False)
     inner = _schema(annotated.type)
     inner.update(extra)
+    if inner.get("format", "") is None:
+        del inner["format"]
     return _without_built_in(inner) if shallow else inner
 
 
