@@ -64,13 +64,16 @@ def _dialect(name: str, precedence: int, pod_groups: Resource, queues: Resource)
         checks={"PodGroup": _pod_group_errors, "Queue": _queue_errors},
         # kube-batch kept the groups of bare pods in memory: no controller creates objects for them.
         schedulers=(Scheduler(name="kube-batch", prefers_own_groups=True, implies_groups=False),),
-        ignored=ignored(
-            "PodGroup",
-            "only Volcano's PodGroups have it",
-            "spec.minTaskMember",
-            "spec.minResources",
-            "spec.networkTopology",
-            "spec.subGroupPolicy",
+        ignored=(
+            *ignored(
+                "PodGroup",
+                "only Volcano's PodGroups have it",
+                "spec.minTaskMember",
+                "spec.minResources",
+                "spec.networkTopology",
+                "spec.subGroupPolicy",
+            ),
+            *ignored("Queue", "only Volcano's Queues have it", "spec.extendClusters", "spec.type"),
         ),
     )
 

@@ -308,3 +308,13 @@ def test_the_value_of_a_mark_may_be_json() -> None:
     assert found('[{"affinity": {"a": 1}}]') == [mark, inner]
     assert found('[{"other": 1}]') == [mark]
     assert found("no JSON") == [mark]
+
+
+def test_fields_that_only_volcano_has_are_named_on_objects_of_kube_batch() -> None:
+    group = {"minTaskMember": {"a": 1}, "minResources": {"cpu": "1"}}
+    queue = {"type": "x", "extendClusters": [{"name": "b"}]}
+    for declared in (dialect("incubator"), dialect("sigs")):
+        for kind, spec in (("PodGroup", group), ("Queue", queue)):
+            listed = [field for field in declared.ignored if field.kind == kind]
+            named = {field.path for field in fields_set({"spec": spec}, listed)}
+            assert named == {f"spec.{name}" for name in spec}, declared.name
