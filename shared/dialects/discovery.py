@@ -16,14 +16,20 @@ OWN_SCHEDULER: Final = "tutti"
 
 @cache
 def dialects() -> tuple[Dialect, ...]:
-    """All dialects, sorted by name."""
-    declared: list[Dialect] = []
+    """All dialects, sorted by name.
+
+    Raises:
+        TypeError: What a module declares is no `Dialect`, or has the name of another one.
+    """
+    by_name: dict[str, Dialect] = {}
     for entry in pkgutil.iter_modules(shared.dialects.__path__):
         module = importlib.import_module(f"{shared.dialects.__name__}.{entry.name}")
-        declared += getattr(module, "DIALECTS", ())
-        if hasattr(module, "DIALECT"):
-            declared.append(module.DIALECT)
-    return tuple(sorted(declared, key=lambda declared: declared.name))
+        single = (module.DIALECT,) if hasattr(module, "DIALECT") else ()
+        for declared in (*getattr(module, "DIALECTS", ()), *single):
+            if not isinstance(declared, Dialect) or declared.name in by_name:
+                raise TypeError(f"{module.__name__}: {declared!r:.80} is no Dialect of a new name")
+            by_name[declared.name] = declared
+    return tuple(by_name[name] for name in sorted(by_name))
 
 
 @cache
