@@ -73,7 +73,8 @@ def in_words(reason: Reason) -> str:
         case QueueRefusal():
             return _queue_in_words(reason)
         case OtherScheduler(scheduler=scheduler, pods=pods):
-            return f"{pods} of its pods name the scheduler {scheduler}"
+            names = "names" if pods == 1 else "name"
+            return f"{pods} of its pods {names} the scheduler {scheduler}"
         case NotRunning(pod=pod, node=node, why=why):
             where = f" on {node}" if node else ""
             return f"{pod} does not run{where}: {why or 'the kubelet reports no reason'}"

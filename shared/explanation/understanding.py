@@ -40,7 +40,7 @@ from shared.dialects.scheduler_choice import (
     gives_way,
     name_for_pods,
 )
-from shared.dialects.workload_sizes import ALL, Workload, gang_size
+from shared.dialects.workload_sizes import ALL, Workload, gang_size, pods_at_once
 from shared.dialects.workloads import REPLICATED, Part, declared, parts_of
 from shared.explanation.gangs import Gangs, Members
 from shared.explanation.owner_gangs import OwnerGang, is_known_owner, owner_gang
@@ -276,7 +276,7 @@ class _Reader:
             size = gang_size(owner_kind, sizes, self._is_asked(subject), notes)
             count = part.replicas
             if subject.kind == "JobSet" and sizes is not None:
-                count = 1 if sizes.spec.parallelism is None else sizes.spec.parallelism
+                count = pods_at_once(sizes.spec)
                 jobs = part.replicas // count if count else 0
                 subject.facts.append(
                     f"each of {jobs} Jobs{role} is read by itself, with {count} pods"

@@ -18,7 +18,7 @@ from shared.dialects.discovery import OWN_SCHEDULER
 from shared.dialects.owner_kinds import OWNER_KINDS
 from shared.dialects.workload_sizes import ALL
 from shared.kube.resources import PODS
-from shared.model.gang_keys import MADE_FOR_PODS_PREFIX
+from shared.model.gang_keys import MADE_FOR_PODS_PREFIX, has_objects
 from shared.model.objects import Owner, PodPhase
 from tutti.why.facts import (
     PODS_MISSING,
@@ -377,7 +377,7 @@ def _loose_answer(title: str, members: Sequence[MemberPod], facts: Facts) -> Gan
     elif foreign:
         state, sentence = "not-ours", _not_ours(title, foreign, message)
     elif missing:
-        state, sentence = "waiting", f"{title} waits: {' and '.join(map(in_words, missing))}"
+        state, sentence = "waiting", f"{title} waits: {' and '.join(map(_missing, missing))}"
         reason = GroupMissing.reason.value
     elif message:
         state, sentence = "waiting", f"{title} waits{message}"
@@ -462,6 +462,11 @@ def _missing_groups(members: Sequence[MemberPod], facts: Facts) -> list[GroupMis
     return [GroupMissing(scope, facts.namespace, name) for scope, name in sorted(named)]
 
 
+def _missing(group: GroupMissing) -> str:
+    """A sentence about one missing group, and what to do if it is an object."""
+    return in_words(group) + (": create it" if has_objects(group.scope) else "")
+
+
 def _not_ours(name: str, foreign: str, message: str) -> str:
     """A sentence about pods of other schedulers, with the condition of one of them."""
     return (
@@ -487,7 +492,7 @@ def _foreign_members(members: Sequence[MemberPod], said: str) -> Iterator[str]:
         each.pod.scheduler_name for each in members if not (each.pod.ours or each.pod.node)
     )
     for name, count in sorted(foreign.items()):
-        if f"pods name the scheduler {name}" not in said:
+        if f" the scheduler {name}" not in said:
             yield in_words(OtherScheduler(name, count))
 
 

@@ -12,7 +12,6 @@ from typing import Literal
 from services.controller.core.workloads import (
     Annotations,
     changes,
-    controller_reference,
     end_patch,
     inherited_by,
     origins_of,
@@ -23,6 +22,7 @@ from shared.dialects.owned_gangs import PREFIX, Owned, group_sizes, is_wanted
 from shared.dialects.protocol import JsonObject
 from shared.dialects.settings import OF_GANGS, of_gang
 from shared.dialects.workload_sizes import ALL, Workload
+from shared.kinds.metadata import controller_reference
 from shared.kinds.podgroup import PodGroup
 from shared.kube.objects import OwnerReference, Pod
 
@@ -46,7 +46,7 @@ def owner_group_for(
     group["metadata"]["annotations"][annotations.GANG] = ALL
     of = owned.kind.resource
     owner = controller_reference(of.api_version, of.kind, metadata.name, metadata.uid)
-    group["metadata"]["ownerReferences"] = [owner]
+    group["metadata"]["ownerReferences"] = [owner.manifest]
     group["spec"] |= {"queue": queue, **group_sizes(owned)}
     return group
 

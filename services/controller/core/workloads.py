@@ -32,6 +32,7 @@ from shared.dialects.workload_sizes import (
     has_ended,
     is_workload,
 )
+from shared.kinds.metadata import controller_reference
 from shared.kinds.podgroup import PodGroup
 from shared.kinds.queue import DEFAULT_QUEUE
 from shared.kube.objects import ObjectMeta, OwnerReference, Pod, PodSpec
@@ -419,18 +420,7 @@ def _owner_reference(pod: Pod, group: str) -> JsonObject:
         owner = OwnerReference(
             api_version="v1", kind="Pod", name=pod.metadata.name, uid=pod.metadata.uid
         )
-    return controller_reference(owner.api_version, owner.kind, owner.name, owner.uid)
-
-
-def controller_reference(api_version: str, kind: str, name: str, uid: str) -> JsonObject:
-    return {
-        "apiVersion": api_version,
-        "kind": kind,
-        "name": name,
-        "uid": uid,
-        "controller": True,
-        "blockOwnerDeletion": True,
-    }
+    return controller_reference(owner.api_version, owner.kind, owner.name, owner.uid).manifest
 
 
 def _min_resources(spec: PodSpec, members: int) -> dict[str, str]:

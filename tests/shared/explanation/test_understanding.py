@@ -116,7 +116,7 @@ def test_the_default_scheduler_is_named_with_the_remedies_unless_the_namespace_o
     assert "set schedulerName: tutti, or label the namespace" in scheduling.sentence
     found = report(GROUP, given)
     assert not found.gangs[0].scheduled
-    assert found.gangs[0].missing[0] == "1 of its pods name the scheduler default-scheduler"
+    assert found.gangs[0].missing[0] == "1 of its pods names the scheduler default-scheduler"
     opted = report(OPTED_IN, GROUP, given)
     assert opted.objects[2].scheduling[0].taken
     assert opted.gangs[0].scheduled

@@ -437,21 +437,21 @@ def test_a_gang_whose_pods_were_deleted_when_its_workload_ended_counts_none() ->
 def test_members_that_name_another_scheduler_are_counted() -> None:
     pods = (member("a"), member("b", scheduler="default-scheduler"))
     found = answer(*pods, groups=(gang("Inqueue", "1 of 2 members exist that could run"),))
-    assert found.sentence.endswith("1 of its pods name the scheduler default-scheduler")
+    assert found.sentence.endswith("1 of its pods names the scheduler default-scheduler")
 
 
 def test_members_of_another_scheduler_are_counted_once_in_a_sentence() -> None:
     pods = (member("a"), member("b", scheduler="default-scheduler"), member("c", scheduler="x"))
-    words = "1 of 3 members exist; 1 of its pods name the scheduler default-scheduler"
+    words = "1 of 3 members exist; 1 of its pods names the scheduler default-scheduler"
     found = answer(*pods, groups=(gang("Inqueue", words),))
-    assert found.sentence.endswith(f"{words}; 1 of its pods name the scheduler x")
+    assert found.sentence.endswith(f"{words}; 1 of its pods names the scheduler x")
 
 
 def test_pods_of_a_group_that_does_not_exist_say_which() -> None:
     found = answer(member("a", owner="train", unscheduled="an older word"))
     assert (found.state, found.sentence) == (
         "waiting",
-        "owner/train waits: PodGroup ns/g does not exist",
+        "owner/train waits: PodGroup ns/g does not exist: create it",
     )
     assert [one.reason for one in found.gangs] == ["GroupMissing"]
 

@@ -20,7 +20,7 @@ def test_a_gang_is_named_after_what_its_user_created_and_not_after_the_group_mad
     [
         (
             "podgroups.scheduling.k8s.io",
-            "podgroups.scheduling.k8s.io ns/g does not exist",
+            "podgroups.scheduling.k8s.io ns/g does not exist: create it",
         ),
         ("yunikorn", "no pod declares the gang ns/g of yunikorn"),
     ],

@@ -1,4 +1,4 @@
-"""The combined policies of one configuration, as a cycle uses them."""
+"""The combined policies of one configuration, as a cycle uses them, and their scores of nodes."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

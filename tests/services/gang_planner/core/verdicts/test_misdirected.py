@@ -51,7 +51,7 @@ def test_one_misdirected_member_among_others_is_named() -> None:
     (late,) = make_pods("job", 1, WORKER, role="late", **LOST)
     scene.put(late)
     scene.settle()
-    assert reported(scene).message.startswith("1 of its pods name the scheduler default-")
+    assert reported(scene).message.startswith("1 of its pods names the scheduler default-")
     scene.remove(late)
     scene.step(after_ms=2_000)
     assert reported(scene).status == "False"
