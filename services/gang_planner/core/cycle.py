@@ -138,7 +138,7 @@ class CycleRunner:
         """End decisions without an answer for too long; return whether cluster state is fresh."""
         state, now_ms = self._state, self.now_ms
         state.extended_resources.count_devices()
-        self._timers.due(state, now_ms)
+        self._timers.due(state.gangs, now_ms)
         self._wake(in_flight.date_late_reservations(state, now_ms))
         fresh = state.view.is_fresh(now_ms)
         self._wake(in_flight.end_forgotten(state, now_ms, fresh=fresh))

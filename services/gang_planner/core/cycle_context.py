@@ -101,7 +101,7 @@ class CycleContext:
             case Effect.OPEN_RELEASE:
                 self._open_release(gang, reason, message)
             case Effect.FINISH_RELEASE:
-                in_flight.forget_evictions(self.state, gang.gang_id)
+                in_flight.forget_evictions(self.state.gangs, self.state.evictions, gang.gang_id)
                 self.close_note(gang, "release", "Released")
                 self._open_backoff(gang, reason, message, until_ms)
             case Effect.OPEN_BACKOFF:

@@ -296,7 +296,7 @@ def forget_gone(work: CycleContext) -> None:
             history.notes.close(note.kind)
             work.add_closed(gang_id, note.kind, "Gone")
             if note.kind == "release":
-                in_flight.forget_evictions(state, gang_id)
+                in_flight.forget_evictions(state.gangs, state.evictions, gang_id)
             restore_state(history, started=history.started)
 
 
@@ -344,7 +344,7 @@ def _close(state: State, note: NoteClosed) -> None:
     released = note.kind == "release" and note.reason == "Released"
     restore_state(history, started=history.started and not released)
     if note.kind == "release" and note.reason != RENAMED:
-        in_flight.forget_evictions(state, note.gang_id)
+        in_flight.forget_evictions(state.gangs, state.evictions, note.gang_id)
     if gang is not None:
         state.gangs.drop_if_empty(gang)
 

@@ -174,7 +174,9 @@ def _is_known(state: State, loss: Loss) -> bool:
 
 def _gets_hold(state: State, gang: Gang, loss: Loss) -> bool:
     """Whether the lost member gets a hold, by the current cluster state."""
-    if successors.is_living(state, loss.workload, loss.part) and successors.is_made_again(gang):
+    if state.reference_objects.is_living(loss.workload, loss.part) and successors.is_made_again(
+        gang
+    ):
         started = gang.history.has_started and not gang.history.releasing
         return started and gang.key[0] != "pod" and hold_ms(gang, state.defaults) > 0
     if gang.key[0] == "pod" or _gone(gang) or gang.lacks_object:
@@ -232,7 +234,7 @@ def _gang_of(state: State, hold: Hold) -> Gang | None:
     gang = state.gangs.find(hold.gang_id)
     if gang is not None or hold.gang_key is None or not _is_shown(state, hold):
         return gang
-    if not successors.is_living(state, hold.workload, hold.part):
+    if not state.reference_objects.is_living(hold.workload, hold.part):
         return None
     kept = Kept(hold.queue, hold.priority)
     return state.gangs.keep_vacant(hold.gang_key, hold.gang_id, kept, hold.at_ms)
@@ -270,7 +272,7 @@ def _end_by_gang(state: State, hold: Hold, gang: Gang) -> str:
     member = state.members.get(hold.uid)
     if member is not None and member.state in {PLACED, RUNNING} and not hold.announced:
         return "Returned"
-    if hold.workload and not successors.is_living(state, hold.workload, hold.part):
+    if hold.workload and not state.reference_objects.is_living(hold.workload, hold.part):
         return "WorkloadEnded"
     if not hold.workload and _is_over(state, hold, gang):
         return "GroupGone"

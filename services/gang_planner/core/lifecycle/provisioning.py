@@ -52,7 +52,7 @@ def review(work: CycleContext, gang: Gang, need: Need) -> tuple[Need, PendingRea
     if not request.open:
         return _at(need, ProvisioningStage.UNREQUESTED), None
     work.state.requesting[gang.key] = gang
-    existing = request_of(work.state, gang)
+    existing = request_of(work.state.reference_objects, gang)
     if existing is None:
         _ask_again(work, gang, request)
         return need, _reason(lost=bool(request.refusal))
@@ -70,7 +70,7 @@ def let_lapse(work: CycleContext, gang: Gang) -> None:
     request = gang.request
     if request is None and not gang.history.dormant:
         # A planner that took over finds it among those that exist.
-        for existing in requests_of(work.state, gang)[-1:]:
+        for existing in requests_of(work.state.reference_objects, gang)[-1:]:
             name = RequestName(gang.gang_id, existing.digest, existing.attempt)
             request = gang.request = GangRequest(name, (), {})
     if request is None or request.lapsed or gang.have() or gang.history.notes.any_open:
@@ -123,7 +123,7 @@ def _current(work: CycleContext, gang: Gang, need: Need) -> GangRequest:
         # Ids of shapes may have changed, and the queue of the gang.
         known.sets, known.amounts, known.units = wanted.sets, wanted.amounts, wanted.units
     known.idle_ms, known.lapsed = None, False
-    attempts = requests_of(work.state, gang)
+    attempts = requests_of(work.state.reference_objects, gang)
     newest = next(
         (attempt for attempt in reversed(attempts) if attempt.digest == known.name.digest), None
     )

@@ -110,7 +110,7 @@ class RequestedQuota:
                 # It was placed, or is gone.
                 del state.requesting[key]
                 continue
-            existing = request_of(state, gang)
+            existing = request_of(state.reference_objects, gang)
             if existing is None or existing.state not in LOST:
                 # During a backoff it uses nothing; the next attempt needs its turn and quota again.
                 self._add(gang, request)

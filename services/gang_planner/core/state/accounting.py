@@ -11,6 +11,7 @@ from typing import Final
 import msgspec
 
 from services.gang_planner.core.state import gang_runs, sub_gangs, successors
+from services.gang_planner.core.state.gang_table import GangTable
 from services.gang_planner.core.state.gangs import Gang, Member
 from services.gang_planner.core.state.holds import DELETED, EVICTED, FAILED_POD, NODE_LOST, Loss
 from services.gang_planner.core.state.inter_pod import profiles
@@ -25,6 +26,8 @@ from services.gang_planner.core.state.member_states import (
     TERMINAL,
 )
 from services.gang_planner.core.state.members import state_of
+from services.gang_planner.core.state.node_capacity import NodeCapacity
+from services.gang_planner.core.state.nodes import NodeTable
 from services.gang_planner.core.state.planner_state import State
 from services.gang_planner.core.state.reservations import UNDATED, Reservation
 from shared.model.gang_keys import UNNAMED, is_of_pods, key_of
@@ -64,14 +67,14 @@ def put_pod(state: State, pod: Pod, at_ms: int, *, from_snapshot: bool = False) 
         or pod.group_scope != before.group_scope
         or (not pod.group_name and key_of(pod) != key_of(before))
     ):
-        _take_out(state, member)
+        _take_out(state.node_capacity, state.gangs, member)
         if pod.shape != before.shape:
             _account(state, member, None)
             # Set first: the terms of the new shape are matched against the current pods.
             member.pod = pod
             member.shape = profiles.entry_of(state, pod)
         member.pod = pod
-        _account(state, member, _slot_of(state, pod))
+        _account(state, member, _slot_of(state.nodes, pod))
         _put_in(state, member, at_ms, is_new=False)
         profiles.follow(state, member, before)
         return
@@ -84,7 +87,7 @@ def put_pod(state: State, pod: Pod, at_ms: int, *, from_snapshot: bool = False) 
         or pod.phase != before.phase
         or pod.nominated_node != before.nominated_node
     ):
-        _account(state, member, _slot_of(state, pod))
+        _account(state, member, _slot_of(state.nodes, pod))
     settle(state, member)
     if gang is not None:
         if not gang.bound_ms and gang.bound:
@@ -128,7 +131,7 @@ def remove_pod(state: State, uid: str, version: int = 0) -> None:
         end_reservation(state, reservation)
     member.reservation = None
     _account(state, member, None)
-    _take_out(state, member)
+    _take_out(state.node_capacity, state.gangs, member)
 
 
 def move_members(state: State, moved: Iterable[Moved], at_ms: int) -> None:
@@ -138,7 +141,7 @@ def move_members(state: State, moved: Iterable[Moved], at_ms: int) -> None:
         if gang is None:
             continue
         for member in [each for each in gang.members.values() if key_of(each.pod) == move.key]:
-            _take_out(state, member)
+            _take_out(state.node_capacity, state.gangs, member)
             _put_in(state, member, at_ms, is_new=False)
 
 
@@ -227,7 +230,7 @@ def _lose(
 def loss_of(state: State, member: Member, gang: Gang, reason: str, message: str) -> Loss:
     """The loss of a member for this reason."""
     pod = member.pod
-    workload, part = successors.origin_of(state, pod)
+    workload, part = successors.origin_of(state.reference_objects, pod)
     return Loss(
         uid=pod.uid,
         key=gang.key,
@@ -252,7 +255,7 @@ def _add(state: State, pod: Pod, at_ms: int) -> None:
     member.note_deletion(pod, at_ms)
     state.members[pod.uid] = member
     state.labels.put(pod)
-    slot = _slot_of(state, pod)
+    slot = _slot_of(state.nodes, pod)
     if slot is not None:
         _account(state, member, slot)
     _put_in(state, member, at_ms, is_new=True)
@@ -287,7 +290,7 @@ def _put_in(state: State, member: Member, at_ms: int, *, is_new: bool) -> None:
         gang.bound_ms = at_ms
 
 
-def _take_out(state: State, member: Member) -> None:
+def _take_out(node_capacity: NodeCapacity, gangs: GangTable, member: Member) -> None:
     gang = member.gang
     if gang is None:
         return
@@ -295,14 +298,14 @@ def _take_out(state: State, member: Member) -> None:
         member.charged = False
         gang.hold(member.shape, -1)
         # The queue may now be below its ceiling, so refused gangs are tried again.
-        state.node_capacity.freed += 1
+        node_capacity.freed += 1
     if gang.leave(member) and (gang.members or is_of_pods(gang.group)):
-        state.gangs.choose(gang, gang.history.first_seen_ms)
-    state.gangs.touch(gang)
-    state.gangs.drop_if_empty(gang)
+        gangs.choose(gang, gang.history.first_seen_ms)
+    gangs.touch(gang)
+    gangs.drop_if_empty(gang)
 
 
-def _slot_of(state: State, pod: Pod) -> int | None:
+def _slot_of(nodes: NodeTable, pod: Pod) -> int | None:
     """The slot of the node whose capacity the pod takes; None: it takes none. A pod of another
     scheduler takes its nominated node's: that scheduler may have evicted pods or provision volumes
     there.
@@ -312,7 +315,7 @@ def _slot_of(state: State, pod: Pod) -> int | None:
         place = pod.nominated_node
     if not place or pod.phase in TERMINAL:
         return None
-    return state.nodes.slot(place)
+    return nodes.slot(place)
 
 
 def _account(state: State, member: Member, slot: int | None) -> None:

@@ -22,6 +22,7 @@ from services.gang_planner.core.state.devices.selection import requests_of
 from services.gang_planner.core.state.gangs import Member
 from services.gang_planner.core.state.members import Assignments
 from services.gang_planner.core.state.node_capacity import NodeCapacity
+from services.gang_planner.core.state.nodes import NodeTable
 from services.gang_planner.core.state.planner_state import State
 from services.gang_planner.core.state.pod_shapes import ShapeEntry
 from services.gang_planner.core.state.storage.demand import claim_keys
@@ -69,7 +70,7 @@ def choices_of(state: State, assignments: Assignments) -> Choices:
     devices: list[DeviceChoice] = []
     for member, slot in assignments.pairs():
         if member.shape.shape.claims:
-            volumes += _volumes(state, member, slot)
+            volumes += _volumes(state.node_capacity, state.nodes, member, slot)
         if member.shape.device_keys:
             devices += writer.choices(member, slot)
     return Choices(tuple(volumes), tuple(devices))
@@ -133,30 +134,30 @@ def _devices_bytes(alternative: Alternative, conditions_bytes: int) -> int:
     return number * texts
 
 
-def recall(state: State, decision: GangDecision) -> None:
+def recall(node_capacity: NodeCapacity, decision: GangDecision) -> None:
     """Restore the choices of a decision read from the log, before its reservations are made."""
     for volume in decision.volumes:
-        state.node_capacity.storage.pin((volume.namespace, volume.claim), _volume(volume))
+        node_capacity.storage.pin((volume.namespace, volume.claim), _volume(volume))
     for grant in decision.devices:
         if grant.devices:
-            state.node_capacity.devices.grants.pin(_key_of(grant), _grant(grant))
+            node_capacity.devices.grants.pin(_key_of(grant), _grant(grant))
 
 
-def keep(state: State, decision: GangDecision, pod_uid: str) -> None:
+def keep(node_capacity: NodeCapacity, decision: GangDecision, pod_uid: str) -> None:
     """Keep the devices of a decision from the log for a pod that is gone: a binder may have
     allocated them before it was deleted.
     """
     for grant in decision.devices:
         if grant.pod_uid == pod_uid:
-            state.node_capacity.devices.grants.keep_pinned(_key_of(grant), _grant(grant))
+            node_capacity.devices.grants.keep_pinned(_key_of(grant), _grant(grant))
 
 
-def forget(state: State, decision: GangDecision) -> None:
+def forget(node_capacity: NodeCapacity, decision: GangDecision) -> None:
     """Drop the unused choices of a decision from the log, after all its reservations are made."""
     for volume in decision.volumes:
-        state.node_capacity.storage.unpin((volume.namespace, volume.claim), _volume(volume))
+        node_capacity.storage.unpin((volume.namespace, volume.claim), _volume(volume))
     for grant in decision.devices:
-        state.node_capacity.devices.grants.unpin(_key_of(grant), _grant(grant))
+        node_capacity.devices.grants.unpin(_key_of(grant), _grant(grant))
 
 
 def unsupported_device(node_capacity: NodeCapacity, shapes: Iterable[ShapeEntry]) -> bool:
@@ -168,16 +169,18 @@ def unsupported_device(node_capacity: NodeCapacity, shapes: Iterable[ShapeEntry]
     )
 
 
-def _volumes(state: State, member: Member, slot: int) -> Iterator[VolumeChoice]:
+def _volumes(
+    node_capacity: NodeCapacity, nodes: NodeTable, member: Member, slot: int
+) -> Iterator[VolumeChoice]:
     for key in claim_keys(member.shape.shape):
-        choice = state.node_capacity.storage.find(key)
+        choice = node_capacity.storage.find(key)
         if choice is not None:
             yield VolumeChoice(
                 pod_uid=member.pod.uid,
                 namespace=key[0],
                 claim=key[1],
                 claim_uid=choice.claim_uid,
-                node=state.nodes.names[slot],
+                node=nodes.names[slot],
                 volume=choice.volume,
                 volume_uid=choice.volume_uid,
             )

@@ -3,7 +3,7 @@
 from typing import Final
 
 from services.gang_planner.core.state.gangs import Gang
-from services.gang_planner.core.state.planner_state import State
+from services.gang_planner.core.state.reference_objects import ReferenceObjects
 from shared.model.reference_objects import ProvisioningRequest
 
 #: The autoscaler may still add nodes for a request in these states.
@@ -12,17 +12,17 @@ UNANSWERED: Final = frozenset({"", "Accepted"})
 LOST: Final = frozenset({"Failed", "CapacityRevoked", "BookingExpired"})
 
 
-def requests_of(state: State, gang: Gang) -> list[ProvisioningRequest]:
+def requests_of(reference_objects: ReferenceObjects, gang: Gang) -> list[ProvisioningRequest]:
     """The existing requests of a gang, from the first attempt on."""
-    known = state.reference_objects.provisioning_requests
+    known = reference_objects.provisioning_requests
     return known.of_gang(gang.gang_id, gang.namespace) if known else []
 
 
-def request_of(state: State, gang: Gang) -> ProvisioningRequest | None:
+def request_of(reference_objects: ReferenceObjects, gang: Gang) -> ProvisioningRequest | None:
     """The existing request that a gang waits for, or by which it was placed; None: there is
     none.
     """
-    requests = requests_of(state, gang)
+    requests = requests_of(reference_objects, gang)
     if gang.request is not None:
         requests = [request for request in requests if request.name == str(gang.request.name)]
     return requests[-1] if requests else None

@@ -21,6 +21,7 @@ import msgspec
 from services.gang_planner.core.state import claim_choices
 from services.gang_planner.core.state.accounting import assume, end_reservation, settle
 from services.gang_planner.core.state.gang_history import ANY_NODE, Failure
+from services.gang_planner.core.state.gang_table import GangTable
 from services.gang_planner.core.state.gangs import Gang, Member
 from services.gang_planner.core.state.member_states import ASSUMED, TERMINAL
 from services.gang_planner.core.state.members import Assignments
@@ -115,7 +116,7 @@ def recall(state: State, seq: int, decision: GangDecision) -> None:
     if decision.again in state.open:
         _repeated(state, seq, decision)
         return
-    claim_choices.recall(state, decision)
+    claim_choices.recall(state.node_capacity, decision)
     history = state.gangs.history(decision.gang_id)
     history.attempt = max(history.attempt, decision.attempt)
     history.first_seen_ms = decision.first_seen_ms
@@ -166,14 +167,14 @@ def recall_eviction(state: State, seq: int, decision: EvictionDecision) -> None:
         _take_outcome(state, *early)
 
 
-def forget_evictions(state: State, gang_id: str) -> None:
+def forget_evictions(gangs: GangTable, evictions: dict[int, OpenEviction], gang_id: str) -> None:
     """Drop the eviction decisions of this gang, whose release has ended, and of gangs now gone."""
-    released = state.gangs.find(gang_id)
-    for seq, eviction in list(state.evictions.items()):
-        gang = state.gangs.find(eviction.act.gang_id)
-        is_gone = gang is None and eviction.act.gang_id not in state.gangs.remembered
+    released = gangs.find(gang_id)
+    for seq, eviction in list(evictions.items()):
+        gang = gangs.find(eviction.act.gang_id)
+        is_gone = gang is None and eviction.act.gang_id not in gangs.remembered
         if eviction.act.gang_id == gang_id or is_gone or (gang is not None and gang is released):
-            del state.evictions[seq]
+            del evictions[seq]
 
 
 def resolve_all(state: State) -> None:
@@ -196,7 +197,7 @@ def _resolved(state: State, seq: int) -> None:
     del state.unresolved[seq]
     act = state.open.get(seq)
     if act is not None:
-        claim_choices.forget(state, act.act)
+        claim_choices.forget(state.node_capacity, act.act)
         if not act.rows:
             del state.open[seq]
     early = state.early.pop(seq, None)
@@ -230,7 +231,7 @@ def _take_outcome(state: State, outcome_seq: int, outcome: Outcome) -> None:
         state.reservations.settle(act, answered=True)
         act.outcome, act.outcome_seq = outcome, outcome_seq
         if act.act.preflight:
-            _touch_waiting(state, act.act)
+            _touch_waiting(state.members, state.gangs, act.act)
         # A repeated decision was also delivered under its first sequence number.
         delivered += 1 if act.act.again else 0
     for answer in outcome.members:
@@ -241,14 +242,14 @@ def _take_outcome(state: State, outcome_seq: int, outcome: Outcome) -> None:
                 _take_in(state, reservation, answer, outcome_seq, delivered=delivered)
 
 
-def _touch_waiting(state: State, decision: GangDecision) -> None:
+def _touch_waiting(members: dict[str, Member], gangs: GangTable, decision: GangDecision) -> None:
     """Mark the gang as changed: members may have waited for the pre-flight. It is found by its
     pods, because its id may have changed.
     """
     for binding in decision.bindings:
-        member = state.members.get(binding.uid)
+        member = members.get(binding.uid)
         if member is not None and member.gang is not None:
-            state.gangs.touch(member.gang)
+            gangs.touch(member.gang)
 
 
 def _take_removal(state: State, outcome_seq: int, outcome: Outcome) -> None:
@@ -387,7 +388,7 @@ def _resolve(state: State, pending: Unresolved) -> bool:
     member = state.members.get(pending.binding.uid)
     if member is None:
         if new_enough:
-            claim_choices.keep(state, pending.act.act, pending.binding.uid)
+            claim_choices.keep(state.node_capacity, pending.act.act, pending.binding.uid)
         return new_enough
     if member.pod.node or member.slot is not None or member.pod.phase in TERMINAL:
         return True

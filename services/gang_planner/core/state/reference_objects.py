@@ -158,6 +158,13 @@ class ReferenceObjects:
             table.kind: table for table in vars(self).values()
         }
 
+    def is_living(self, workload: str, part: str) -> bool:
+        """Whether the workload with this UID exists and creates pods of this part."""
+        living = self.workloads.get(workload)
+        if living is None:
+            return False
+        return living.parts is None or not part.isdecimal() or int(part) < living.parts
+
     def put(self, reference: ReferenceObject, *, from_snapshot: bool) -> bool:
         return self._tables[type(reference)].put(reference, from_snapshot=from_snapshot)
 

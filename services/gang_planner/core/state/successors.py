@@ -10,6 +10,7 @@ from collections.abc import Collection
 
 from services.gang_planner.core.state.gangs import Gang
 from services.gang_planner.core.state.planner_state import State
+from services.gang_planner.core.state.reference_objects import ReferenceObjects
 from shared.model.gang_keys import UNNAMED
 from shared.model.objects import Pod
 from shared.model.owners import workload_of
@@ -18,22 +19,14 @@ from shared.model.owners import workload_of
 Origin = tuple[str, str]
 
 
-def origin_of(state: State, pod: Pod) -> Origin:
+def origin_of(reference_objects: ReferenceObjects, pod: Pod) -> Origin:
     """The UID of the topmost existing workload that creates this pod, and the pod's part of it; two
     empty strings: none is known.
     """
-    workload = workload_of(state.reference_objects.workloads, pod)
+    workload = workload_of(reference_objects.workloads, pod)
     if workload is None:
         return "", ""
     return workload.uid, pod.part if pod.workload else ""
-
-
-def is_living(state: State, workload: str, part: str) -> bool:
-    """Whether the workload with this UID exists and creates pods of this part."""
-    living = state.reference_objects.workloads.get(workload)
-    if living is None:
-        return False
-    return living.parts is None or not part.isdecimal() or int(part) < living.parts
 
 
 def is_made_again(gang: Gang) -> bool:
@@ -63,7 +56,7 @@ def find_successors(state: State, workloads: Collection[str]) -> dict[Origin, Ga
     ]
     for gang in sorted(gangs, key=lambda gang: (gang.created_ms, gang.key)):
         for member in gang.members.values():
-            origin = origin_of(state, member.pod)
+            origin = origin_of(state.reference_objects, member.pod)
             if origin[0] in workloads:
                 successor_of.setdefault(origin, gang)
     return successor_of

@@ -3,8 +3,8 @@
 import heapq
 from typing import TYPE_CHECKING
 
+from services.gang_planner.core.state.gang_table import GangTable
 from services.gang_planner.core.state.gangs import Gang
-from services.gang_planner.core.state.planner_state import State
 
 if TYPE_CHECKING:
     from shared.model.gang_keys import GangKey
@@ -29,14 +29,14 @@ class Timers:
         self._heap.clear()
         self._known.clear()
 
-    def due(self, state: State, now_ms: int) -> None:
+    def due(self, gangs: GangTable, now_ms: int) -> None:
         """Mark every gang whose time has come as changed, and remove these times."""
         while self._heap and self._heap[0][0] <= now_ms:
             entry = heapq.heappop(self._heap)
             self._known.discard(entry)
-            gang = state.gangs.gangs.get(entry[1])
+            gang = gangs.gangs.get(entry[1])
             if gang is not None:
-                state.gangs.touch(gang)
+                gangs.touch(gang)
 
     @property
     def next_ms(self) -> int | None:

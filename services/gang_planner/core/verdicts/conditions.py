@@ -77,8 +77,10 @@ def conditions(
         ]
     if gang.group is not None and (gang.group.settings or "DurationShortened" in known):
         claims.append(_duration_shortened(gang, state.defaults))
-    refused = gang.request is not None and bool(gang.request.refusal)
-    if refused or requests_of(state, gang) or not known.keys().isdisjoint(_OF_REQUESTS):
+    requested = requests_of(state.reference_objects, gang) or (
+        gang.request is not None and gang.request.refusal
+    )
+    if requested or not known.keys().isdisjoint(_OF_REQUESTS):
         claims += [
             _provisioned(state, gang, known.get("Provisioned")),
             _provisioning_failed(state, gang),

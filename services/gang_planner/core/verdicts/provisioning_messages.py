@@ -40,7 +40,7 @@ _ENDINGS: Final[dict[ProvisioningState, str]] = {
 
 
 def awaits_words(state: State, gang: Gang) -> str:
-    request = request_of(state, gang)
+    request = request_of(state.reference_objects, gang)
     if request is None:
         return f"its ProvisioningRequest {_name(gang)} is not created yet"
     if _is_overdue(gang):
@@ -51,7 +51,7 @@ def awaits_words(state: State, gang: Gang) -> str:
 
 
 def failed_words(state: State, gang: Gang) -> str:
-    request = request_of(state, gang)
+    request = request_of(state.reference_objects, gang)
     if request is None:
         return f"its {_refusal_words(gang)}" if _refusal(gang) else "its ProvisioningRequest failed"
     return f"{_failure(request)}; Tutti makes another one later"
@@ -71,7 +71,7 @@ def provisioned_message(state: State, gang: Gang) -> str | None:
     """The message of the condition Provisioned; None: it is not True. The booking of a gang that
     has been placed ends, because its pods use the capacity.
     """
-    request = request_of(state, gang)
+    request = request_of(state.reference_objects, gang)
     if request is None:
         return None
     kept = request.state == "Provisioned" or (request.state == "BookingExpired" and gang.have() > 0)
@@ -80,7 +80,7 @@ def provisioned_message(state: State, gang: Gang) -> str | None:
 
 def failure(state: State, gang: Gang) -> tuple[str, str] | None:
     """Reason and message of the condition ProvisioningFailed; None: it is not True."""
-    request = request_of(state, gang)
+    request = request_of(state.reference_objects, gang)
     if request is None:
         return ("Refused", _refusal_words(gang)) if _refusal(gang) else None
     if _is_overdue(gang):
@@ -93,7 +93,7 @@ def failure(state: State, gang: Gang) -> tuple[str, str] | None:
 
 def requests(state: State, gang: Gang) -> Provisioning | None:
     """The requests to create and to delete for a gang; None: there are none."""
-    existing = requests_of(state, gang)
+    existing = requests_of(state.reference_objects, gang)
     if _is_placed(state, gang):
         # cluster-autoscaler books the capacity of a request for ten minutes, beside the pods.
         return _deletion(existing)
@@ -107,7 +107,7 @@ def requests(state: State, gang: Gang) -> Provisioning | None:
     if request.lapsed:
         return _deletion(existing)
     others = [other for other in existing if other.name != str(request.name)]
-    observed = request_of(state, gang)
+    observed = request_of(state.reference_objects, gang)
     if not request.open or (observed is None and not _waits_for_request(gang)):
         # Those of earlier attempts stay until the next one is created. A gang that has lost a
         # member in the meantime buys nothing.
@@ -166,7 +166,7 @@ def with_requests_of_gone(
 
 def meaning(state: State, gang: Gang) -> tuple[object, ...]:
     """The parts whose changes are published at once; () for gangs without requests."""
-    observed = request_of(state, gang)
+    observed = request_of(state.reference_objects, gang)
     if gang.request is None and observed is None:
         return ()
     shown = (observed.state, observed.reason) if observed is not None else ()

@@ -281,4 +281,4 @@ def test_a_request_for_capacity_of_the_same_name_elsewhere_is_not_the_gangs() ->
         attempt=1,
     )
     scene.put(request)
-    assert requests_of(state, gang) == []
+    assert requests_of(state.reference_objects, gang) == []

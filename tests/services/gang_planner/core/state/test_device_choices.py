@@ -258,7 +258,7 @@ def read_by_another(scene: Scene, objects: list[Any]) -> Scene:
     ((_, decision),) = scene.decisions
     follower = Scene(hosts(1))
     follower.put(*objects)
-    claim_choices.recall(state_of(follower.planner), decision)
+    claim_choices.recall(state_of(follower.planner).node_capacity, decision)
     return follower
 
 
@@ -305,9 +305,9 @@ def test_devices_of_the_log_are_kept_for_the_pod_that_is_gone_and_for_no_other()
     (decision,) = scene.settle()
     follower, devices = with_devices(2)
     state = state_of(follower.planner)
-    claim_choices.recall(state, decision)
-    claim_choices.keep(state, decision, "g-0")
-    claim_choices.forget(state, decision)
+    claim_choices.recall(state.node_capacity, decision)
+    claim_choices.keep(state.node_capacity, decision, "g-0")
+    claim_choices.forget(state.node_capacity, decision)
     assert (len(chosen(devices, "a")), chosen(devices, "b")) == (1, [])
 
 
@@ -316,8 +316,8 @@ def test_devices_of_the_log_that_no_pod_takes_up_become_free() -> None:
     (decision,) = submit(scene, "g", "a")
     assert decision.devices
     follower, _ = with_devices(1)
-    claim_choices.recall(state_of(follower.planner), decision)
-    claim_choices.forget(state_of(follower.planner), decision)
+    claim_choices.recall(state_of(follower.planner).node_capacity, decision)
+    claim_choices.forget(state_of(follower.planner).node_capacity, decision)
     assert len(submit(follower, "h", "b")) == 1
 
 

@@ -140,7 +140,7 @@ def recalled(scene: Scene, node: str, volume: str) -> GangDecision:
         volume_uid=f"pv-{volume}",
     )
     decision = msgspec.structs.replace(scene.decisions[0][1], volumes=(choice,))
-    claim_choices.recall(scene.state, decision)
+    claim_choices.recall(scene.state.node_capacity, decision)
     return decision
 
 
@@ -148,7 +148,7 @@ def test_the_volume_of_a_newer_decision_outlasts_the_end_of_an_older_one() -> No
     scene, storage = with_volumes(("a", "n0"), ("b", "n0"))
     older = recalled(scene, "n0", "a")
     recalled(scene, "n0", "b")
-    claim_choices.forget(scene.state, older)
+    claim_choices.forget(scene.state.node_capacity, older)
     scene.put(make_group("g", 1), bound_by_another_scheduler("n0"))
     assert storage.find(DATA) == Choice("n0", "pvc-data", "b", "pv-b")
     assert storage.contradiction() == ""
@@ -159,7 +159,7 @@ def test_an_older_decisions_pod_gets_no_volume_that_a_newer_decision_replaces() 
     older = recalled(scene, "n0", "a")
     recalled(scene, "n1", "b")
     scene.put(make_group("g", 1), bound_by_another_scheduler("n0"))
-    claim_choices.forget(scene.state, older)
+    claim_choices.forget(scene.state.node_capacity, older)
     assert storage.find(DATA) is None
     pod = msgspec.structs.replace(bound_by_another_scheduler("n1"), uid="g-1", name="g-1")
     scene.put(make_group("g", 2), pod)
@@ -183,7 +183,7 @@ def test_a_volume_of_the_log_is_taken_up_while_another_claim_of_the_pod_is_refus
     decision = recalled(scene, "n0", "a")
     (pod,) = members("g", [("data", "other")])
     scene.put(make_group("g", 1), msgspec.structs.replace(pod, node="n0", phase="Running"))
-    claim_choices.forget(scene.state, decision)
+    claim_choices.forget(scene.state.node_capacity, decision)
     assert storage.find(DATA) == Choice("n0", "pvc-data", "a", "pv-a")
 
 
