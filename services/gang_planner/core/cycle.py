@@ -196,7 +196,7 @@ class CycleRunner:
             history = gang.history
             if history.state is _COMPLETED:
                 follow_run(gang)
-            assessment.update_late_roles(work, gang)
+            assessment.update_late_roles(work.timers, gang, work.now_ms)
             known_as = history.known_as
             if known_as is not None and known_as != gang.gang_id:
                 work.rename(gang, known_as)
@@ -215,7 +215,7 @@ class CycleRunner:
         history = gang.history
         backoff.close_pause(work, gang)
         if history.bad or history.failed_pods:
-            backoff.date_failures(work, gang)
+            backoff.date_failures(work.timers, gang, work.now_ms)
         failures = self._take_failures(gang) if gang.unread else ()
         if failures:
             repair.take_failures(work, gang, failures)
@@ -329,7 +329,7 @@ class CycleRunner:
         """
         state, now_ms = work.state, work.now_ms
         self._wake(self._timers.next_ms)
-        self._wake(hold_rules.next_ms(state))
+        self._wake(state.holds.next_ms)
         for (_, kind), gang in work.fresh.items():
             if kind == "release":
                 # Its members are deleted once the release is in the log.

@@ -18,7 +18,7 @@ from services.gang_planner.core.configuration.configuration import Configuration
 from services.gang_planner.core.constraints.masks import Masks
 from services.gang_planner.core.cycle import CycleRunner, Step
 from services.gang_planner.core.ingest import cluster, decision_log
-from services.gang_planner.core.lifecycle import hold_rules, provisioning, unseen_losses
+from services.gang_planner.core.lifecycle import provisioning, unseen_losses
 from services.gang_planner.core.placement.session import Session
 from services.gang_planner.core.queries import fragmentation, ledger, queue_figures
 from services.gang_planner.core.queries import would_fit as questions
@@ -92,11 +92,11 @@ class Planner:
         if verdict.phase != "Gone" and verdict.first_seen_ms:
             # A waiting gang has no decision in the log that has its first-seen time.
             self._state.gangs.history(verdict.gang_id).first_seen_ms = verdict.first_seen_ms
-        provisioning.recall(self._state, verdict)
+        provisioning.recall(self._state.gangs, verdict)
 
     def apply_refusal(self, report: RequestRefused) -> None:
         """Show a refused ProvisioningRequest in its gang's verdict. No decision depends on it."""
-        provisioning.refused(self._state, report)
+        provisioning.refused(self._state.gangs, report)
 
     def last_verdict(self, gang_id: str) -> Verdict | None:
         """The last published verdict of a gang; None: the gang is gone, or there was none."""
@@ -244,7 +244,7 @@ class Planner:
         self._state.view.decisions_seq = seq
         if isinstance(record, GangDecision | EvictionDecision):
             in_flight.number(self._state, seq, record)
-        decision_log.note_record(self._state, seq, record)
+        decision_log.note_record(self._state.gangs, seq, record)
 
     def would_fit(self, question: FitRequest) -> FitAnswer:
         """Answer whether a gang would fit now, and whether it would fit on empty nodes."""
@@ -257,13 +257,13 @@ class Planner:
         than `after`. Only standby planners are asked.
         """
         self._state.extended_resources.count_devices()
-        hold_rules.attach_known(self._state)
+        self._state.holds.attach_known(self._state.gangs.by_id)
         return ledger.ledger(self._state, self._session, after)
 
     def fragmentation(self) -> FragmentationAnswer:
         """How many more pods of common shapes fit. Only standby planners are asked."""
         self._state.extended_resources.count_devices()
-        return fragmentation.fragmentation(self._state, self._session)
+        return fragmentation.fragmentation(self._state.gangs, self._session)
 
     def on_action(self, begins: Callable[[str], None]) -> None:
         """Call `begins` with an action's name when it begins, and with "" after the last one."""

@@ -14,14 +14,15 @@ from typing import Final
 from services.gang_planner.core.allocation import batch, gang_allocation
 from services.gang_planner.core.cycle_context import CycleContext
 from services.gang_planner.core.placement.refusals import Shortfalls
-from services.gang_planner.core.queueing import fair_share, min_resources
+from services.gang_planner.core.queueing import min_resources
 from services.gang_planner.core.queueing.fair_share import UNLIMITED, Extras, FairShareDemand, Limit
 from services.gang_planner.core.queueing.requested_capacity import RequestedQuota
 from services.gang_planner.core.queueing.turns import Turns
-from services.gang_planner.core.state.backlog import Line
+from services.gang_planner.core.state.backlog import Backlog, Line
 from services.gang_planner.core.state.gangs import Bucket, Gang
 from services.gang_planner.core.state.needs import ProvisioningStage
 from services.gang_planner.core.state.planner_state import State
+from services.gang_planner.core.state.queues import QueueTable
 from services.gang_planner.core.state.titles import title_of
 
 UNREQUESTED: Final = ProvisioningStage.UNREQUESTED
@@ -42,14 +43,15 @@ def run(work: CycleContext, *, best_effort: bool = False) -> None:
         work.throttled |= session.admitted * _LOOKS < session.in_flight_max
     if work.throttled:
         return
-    if state.backlog.kept_for:
-        gang_allocation.retry_beside_kept(state)
+    if state.backlog.kept_for and state.backlog.forget_kept():
+        # Gangs that were refused beside it are tried again.
+        state.node_capacity.freed += 1
     active = dict.fromkeys(state.backlog.active(state.node_capacity.freed))
     if state.holds.by_uid:
         active.update(dict.fromkeys(gang_allocation.outranking(state)))
     # Their quota may suffice since another gang of them is gone.
     active.update(dict.fromkeys(state.backlog.unrequested.values()))
-    parked = _strict_queues(state)
+    parked = _strict_queues(state.backlog, state.queues)
     if not active and not state.backlog.held and not parked:
         return
     demand = FairShareDemand(work)
@@ -135,7 +137,7 @@ class _Pass:
                 gang_allocation.refuse(self._work, bucket)
                 return False
             work_left = session.work_left
-            full = fair_share.leaves_nothing(self._work, fair)
+            full = fair.leaves_nothing(self._work.state.nodes)
             if full or not gang_allocation.place_gang(self._work, gang, fair):
                 self._spent[gang.namespace] += work_left - session.work_left
                 self._refuse(bucket, gang, fair)
@@ -161,7 +163,7 @@ class _Pass:
         """
         self._together.place()
         fair = self._extras.lower(self._limit(bucket, gang), bucket, gang)
-        if fair is None or fair_share.leaves_nothing(self._work, fair):
+        if fair is None or fair.leaves_nothing(self._work.state.nodes):
             return False
         self._work.throttled = gang_allocation.would_fit(self._work, gang, fair)
         return self._work.throttled
@@ -224,10 +226,10 @@ class _Pass:
         return True
 
 
-def _strict_queues(state: State) -> list[str]:
+def _strict_queues(backlog: Backlog, queues: QueueTable) -> list[str]:
     """Names of strict queues with waiting gangs, sorted."""
-    waiting = state.backlog.demand.by_queue
-    strict = [name for name, entry in state.queues.entries.items() if entry.strict]
+    waiting = backlog.demand.by_queue
+    strict = [name for name, entry in queues.entries.items() if entry.strict]
     return sorted(name for name in strict if name in waiting)
 
 

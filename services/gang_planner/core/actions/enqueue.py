@@ -80,12 +80,8 @@ class _Round:
         return False
 
     def _admit(self, gang: Gang) -> None:
-        state = self._work.state
         self._view.admit(gang, self._view.minimum(gang))
-        gang.admitted = True
-        state.gangs.unadmitted.pop(gang.key, None)
-        state.gangs.admission_queue.take(gang)
-        state.gangs.touch(gang)
+        self._work.state.gangs.admit(gang)
 
     def _look_again(self, bucket: AdmissionBucket) -> None:
         """Set timers to assess the bucket's groups again when they are overdue."""

@@ -20,7 +20,7 @@ from services.gang_planner.core.state.holds import Hold
 from services.gang_planner.core.state.member_states import ASSUMED, PLACED, RUNNING
 from services.gang_planner.core.state.members import Assignments, placing_order
 from services.gang_planner.core.state.needs import RESERVED, Need
-from services.gang_planner.core.state.planner_state import State
+from services.gang_planner.core.state.node_capacity import NodeCapacity
 from services.gang_planner.core.state.release_costs import release_cost
 from services.gang_planner.core.state.sub_gangs import part_of
 from shared.contracts.decisions import Binding, GangDecision, ReservedRoom
@@ -60,7 +60,7 @@ def decide(work: CycleContext, gang: Gang, placement: FoundPlacement) -> None:
         work,
         gang,
         need,
-        assign_members(state, gang, members),
+        assign_members(state.node_capacity, gang, members),
         fills=placement.filled,
         domain=placement.domain,
         preemption=placement.preemption,
@@ -99,7 +99,7 @@ def record(
         domain = None
     elif domain is not None:
         history.home = domain
-    bindings = bindings_of(state, assignments)
+    bindings = bindings_of(state.nodes.names, assignments)
     gang.latest = (*_unreported(gang, bindings), *bindings) if gang.latest else bindings
     choices = claim_choices.NOTHING
     if need.attached:
@@ -135,9 +135,8 @@ def record(
     return decision
 
 
-def bindings_of(state: State, assignments: Assignments) -> tuple[Binding, ...]:
-    """The assignments as a record of DECISIONS has them."""
-    names = state.nodes.names
+def bindings_of(names: list[str], assignments: Assignments) -> tuple[Binding, ...]:
+    """The assignments to nodes with these names as a record of DECISIONS has them."""
     bindings: list[Binding] = []
     for member, slot in assignments.pairs():
         pod = member.pod
@@ -147,7 +146,9 @@ def bindings_of(state: State, assignments: Assignments) -> tuple[Binding, ...]:
     return tuple(bindings)
 
 
-def assign_members(state: State, gang: Gang, allocations: Iterable[Allocation]) -> Assignments:
+def assign_members(
+    node_capacity: NodeCapacity, gang: Gang, allocations: Iterable[Allocation]
+) -> Assignments:
     """Assign members, in their order, to nodes in the order of topology and names: neighbours in
     rank are neighbours on the network.
     """
@@ -163,9 +164,7 @@ def assign_members(state: State, gang: Gang, allocations: Iterable[Allocation]) 
         counts = per_group.setdefault(key, {})
         for slot, count in pairs:
             counts[slot] = counts.get(slot, 0) + count
-    order = state.node_capacity.topology.order(
-        gang.group.topology if gang.group is not None else None
-    )
+    order = node_capacity.topology.order(gang.group.topology if gang.group is not None else None)
     refused = refused_members(gang) if gang.history.bad else set[str]()
     assigned: list[Member] = []
     taken: list[int] = []

@@ -22,7 +22,7 @@ from services.gang_planner.core.queueing.fair_share import UNLIMITED, Limit
 from services.gang_planner.core.queueing.need import members_max
 from services.gang_planner.core.state.columns import Ints
 from services.gang_planner.core.state.gangs import Bucket, Gang
-from services.gang_planner.core.state.holds import Hold
+from services.gang_planner.core.state.holds import Hold, HoldTable
 from services.gang_planner.core.state.needs import Need
 from services.gang_planner.core.state.planner_state import State
 from services.gang_planner.core.state.reservations import Reservation
@@ -56,11 +56,11 @@ def find_placement(
     """
     state = work.state
     bucket = required(gang.bucket, gang.full_name, "is placed and does not wait")
-    holds = () if is_plain(state, gang) else state.holds.of(gang)
+    holds = () if is_plain(state.holds, gang) else state.holds.of(gang)
     own = [hold for hold in holds if hold.reservation is not None]
     placement = _attempt(work, gang, bucket, limit, holds, own)
-    if placement is None and (lower := _outranked(state, gang)):
-        bucket.outranking_mark = _outranking_mark(state, gang)
+    if placement is None and (lower := _outranked(state.holds, gang)):
+        bucket.outranking_mark = _outranking_mark(state.node_capacity.freed, state.holds, gang)
         placement = _attempt(work, gang, bucket, limit, holds, own + lower)
     return placement
 
@@ -76,7 +76,9 @@ def _attempt(
     """Attempt to place the gang, which has these holds, while some reservations are released."""
     state, need = work.state, bucket.need
     released = ReleasedReservations(state, releasable)
-    most = members_max(state, gang, need) if need.may_exceed_message else need.members
+    most = need.members
+    if need.may_exceed_message:
+        most = members_max(state.holds, state.node_capacity, gang, need)
     if limit.members_max is not None:
         most = min(most, limit.members_max)
     # What was found with released reservations, or beside withheld nodes, is true only now.
@@ -115,9 +117,9 @@ def would_fit(work: CycleContext, gang: Gang, limit: Limit) -> bool:
     request = PlacementRequest(
         queue=gang.queue, need=need, members_max=need.least, withheld=limit.withheld
     )
-    holds = () if is_plain(state, gang) else state.holds.of(gang)
+    holds = () if is_plain(state.holds, gang) else state.holds.of(gang)
     own = [hold for hold in holds if hold.reservation is not None]
-    lower = _outranked(state, gang)
+    lower = _outranked(state.holds, gang)
     for releasable in (own, own + lower) if lower else (own,):
         released = ReleasedReservations(state, releasable)
         fits = gang_placement.fits(work.session, request)
@@ -127,17 +129,17 @@ def would_fit(work: CycleContext, gang: Gang, limit: Limit) -> bool:
     return False
 
 
-def is_plain(state: State, gang: Gang) -> bool:
+def is_plain(holds: HoldTable, gang: Gang) -> bool:
     """Whether replacements of the gang's lost members are placed one by one: it has started, its
     members need not be close together, and no capacity is reserved for pods still to come.
     """
     started = gang.history.started and _need(gang).structure is None
-    return started and not min_resources.units_of(state, gang)
+    return started and not min_resources.units_of(holds, gang)
 
 
-def _outranked(state: State, gang: Gang) -> list[Hold]:
+def _outranked(holds: HoldTable, gang: Gang) -> list[Hold]:
     """Holds whose reservation the gang may take, because their gangs have lower priority."""
-    return [hold for hold in _held(state) if _priority(hold) < gang.priority]
+    return [hold for hold in _held(holds) if _priority(hold) < gang.priority]
 
 
 def _filled(holds: Iterable[Hold], groups: Iterable[Group]) -> list[Hold]:
@@ -157,23 +159,23 @@ def outranking(state: State) -> list[Bucket]:
     """Buckets whose first gang may take capacity that is reserved for gangs of lower priority, and
     has not tried since anything changed.
     """
-    held = _held(state)
+    held = _held(state.holds)
     if not held:
         return []
-    lowest = min(_priority(hold) for hold in held)
+    lowest, freed = min(_priority(hold) for hold in held), state.node_capacity.freed
     return [
         bucket
         for bucket in state.backlog.buckets.values()
         if (first := bucket.entries[0][2]).priority > lowest
-        and bucket.outranking_mark != _outranking_mark(state, first)
+        and bucket.outranking_mark != _outranking_mark(freed, state.holds, first)
     ]
 
 
-def _held(state: State) -> list[Hold]:
+def _held(holds: HoldTable) -> list[Hold]:
     """Holds whose reservation a gang of higher priority may take."""
     return [
         hold
-        for hold in state.holds.by_uid.values()
+        for hold in holds.by_uid.values()
         if hold.reservation is not None and hold.gang is not None and not hold.repairing
     ]
 
@@ -182,8 +184,8 @@ def _priority(hold: Hold) -> int:
     return required(hold.gang, f"hold for {hold.uid}", "has a reservation and no gang").priority
 
 
-def _outranking_mark(state: State, gang: Gang) -> tuple[object, ...]:
-    return state.node_capacity.freed, state.holds.kept, gang.key
+def _outranking_mark(freed: int, holds: HoldTable, gang: Gang) -> tuple[object, ...]:
+    return freed, holds.kept, gang.key
 
 
 def refuse(
@@ -196,10 +198,11 @@ def refuse(
     """
     state = work.state
     before = bucket.reason
+    queue = state.queues.entry(bucket.need.queue)
     if short is None:
-        queue = state.queues.entry(bucket.need.queue)
         short = queue.exceeded_by(bucket.need.amounts(state.shapes))
-    held = not short and limit.withheld is not None and fair_share.fits_otherwise(work, bucket)
+    kept = not short and limit.withheld is not None
+    held = kept and fair_share.fits_otherwise(work.session, queue, bucket.need)
     state.backlog.refuse(
         bucket,
         state.node_capacity.freed,
@@ -233,17 +236,6 @@ def keep_capacity(work: CycleContext) -> list[Statement]:
         request = PlacementRequest(queue=queue, need=need, members_max=need.quorum or 1)
         statements.append(gang_placement.place_partly(session, request).statement)
     return statements
-
-
-def retry_beside_kept(state: State) -> None:
-    """If a gang for which capacity was kept no longer waits, gangs that were refused beside it are
-    tried again.
-    """
-    backlog = state.backlog
-    waiting = {key for bucket in backlog.provisioned.values() for _, key, _ in bucket.entries}
-    if not backlog.kept_for <= waiting:
-        backlog.kept_for &= waiting
-        state.node_capacity.freed += 1
 
 
 class ReleasedReservations:

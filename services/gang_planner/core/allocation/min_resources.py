@@ -21,9 +21,9 @@ from services.gang_planner.core.queueing.namespace_quota import (
     exceeding,
 )
 from services.gang_planner.core.state.columns import add_amounts
-from services.gang_planner.core.state.gang_settings import reserve_ms
+from services.gang_planner.core.state.gang_settings import Defaults, reserve_ms
 from services.gang_planner.core.state.gangs import Gang
-from services.gang_planner.core.state.holds import MIN_RESOURCES, Hold
+from services.gang_planner.core.state.holds import MIN_RESOURCES, Hold, HoldTable
 from services.gang_planner.core.state.needs import RESERVED
 from shared.contracts.decisions import GangDecision, NoteOpened, ReservedRoom
 
@@ -106,9 +106,9 @@ def recall(state: "State", decision: GangDecision) -> None:
         state.holds.recall(state, note)
 
 
-def units_of(state: "State", gang: Gang) -> list[Hold]:
+def units_of(holds: HoldTable, gang: Gang) -> list[Hold]:
     """The units that are reserved for a gang."""
-    return [hold for hold in state.holds.of(gang) if hold.reserving]
+    return [hold for hold in holds.of(gang) if hold.reserving]
 
 
 def consumed(
@@ -154,7 +154,7 @@ def review(state: "State") -> None:
         if hold.reserving and hold.gang is not None:
             owners[hold.gang.key] = hold.gang
     for gang in owners.values():
-        for hold in consumed(state, gang, units_of(state, gang)):
+        for hold in consumed(state, gang, units_of(state.holds, gang)):
             state.holds.close(state, hold, "Consumed")
             state.gangs.touch(gang)
     for hold in exceeding(state):
@@ -163,12 +163,12 @@ def review(state: "State") -> None:
             state.gangs.touch(hold.gang)
 
 
-def end_of(state: "State", gang: Gang) -> str:
+def end_of(defaults: Defaults, gang: Gang) -> str:
     """Why all units of a gang end now, apart from the ends of every hold; "" while they last."""
     if not gang.have():
         # Its first pods were not bound, or are gone: it is admitted again with its next ones.
         return "NotPlaced"
-    return "" if reserve_ms(gang, state.defaults) else "NotWanted"
+    return "" if reserve_ms(gang, defaults) else "NotWanted"
 
 
 def _left(

@@ -26,6 +26,7 @@ from services.gang_planner.core.state.columns import Bools
 from services.gang_planner.core.state.gangs import Bucket, Gang
 from services.gang_planner.core.state.holds import RESTARTED, Hold
 from services.gang_planner.core.state.needs import Need
+from services.gang_planner.core.state.node_capacity import NodeCapacity
 from services.gang_planner.core.state.planner_state import State
 from services.gang_planner.core.state.pod_shapes import ShapeEntry
 from services.gang_planner.core.state.sub_gangs import nodes_of
@@ -42,7 +43,7 @@ def run(work: CycleContext) -> None:
             return
         bucket = gang.bucket
         if bucket is not None and _worth_trying(work, gang, bucket.need):
-            if is_plain(state, gang):
+            if is_plain(state.holds, gang):
                 _fill(work, gang, bucket.need)
             elif (placement := find_placement(work, gang)) is not None:
                 decide(work, gang, placement)
@@ -100,7 +101,7 @@ def _fill(work: CycleContext, gang: Gang, need: Need) -> None:
     avoid = set(state.nodes.slots_of(need.avoid).tolist())
     exact, loose = _match(state.holds.of(gang), need, avoid)
     # The members that one decision does not hold are placed by later ones.
-    most = members_max(state, gang, need)
+    most = members_max(state.holds, state.node_capacity, gang, need)
     exact, loose = exact[:most], loose[: max(most - len(exact), 0)]
     if not exact and not loose:
         return
@@ -216,7 +217,7 @@ def _reserve(work: CycleContext, hold: Hold, gang: Gang, full: set[tuple[object,
         shape=hold.shape,
         wanted=1,
         avoid=state.nodes.slots_of(bad),
-        within=_domain(work, gang),
+        within=_domain(work.state.node_capacity, gang),
     )
     if not place_members(session, request):
         statement.discard()
@@ -228,11 +229,11 @@ def _reserve(work: CycleContext, hold: Hold, gang: Gang, full: set[tuple[object,
     state.gangs.touch(gang)
 
 
-def _domain(work: CycleContext, gang: Gang) -> Bools | None:
+def _domain(node_capacity: NodeCapacity, gang: Gang) -> Bools | None:
     """Where the gang's topology allows its next member; None: anywhere."""
     group = gang.group
     if group is None or group.topology is None:
         return None
-    names = nodes_of(gang.members.values(), work.state.nodes.names)
-    levels = work.state.node_capacity.topology.levels(group.topology)
-    return domain_around(levels, work.state.nodes.slots_of(names))
+    names = nodes_of(gang.members.values(), node_capacity.nodes.names)
+    levels = node_capacity.topology.levels(group.topology)
+    return domain_around(levels, node_capacity.nodes.slots_of(names))

@@ -11,9 +11,11 @@ from services.gang_planner.core.lifecycle import hold_rules
 from services.gang_planner.core.state import accounting, gang_runs, in_flight, sub_gangs
 from services.gang_planner.core.state.columns import Ints
 from services.gang_planner.core.state.gang_requests import is_served
-from services.gang_planner.core.state.gangs import Gang
+from services.gang_planner.core.state.gang_table import GangTable
+from services.gang_planner.core.state.gangs import Gang, Member
 from services.gang_planner.core.state.inter_pod import profiles
 from services.gang_planner.core.state.member_states import SUCCEEDED
+from services.gang_planner.core.state.node_capacity import NodeCapacity
 from services.gang_planner.core.state.planner_state import State
 from shared.contracts.cluster import (
     ClusterRecord,
@@ -38,7 +40,9 @@ from shared.kube.quantities import INT64_MAX
 from shared.kube.resources import PODS, RESOURCE_CLAIMS
 from shared.model.gang_keys import GangKey, key_of
 from shared.model.invariants import InvariantViolation
+from shared.model.object_table import Table
 from shared.model.objects import LastRun, Node, Resources
+from shared.model.reference_objects import Namespace, ResourceQuota
 
 
 def apply_record(state: State, seq: int, record: ClusterRecord) -> None:
@@ -56,10 +60,10 @@ def apply_record(state: State, seq: int, record: ClusterRecord) -> None:
         before, view.synced = view.synced, record
         if is_served(before) != is_served(record):
             state.gangs.touch_all()
-        _release_devices(state, record)
+        _release_devices(state.node_capacity, record)
     else:
         _apply_changes(state, record, from_snapshot=False)
-        _recall_runs(state)
+        _recall_runs(state.gangs)
         if state.holds.losses or state.holds.pending:
             hold_rules.judge(state)
     if state.unresolved:
@@ -77,7 +81,7 @@ def load_snapshot(state: State, pages: Sequence[SnapshotPage]) -> None:
     view.newest_epoch = max(view.newest_epoch, view.epoch)
     view.cluster_seq = pages[0].cluster_seq
     view.synced = pages[0].synced
-    _adopt_clock(state, view.synced.at_ms)
+    _adopt_clock(state.gangs, state.members, view.synced.at_ms)
     named: set[str] = set()
     #: A PodDisruptionBudget is read as two kinds: it may no longer be a group.
     groups: set[str] = set()
@@ -89,9 +93,9 @@ def load_snapshot(state: State, pages: Sequence[SnapshotPage]) -> None:
     for page in pages:
         for record in page.records:
             _apply_changes(state, record, from_snapshot=True)
-    _recall_runs(state)
+    _recall_runs(state.gangs)
     accounting.follow_device_classes(state, view.synced.at_ms)
-    _release_devices(state, view.synced)
+    _release_devices(state.node_capacity, view.synced)
     # Node names may have new UIDs, and queues new objects: every gang is assessed again.
     state.gangs.touch_all()
     state.node_capacity.freed += 1
@@ -99,24 +103,24 @@ def load_snapshot(state: State, pages: Sequence[SnapshotPage]) -> None:
     in_flight.resolve_all(state)
 
 
-def _adopt_clock(state: State, at_ms: int) -> None:
+def _adopt_clock(gangs: GangTable, members: dict[str, Member], at_ms: int) -> None:
     """Replace the instants of the watcher: the earlier ones may be of another watcher's clock."""
-    for gang in state.gangs.gangs.values():
+    for gang in gangs.gangs.values():
         if gang.bound_ms:
             gang.bound_ms = at_ms
-    for member in state.members.values():
+    for member in members.values():
         if member.leaving_ms:
             member.leaving_ms = at_ms
 
 
-def _release_devices(state: State, synced: Synced) -> None:
+def _release_devices(node_capacity: NodeCapacity, synced: Synced) -> None:
     """Release devices of pods that have left, once their claims would be known.
 
     A watcher that reads no ResourceClaims names no version: there are none.
     """
     known = dict(synced.resource_versions)
     version = known.get(RESOURCE_CLAIMS.title, INT64_MAX)
-    state.node_capacity.claims_known_up_to(version, known.get(PODS.title, 0))
+    node_capacity.claims_known_up_to(version, known.get(PODS.title, 0))
 
 
 def _remove_missing(state: State, named: set[str], groups: set[str], at_ms: int) -> None:
@@ -148,7 +152,7 @@ def _apply_changes(state: State, record: ObjectChanges, *, from_snapshot: bool) 
         case QueueChanges():
             _apply_queues(state, record, from_snapshot=from_snapshot)
         case PriorityClassChanges():
-            _apply_priority_classes(state, record, from_snapshot=from_snapshot)
+            _apply_priority_classes(state.gangs, record, from_snapshot=from_snapshot)
         case _:
             _apply_reference_objects(state, record, from_snapshot=from_snapshot)
 
@@ -194,16 +198,16 @@ def _removed_first(state: State, record: PodChanges) -> list[str]:
     return removed_first
 
 
-def _recall_runs(state: State) -> None:
+def _recall_runs(gangs: GangTable) -> None:
     """Restore the runs of gangs whose group objects have appeared, once all records are applied
     that came with these.
     """
-    unrecalled = state.gangs.unrecalled
+    unrecalled = gangs.unrecalled
     for key in list(unrecalled):
-        gang = state.gangs.gangs.get(state.gangs.trees.gang_of(key))
+        gang = gangs.gangs.get(gangs.trees.gang_of(key))
         if gang is not None and gang.group is not None and gang.group.last_run is not None:
             recall_run(gang, gang.group.last_run)
-            state.gangs.touch(gang)
+            gangs.touch(gang)
     unrecalled.clear()
 
 
@@ -239,7 +243,7 @@ def _put_node(state: State, node: Node, *, from_snapshot: bool) -> None:
     had = nodes.allocatable.cells[:, slot].copy()
     existed = bool(nodes.exists[slot])
     nodes.put(node)
-    _change_capacity(state, slot, had)
+    _change_capacity(state.node_capacity, slot, had)
     if not existed:
         accounting.node_changed(state, slot)
 
@@ -251,14 +255,14 @@ def _remove_node(state: State, uid: str) -> None:
         return
     had = nodes.allocatable.cells[:, slot].copy()
     nodes.remove(slot)
-    _change_capacity(state, slot, had)
+    _change_capacity(state.node_capacity, slot, had)
     accounting.node_changed(state, slot)
 
 
-def _change_capacity(state: State, slot: int, had: Ints) -> None:
-    has = state.nodes.allocatable.cells[:, slot].copy()
+def _change_capacity(node_capacity: NodeCapacity, slot: int, had: Ints) -> None:
+    has = node_capacity.nodes.allocatable.cells[:, slot].copy()
     has[: len(had)] -= had
-    state.node_capacity.add_capacity(slot, has)
+    node_capacity.add_capacity(slot, has)
 
 
 def _apply_queues(state: State, record: QueueChanges, *, from_snapshot: bool) -> None:
@@ -274,13 +278,13 @@ def _apply_queues(state: State, record: QueueChanges, *, from_snapshot: bool) ->
 
 
 def _apply_priority_classes(
-    state: State, record: PriorityClassChanges, *, from_snapshot: bool
+    gangs: GangTable, record: PriorityClassChanges, *, from_snapshot: bool
 ) -> None:
     for priority_class in record.changed:
-        state.gangs.priority_classes.put(priority_class, from_snapshot=from_snapshot)
+        gangs.priority_classes.put(priority_class, from_snapshot=from_snapshot)
     for gone in record.removed:
-        state.gangs.priority_classes.remove(gone.uid)
-    state.gangs.touch_all()
+        gangs.priority_classes.remove(gone.uid)
+    gangs.touch_all()
 
 
 def _apply_reference_objects(
@@ -289,13 +293,13 @@ def _apply_reference_objects(
     if isinstance(record, ProvisioningRequestChanges):
         _apply_provisioning_requests(state, record, from_snapshot=from_snapshot)
         return
-    news = False
-    queues = _queues_of_namespaces(state, record)
-    limits = _limits_of_quotas(state, record)
+    news, objects = False, state.reference_objects
+    queues = _queues_by_namespace(objects.namespaces, record)
+    limits = _limits_of_quotas(objects.quotas, record)
     for reference_object in record.changed:
-        news |= state.reference_objects.put(reference_object, from_snapshot=from_snapshot)
+        news |= objects.put(reference_object, from_snapshot=from_snapshot)
     for gone in record.removed:
-        news |= state.reference_objects.remove(gone.uid)
+        news |= objects.remove(gone.uid)
     # A workload only affects holds.
     if not news or isinstance(record, WorkloadChanges):
         return
@@ -303,11 +307,11 @@ def _apply_reference_objects(
         accounting.follow_device_classes(state, record.at_ms)
     if isinstance(record, NamespaceChanges):
         profiles.namespaces_changed(state)
-        others = _queues_of_namespaces(state, record).items() ^ queues.items()
+        others = _queues_by_namespace(objects.namespaces, record).items() ^ queues.items()
         if others:
             state.gangs.namespaces_changed({name for name, _ in others})
     if isinstance(record, ResourceQuotaChanges):
-        changed = _limits_of_quotas(state, record).items() ^ limits.items()
+        changed = _limits_of_quotas(objects.quotas, record).items() ^ limits.items()
         state.gangs.limits_changed({namespace for (namespace, _), _ in changed})
     # Gangs that were refused without this object are tried again. A new volume attachment never
     # makes a gang fit.
@@ -344,11 +348,10 @@ def _apply_provisioning_requests(
             state.gangs.retired[gang_id] = None
 
 
-def _queues_of_namespaces(state: State, record: ReferenceObjectChanges) -> dict[str, str]:
+def _queues_by_namespace(known: Table[Namespace], record: ReferenceObjectChanges) -> dict[str, str]:
     """Namespace -> its queue, of the namespaces in a record."""
     if not isinstance(record, NamespaceChanges):
         return {}
-    known = state.reference_objects.namespaces
     namespaces = (known.get(uid) for uid in _uids_in(record))
     return {namespace.name: namespace.queue for namespace in namespaces if namespace is not None}
 
@@ -359,12 +362,11 @@ def _uids_in(record: ReferenceObjectChanges) -> list[str]:
 
 
 def _limits_of_quotas(
-    state: State, record: ReferenceObjectChanges
+    known: Table[ResourceQuota], record: ReferenceObjectChanges
 ) -> dict[tuple[str, str], tuple[Resources, tuple[str, ...]]]:
     """(namespace, UID) -> limits and scopes, of the quotas in a record."""
     if not isinstance(record, ResourceQuotaChanges):
         return {}
-    known = state.reference_objects.quotas
     quotas = (known.get(uid) for uid in _uids_in(record))
     return {
         (quota.namespace, quota.uid): (quota.hard, quota.scopes)

@@ -12,6 +12,7 @@ from services.gang_planner.core.preemption import tracking
 from services.gang_planner.core.state import gang_runs, in_flight
 from services.gang_planner.core.state.gang_history import NOT_IN_LOG, History
 from services.gang_planner.core.state.gang_states import GangEvent, GangState
+from services.gang_planner.core.state.gang_table import GangTable
 from services.gang_planner.core.state.planner_state import State
 from services.gang_planner.core.state.preemptions import Preemption
 from services.gang_planner.core.transitions import apply_event, restore_state
@@ -51,7 +52,7 @@ def apply_record(state: State, seq: int, record: DecisionRecord) -> None:
     state.view.decisions_seq = seq
     match record:
         case GangDecision() | EvictionDecision():
-            _give_id(state, record.gang_id, record.gang)
+            _give_id(state.gangs, record.gang_id, record.gang)
             _recall_act(state, seq, record)
         case GangStarted():
             history = state.gangs.history(record.gang_id)
@@ -76,23 +77,23 @@ def apply_record(state: State, seq: int, record: DecisionRecord) -> None:
         state.holds.recall_cycle(state, record.cycle.cluster_seq)
         state.in_flight_max = record.cycle.in_flight_max
         state.view.consumed_seq = max(state.view.consumed_seq, record.cycle.outcomes_seq)
-    note_record(state, seq, record)
+    note_record(state.gangs, seq, record)
     gang = state.gangs.find(record.gang_id)
     if gang is not None:
         state.gangs.touch(gang)
 
 
-def note_record(state: State, seq: int, record: Act | Note) -> None:
+def note_record(gangs: GangTable, seq: int, record: Act | Note) -> None:
     """Store a record's sequence in its gang's history, unless it ends a note or is a hold's."""
     if isinstance(record, NoteClosed) or (isinstance(record, NoteOpened) and record.kind == "hold"):
         return
-    state.gangs.history(record.gang_id).noted_at = seq
+    gangs.history(record.gang_id).noted_at = seq
 
 
-def _give_id(state: State, gang_id: str, full_name: str) -> None:
+def _give_id(gangs: GangTable, gang_id: str, full_name: str) -> None:
     """Let the gang with this name have the id; "": the record names none."""
     if full_name:
-        state.gangs.give_id(gang_id, full_name.partition("/")[0])
+        gangs.give_id(gang_id, full_name.partition("/")[0])
 
 
 def _recall_act(state: State, seq: int, record: Act) -> None:
@@ -104,7 +105,7 @@ def _recall_act(state: State, seq: int, record: Act) -> None:
         history = state.gangs.history(record.gang_id)
         if not record.again:
             history.count_decided(len(record.bindings))
-        _begin_run(state, history, record)
+        _begin_run(state.gangs, history, record)
         if history.dormant and record.attempt > history.attempt:
             apply_event(history, GangEvent.MEMBERS_DECIDED, record.gang)
         in_flight.recall(state, seq, record)
@@ -119,11 +120,11 @@ def _recall_act(state: State, seq: int, record: Act) -> None:
     in_flight.recall_eviction(state, seq, record)
 
 
-def _begin_run(state: State, history: History, record: GangDecision) -> None:
+def _begin_run(gangs: GangTable, history: History, record: GangDecision) -> None:
     """Let a gang that had started be dormant if the decision begins its next run. No cycle of this
     planner has assessed the gang.
     """
-    gang = state.gangs.find(record.gang_id)
+    gang = gangs.find(record.gang_id)
     if gang is None:
         return
     if history.state is GangState.RUNNING and gang_runs.begins_with(gang, record):
@@ -143,7 +144,7 @@ def restore(state: State, pages: Sequence[Checkpoint]) -> None:
         for gang in page.gangs:
             _restore_gang(state, gang, page.up_to)
         for decision in page.decisions:
-            _give_id(state, decision.decision.gang_id, decision.decision.gang)
+            _give_id(state.gangs, decision.decision.gang_id, decision.decision.gang)
             if isinstance(decision.decision, GangDecision):
                 in_flight.recall(state, decision.seq, decision.decision)
             else:
@@ -158,7 +159,7 @@ def restore(state: State, pages: Sequence[Checkpoint]) -> None:
 
 def _restore_gang(state: State, gang: OpenGang, up_to: int) -> None:
     """Restore a gang's state, or the part of it that this entry has."""
-    _give_id(state, gang.gang_id, gang.gang)
+    _give_id(state.gangs, gang.gang_id, gang.gang)
     history = state.gangs.history(gang.gang_id)
     history.attempt = max(history.attempt, gang.attempt)
     history.failures = gang.failures
@@ -286,7 +287,7 @@ def forget_gone(work: CycleContext) -> None:
     """
     state = work.state
     for gang_id, history in list(state.gangs.remembered.items()):
-        if history.notes.any_open and _made_again(state, history):
+        if history.notes.any_open and _made_again(state.gangs, history):
             del state.gangs.remembered[gang_id]
             continue
         for note in list(history.notes):
@@ -300,17 +301,17 @@ def forget_gone(work: CycleContext) -> None:
             restore_state(history, started=history.started)
 
 
-def _made_again(state: State, history: History) -> bool:
+def _made_again(gangs: GangTable, history: History) -> bool:
     """Let a gang of the same name that is not in the log take over the history; whether one did."""
     if history.full_name is None:
         return False
     namespace, _, name = history.full_name.partition("/")
-    gang = state.gangs.gangs.get((history.scope, namespace, name))
+    gang = gangs.gangs.get((history.scope, namespace, name))
     if gang is None or gang.history.noted_at != NOT_IN_LOG or gang.history.attempt:
         return False
     history.first_seen_ms = gang.history.first_seen_ms
     gang.history = history
-    state.gangs.touch(gang)
+    gangs.touch(gang)
     return True
 
 
@@ -340,7 +341,7 @@ def _close(state: State, note: NoteClosed) -> None:
         return
     history.notes.close(note.kind)
     if note.reason == RENAMED:
-        _name_by_key(state, history)
+        _name_by_key(state.gangs, history)
     released = note.kind == "release" and note.reason == "Released"
     restore_state(history, started=history.started and not released)
     if note.kind == "release" and note.reason != RENAMED:
@@ -349,14 +350,14 @@ def _close(state: State, note: NoteClosed) -> None:
         state.gangs.drop_if_empty(gang)
 
 
-def _name_by_key(state: State, history: History) -> None:
+def _name_by_key(gangs: GangTable, history: History) -> None:
     """Name the history under the id that a gang has without an object: the note that was closed is
     open under that id if the gang has lost its object, and no decision there says whose it is.
     """
     if history.full_name is None:
         return
     namespace, _, name = history.full_name.partition("/")
-    renamed = state.gangs.history(nameless_gang_id(history.scope, namespace, name))
+    renamed = gangs.history(nameless_gang_id(history.scope, namespace, name))
     if renamed.full_name is None:
         renamed.full_name, renamed.scope = history.full_name, history.scope
 

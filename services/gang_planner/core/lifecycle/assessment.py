@@ -20,6 +20,7 @@ from services.gang_planner.core.state.gang_history import noted_reason
 from services.gang_planner.core.state.gang_requests import class_of
 from services.gang_planner.core.state.gang_settings import late_roles, placement_deadline_ms
 from services.gang_planner.core.state.gang_states import GangEvent, GangState
+from services.gang_planner.core.state.gang_table import GangTable
 from services.gang_planner.core.state.gangs import Gang, LateRoles
 from services.gang_planner.core.state.in_flight import BAD_PAIR_MS
 from services.gang_planner.core.state.member_states import (
@@ -33,7 +34,7 @@ from services.gang_planner.core.state.member_states import (
     UNSUPPORTED,
     WAITING,
 )
-from services.gang_planner.core.state.planner_state import State
+from services.gang_planner.core.state.timers import Timers
 from services.gang_planner.core.transitions import AFTER_START, BEFORE_START, apply_event
 from shared.contracts.pending_reasons import PendingReason
 from shared.contracts.verdicts import GangPhase
@@ -112,10 +113,10 @@ def assess(work: CycleContext, actions: Sequence[str], gang: Gang) -> None:
     gang.pending_reason = None if silent else _pending_reason(work, gang)
     if gang.pending_reason is PendingReason.PLACEMENT_DEADLINE or gang.phase == "Completed":
         gang.queue.promise(gang.gang_id, {})
-    _wait_outside(state, policies, gang, now_ms)
+    _wait_outside(state.gangs, policies, gang, now_ms)
     _wait_in_backlog(work, actions, gang, silent=silent)
     if gang.promise.since_ms or gang.promise.ended:
-        promises.limit_promise(work, gang)
+        promises.limit_promise(work.timers, gang, work.now_ms)
 
 
 def _wait_in_backlog(
@@ -131,13 +132,13 @@ def _wait_in_backlog(
             gang.pending_reason = _unsupported_reason(gang)
         state.backlog.take(gang)
         if not (silent or gang.history.started):
-            provisioning.let_lapse(work, gang)
+            provisioning.let_lapse(work.state.reference_objects, work.timers, gang, work.now_ms)
         return
     need = need_of(state, gang)
     if not need.wanted:
         # A policy recently refused all waiting members, and the gang has started without them.
         gang.pending_reason = PendingReason.BINDING_REFUSED
-    elif is_too_large(state, gang, need):
+    elif is_too_large(state.holds, state.node_capacity, gang, need):
         gang.pending_reason = PendingReason.GANG_TOO_LARGE
     elif ("backfill" if need.best_effort else "allocate") not in actions:
         gang.pending_reason = PendingReason.ACTION_MISSING
@@ -149,9 +150,9 @@ def _wait_in_backlog(
         state.backlog.put(gang, need, work.session.policies.order(gang))
 
 
-def _wait_outside(state: State, policies: PolicySet, gang: Gang, now_ms: int) -> None:
+def _wait_outside(gangs: GangTable, policies: PolicySet, gang: Gang, now_ms: int) -> None:
     """Add the gang to the admission queue if it waits only for admission; otherwise remove it."""
-    admission_queue = state.gangs.admission_queue
+    admission_queue = gangs.admission_queue
     if gang.pending_reason is not PendingReason.NOT_ADMITTED:
         if admission_queue.buckets:
             admission_queue.take(gang)
@@ -462,7 +463,7 @@ def _unsupported_reason(gang: Gang) -> PendingReason:
     return PendingReason.UNSUPPORTED_DEVICE if fields.devices else PendingReason.UNSUPPORTED
 
 
-def update_late_roles(work: CycleContext, gang: Gang) -> None:
+def update_late_roles(timers: Timers, gang: Gang, now_ms: int) -> None:
     """Update the gang's late roles; called before each assessment.
 
     The gang counts a late role in its minimum and waits for it, and the role's controller waits for
@@ -494,7 +495,7 @@ def update_late_roles(work: CycleContext, gang: Gang) -> None:
     if gang.late.roles:
         _leave_out(gang, {}, 0)
     if gang.members and _is_mpi_job(gang):
-        _wait_for_launcher(work, gang)
+        _wait_for_launcher(timers, gang, now_ms)
 
 
 def absent_roles(gang: Gang) -> dict[str, int]:
@@ -510,7 +511,7 @@ def absent_roles(gang: Gang) -> dict[str, int]:
     return {role: count for role, count in roles.items() if role not in there}
 
 
-def _wait_for_launcher(work: CycleContext, gang: Gang) -> None:
+def _wait_for_launcher(timers: Timers, gang: Gang, now_ms: int) -> None:
     """Leave the launcher out if no pod was created for a while and nothing else is missing: the MPI
     operator creates it last if the job's `launcherCreationPolicy` is WaitForWorkersReady, a field
     that the planner does not see.
@@ -525,9 +526,9 @@ def _wait_for_launcher(work: CycleContext, gang: Gang) -> None:
         gang.able(role) >= least for role, least in gang.role_minima
     ):
         silent_from = max(member.pod.created_ms for member in gang.members.values()) + _SILENCE_MS
-        if work.now_ms >= silent_from:
+        if now_ms >= silent_from:
             return
-        work.timers.set(silent_from, gang)
+        timers.set(silent_from, gang)
     _leave_out(gang, {}, 0)
 
 

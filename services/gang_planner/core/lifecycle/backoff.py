@@ -20,6 +20,7 @@ from services.gang_planner.core.state.gangs import Gang
 from services.gang_planner.core.state.in_flight import BAD_PAIR_MS
 from services.gang_planner.core.state.member_states import ASSUMED
 from services.gang_planner.core.state.reservations import UNDATED
+from services.gang_planner.core.state.timers import Timers
 from shared.contracts.outcomes import MemberResult
 from shared.contracts.pending_reasons import PendingReason
 
@@ -39,14 +40,14 @@ _REPORT_RANK: Final[dict[MemberResult, int]] = {"refused": 0, "skipped": 2}
 _WORDS_MAX: Final = 1_024
 
 
-def date_failures(work: CycleContext, gang: Gang) -> None:
+def date_failures(timers: Timers, gang: Gang, now_ms: int) -> None:
     """Set when the pairs that failed stop being avoided, and assess the gang again then."""
     for pairs in (gang.history.bad, gang.history.failed_pods):
         for pair, until_ms in list(pairs.items()):
             if until_ms == UNDATED:
-                pairs[pair] = work.now_ms + BAD_PAIR_MS
+                pairs[pair] = now_ms + BAD_PAIR_MS
             # Pairs restored from a checkpoint need a timer, too.
-            work.timers.set(pairs[pair], gang)
+            timers.set(pairs[pair], gang)
 
 
 def pause_after(work: CycleContext, gang: Gang, failures: Sequence[Failure]) -> None:

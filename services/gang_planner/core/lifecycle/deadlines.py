@@ -11,6 +11,7 @@ from services.gang_planner.core.lifecycle.assessment import enough, growing
 from services.gang_planner.core.state.gang_settings import degraded_grace_ms, start_deadline_ms
 from services.gang_planner.core.state.gang_states import GangEvent
 from services.gang_planner.core.state.gangs import Gang
+from services.gang_planner.core.state.holds import HoldTable
 from services.gang_planner.core.state.member_states import LEAVING, PLACED
 from shared.contracts.decisions import NoteOpened
 from shared.contracts.pending_reasons import PendingReason
@@ -30,15 +31,14 @@ def watch(work: CycleContext, gang: Gang) -> None:
         # The release has closed the other deadline.
         return
     below = not gang.completed and not enough(gang) and not growing(gang)
-    if below and not _owed(work, gang) and not _terminating(work, gang):
+    if below and not _owed(work.state.holds, gang) and not _terminating(work, gang):
         _watch_degraded(work, gang)
     elif notes.degraded is not None:
         work.close_note(gang, "degraded", "Restored")
 
 
-def _owed(work: CycleContext, gang: Gang) -> bool:
+def _owed(holds: HoldTable, gang: Gang) -> bool:
     """Whether the gang has a hold for a lost member, or a loss that awaits one."""
-    holds = work.state.holds
     return bool(holds.of(gang)) or any(loss.key == gang.key for loss in holds.pending.values())
 
 

@@ -19,8 +19,10 @@ from services.gang_planner.core.cycle_context import CycleContext
 from services.gang_planner.core.lifecycle import announced_losses
 from services.gang_planner.core.placement.session import Session
 from services.gang_planner.core.state import successors
+from services.gang_planner.core.state.columns import ResourceIndex
 from services.gang_planner.core.state.gang_history import Kept
-from services.gang_planner.core.state.gang_settings import hold_ms
+from services.gang_planner.core.state.gang_settings import Defaults, hold_ms
+from services.gang_planner.core.state.gang_table import GangTable
 from services.gang_planner.core.state.gangs import Gang
 from services.gang_planner.core.state.holds import (
     DELETED,
@@ -61,20 +63,15 @@ def judge(state: State) -> None:
         gang = state.gangs.gangs.get(loss.key)
         if gang is None or not _gets_hold(state, gang, loss):
             table.settle(loss.uid)
-            _drop(state, gang)
+            _drop(state.gangs, gang)
     for loss in table.take_losses():
         gang = state.gangs.gangs.get(loss.key)
         # A victim's capacity is reserved for its preemptor.
         eviction = state.preemptions.victims.get(loss.uid)
         if eviction is not None and gang is not None:
             eviction.victim_left(loss.uid, gang.history)
-        if (
-            gang is None
-            or eviction is not None
-            or _is_known(state, loss)
-            or not _gets_hold(state, gang, loss)
-        ):
-            _drop(state, gang)
+        if gang is None or eviction or table.is_known(loss) or not _gets_hold(state, gang, loss):
+            _drop(state.gangs, gang)
             continue
         loss.started = gang.history.has_started
         table.await_cycle(loss)
@@ -91,9 +88,9 @@ def open_pending(work: CycleContext) -> None:
         gang = state.gangs.gangs.get(loss.key)
         until_ms = 0
         if gang is not None and not gang.history.releasing:
-            until_ms = _until(work, gang, started=loss.started)
+            until_ms = _until(work.state.defaults, gang, work.now_ms, started=loss.started)
         if gang is None or until_ms <= work.now_ms:
-            _drop(state, gang)
+            _drop(state.gangs, gang)
             continue
         hold = loss.hold(gang, work.now_ms, until_ms)
         state.holds.add(state, hold, gang)
@@ -119,7 +116,9 @@ def review(work: CycleContext) -> None:
             if hold.workload and hold.reason != RESTARTED and not gang.living:
                 # It waits for the successor of its workload.
                 hold.reason, hold.dirty = RESTARTED, True
-            _admit(state, gang)
+            if not gang.admitted and gang.group is not None:
+                # No vote: its predecessor was admitted, and its holds already count as used.
+                state.gangs.admit(gang)
         _mind_clock(hold, work.now_ms)
         reason = announced_losses.follow(work, hold) if hold.announced and gang is not None else ""
         reason = reason or _end_of(state, hold, gang, work.now_ms)
@@ -134,55 +133,31 @@ def review(work: CycleContext) -> None:
             state.gangs.touch(gang)
 
 
-def attach_known(state: State) -> None:
-    """Attach holds from the log to their gangs, which are in the cluster state by now, and charge
-    these. The next cycle would do it; a standby runs none.
-    """
-    for hold in state.holds.by_uid.values():
-        gang = state.gangs.by_id.get(hold.gang_id) if hold.gang is None else None
-        if gang is not None:
-            state.holds.attach(hold, gang)
-
-
-def next_ms(state: State) -> int | None:
-    """When the next hold expires; None: there are no holds."""
-    return min((hold.until_ms for hold in state.holds.by_uid.values()), default=None)
-
-
-def _until(work: CycleContext, gang: Gang, *, started: bool) -> int:
+def _until(defaults: Defaults, gang: Gang, now_ms: int, *, started: bool) -> int:
     """When the hold of a member lost now expires; 0: it gets none."""
     if started:
-        wanted_ms = hold_ms(gang, work.state.defaults)
-        return work.now_ms + wanted_ms if wanted_ms else 0
+        wanted_ms = hold_ms(gang, defaults)
+        return now_ms + wanted_ms if wanted_ms else 0
     repair = gang.history.notes.repair
     return repair.until_ms if repair is not None else 0
 
 
-def _drop(state: State, gang: Gang | None) -> None:
+def _drop(gangs: GangTable, gang: Gang | None) -> None:
     """Drop the gang if it was kept only for a loss that gets no hold."""
     if gang is not None:
-        state.gangs.drop_if_empty(gang)
-
-
-def _is_known(state: State, loss: Loss) -> bool:
-    """Whether the lost pod has or had a hold, or the writer of the epoch did not see its loss and
-    opens another hold for the missing member.
-    """
-    unseen = loss.cluster_seq <= state.holds.unseen_seq and loss.reason != MISSING
-    return unseen or state.holds.knows(loss.uid)
+        gangs.drop_if_empty(gang)
 
 
 def _gets_hold(state: State, gang: Gang, loss: Loss) -> bool:
     """Whether the lost member gets a hold, by the current cluster state."""
-    if state.reference_objects.is_living(loss.workload, loss.part) and successors.is_made_again(
-        gang
-    ):
+    made_again = successors.is_made_again(gang)
+    if made_again and state.reference_objects.is_living(loss.workload, loss.part):
         started = gang.history.has_started and not gang.history.releasing
         return started and gang.key[0] != "pod" and hold_ms(gang, state.defaults) > 0
     if gang.key[0] == "pod" or _gone(gang) or gang.lacks_object:
         return False
     if gang.history.has_started:
-        return not (loss.plain and (gang.succeeded or _needs_no_more(state, gang)))
+        return not (loss.plain and (gang.succeeded or _needs_no_more(state.resources, gang)))
     return loss.owned and gang.have() > 0 and not gang.quorum_held
 
 
@@ -232,7 +207,7 @@ def _pass_on(state: State) -> None:
 def _gang_of(state: State, hold: Hold) -> Gang | None:
     """The gang of a hold read from the log; None: the cluster state does not have it yet."""
     gang = state.gangs.find(hold.gang_id)
-    if gang is not None or hold.gang_key is None or not _is_shown(state, hold):
+    if gang is not None or hold.gang_key is None or not state.view.shows(hold.cluster_seq):
         return gang
     if not state.reference_objects.is_living(hold.workload, hold.part):
         return None
@@ -240,26 +215,10 @@ def _gang_of(state: State, hold: Hold) -> Gang | None:
     return state.gangs.keep_vacant(hold.gang_key, hold.gang_id, kept, hold.at_ms)
 
 
-def _is_shown(state: State, hold: Hold) -> bool:
-    """Whether cluster state is as new as the hold's note. Before, the gang may not be in it yet."""
-    return bool(state.view.epoch) and state.view.cluster_seq >= hold.cluster_seq
-
-
-def _admit(state: State, gang: Gang) -> None:
-    """Admit a successor without a vote: its predecessor was admitted, and its holds already count
-    as used capacity.
-    """
-    if not gang.admitted and gang.group is not None:
-        gang.admitted = True
-        state.gangs.unadmitted.pop(gang.key, None)
-        state.gangs.admission_queue.take(gang)
-        state.gangs.touch(gang)
-
-
 def _end_of(state: State, hold: Hold, gang: Gang | None, now_ms: int) -> str:
     """The reason for which the hold ends now; "" while it lasts."""
     if gang is None:
-        if _is_shown(state, hold):
+        if state.view.shows(hold.cluster_seq):
             return "GroupGone"
     elif reason := _end_by_gang(state, hold, gang):
         return reason
@@ -274,9 +233,9 @@ def _end_by_gang(state: State, hold: Hold, gang: Gang) -> str:
         return "Returned"
     if hold.workload and not state.reference_objects.is_living(hold.workload, hold.part):
         return "WorkloadEnded"
-    if not hold.workload and _is_over(state, hold, gang):
+    if not hold.workload and _is_over(state.gangs, hold, gang):
         return "GroupGone"
-    if hold.reserving and (reason := min_resources.end_of(state, gang)):
+    if hold.reserving and (reason := min_resources.end_of(state.defaults, gang)):
         return reason
     finished = gang.completed and not hold.workload
     if finished or (hold.reason in _PERHAPS_DELETED and gang.succeeded):
@@ -285,13 +244,12 @@ def _end_by_gang(state: State, hold: Hold, gang: Gang) -> str:
         return "RepairEnded"
     if hold.reason == RESTARTED:
         # The successor's minima are unknown until its group object exists.
-        return "ScaledDown" if gang.size_known and _needs_no_more(state, gang) else ""
-    unknown = hold.workload and not gang.size_known
-    unneeded = hold.reason in _PERHAPS_DELETED and _needs_no_more(state, gang) and not unknown
-    return "ScaledDown" if unneeded else ""
+        return "ScaledDown" if gang.size_known and _needs_no_more(state.resources, gang) else ""
+    may_be_unneeded = hold.reason in _PERHAPS_DELETED and (gang.size_known or not hold.workload)
+    return "ScaledDown" if may_be_unneeded and _needs_no_more(state.resources, gang) else ""
 
 
-def _needs_no_more(state: State, gang: Gang) -> bool:
+def _needs_no_more(resources: ResourceIndex, gang: Gang) -> bool:
     """Whether the gang's members reach its minima and its `minResources`: a driver is a quorum of
     one, and still needs its executors.
     """
@@ -305,13 +263,13 @@ def _needs_no_more(state: State, gang: Gang) -> bool:
         if member.state in {ASSUMED, PLACED, RUNNING, SUCCEEDED}:
             for row, amount in member.shape.pairs:
                 asked[row] = asked.get(row, 0) + amount
-    rows = [(state.resources.find(name), amount) for name, amount in wanted]
+    rows = [(resources.find(name), amount) for name, amount in wanted]
     return all(asked.get(row, 0) >= amount for row, amount in rows if row is not None)
 
 
-def _is_over(state: State, hold: Hold, gang: Gang) -> bool:
+def _is_over(gangs: GangTable, hold: Hold, gang: Gang) -> bool:
     """Whether the gang is gone or being deleted."""
-    if state.gangs.gangs.get(gang.key) is not gang:
+    if gangs.gangs.get(gang.key) is not gang:
         return True
     if gang.group is not None and gang.group.deleting:
         return True

@@ -7,9 +7,10 @@ bounded. Its group stays Inqueue, and is promised its minimum again when its pod
 
 from typing import Final
 
-from services.gang_planner.core.cycle_context import CycleContext
+from services.gang_planner.core.state.gang_table import GangTable
 from services.gang_planner.core.state.gangs import Gang, Promise
-from services.gang_planner.core.state.planner_state import State
+from services.gang_planner.core.state.queues import QueueTable
+from services.gang_planner.core.state.timers import Timers
 from shared.contracts.pending_reasons import PendingReason
 
 #: How long a group counts after its phase was seen Inqueue. Operators create the first pods within
@@ -40,17 +41,17 @@ _NOT_READY: Final = frozenset(
 )
 
 
-def limit_promise(work: CycleContext, gang: Gang) -> None:
+def limit_promise(timers: Timers, gang: Gang, now_ms: int) -> None:
     """Withdraw the promise of a gang that cannot start for too long; promise again when it can."""
     since_ms, ended = gang.promise
     waits = since_ms and not gang.have()
     until_ms = since_ms + PROMISED_MS
     if waits and is_not_ready(gang):
-        gang.promise = Promise(since_ms, ended=work.now_ms >= until_ms)
+        gang.promise = Promise(since_ms, ended=now_ms >= until_ms)
         if gang.promise.ended:
             gang.queue.promise(gang.gang_id, {})
         else:
-            work.timers.set(until_ms, gang)
+            timers.set(until_ms, gang)
         return
     if waits and ended and gang.group is not None:
         gang.queue.promise(gang.gang_id, gang.queue.minimum(gang.group.min_resources or ()))
@@ -65,12 +66,12 @@ def is_not_ready(gang: Gang) -> bool:
     return gang.silent or gang.pending_reason in _NOT_READY
 
 
-def promised_unready(state: State) -> list[Gang]:
+def promised_unready(gangs: GangTable, queues: QueueTable) -> list[Gang]:
     """Gangs that count for the admission of others and are not ready, the oldest first."""
-    by_id = state.gangs.by_id
+    by_id = gangs.by_id
     unready = [
         gang
-        for entry in state.queues.entries.values()
+        for entry in queues.entries.values()
         for gang_id in entry.promises
         if (gang := by_id.get(gang_id)) is not None and is_not_ready(gang)
     ]

@@ -14,9 +14,11 @@ from services.gang_planner.core.lifecycle.promises import PROMISED_MS
 from services.gang_planner.core.queueing.requested_capacity import request_for, unrequestable_words
 from services.gang_planner.core.state.existing_requests import LOST, request_of, requests_of
 from services.gang_planner.core.state.gang_requests import GangRequest, class_of, is_served
+from services.gang_planner.core.state.gang_table import GangTable
 from services.gang_planner.core.state.gangs import Gang
 from services.gang_planner.core.state.needs import Need, ProvisioningStage
-from services.gang_planner.core.state.planner_state import State
+from services.gang_planner.core.state.reference_objects import ReferenceObjects
+from services.gang_planner.core.state.timers import Timers
 from shared.contracts.pending_reasons import PendingReason
 from shared.contracts.provisioning import RequestName, parse_request_name
 from shared.contracts.questions import RequestRefused
@@ -47,14 +49,14 @@ def review(work: CycleContext, gang: Gang, need: Need) -> tuple[Need, PendingRea
         gang.request = None
         return need, PendingReason.PROVISIONING_UNAVAILABLE
     request = gang.request = _current(work, gang, need)
-    if unrequestable_words(work.state, request):
+    if unrequestable_words(work.state.shapes, request):
         return need, PendingReason.PROVISIONING_UNAVAILABLE
     if not request.open:
         return _at(need, ProvisioningStage.UNREQUESTED), None
     work.state.requesting[gang.key] = gang
     existing = request_of(work.state.reference_objects, gang)
     if existing is None:
-        _ask_again(work, gang, request)
+        _ask_again(work.timers, gang, request, work.now_ms)
         return need, _reason(lost=bool(request.refusal))
     _await_answer(work, gang, request, existing)
     if existing.state == "Provisioned":
@@ -62,7 +64,7 @@ def review(work: CycleContext, gang: Gang, need: Need) -> tuple[Need, PendingRea
     return need, _reason(lost=existing.state in LOST)
 
 
-def let_lapse(work: CycleContext, gang: Gang) -> None:
+def let_lapse(reference_objects: ReferenceObjects, timers: Timers, gang: Gang, now_ms: int) -> None:
     """End the requests of a gang that has waited for something else than capacity for too long:
     its pods are gone or have gates, or its queue is closed. Otherwise nodes would be added for
     nothing, and the request would use the quota of other gangs.
@@ -70,23 +72,23 @@ def let_lapse(work: CycleContext, gang: Gang) -> None:
     request = gang.request
     if request is None and not gang.history.dormant:
         # A planner that took over finds it among those that exist.
-        for existing in requests_of(work.state.reference_objects, gang)[-1:]:
+        for existing in requests_of(reference_objects, gang)[-1:]:
             name = RequestName(gang.gang_id, existing.digest, existing.attempt)
             request = gang.request = GangRequest(name, (), {})
     if request is None or request.lapsed or gang.have() or gang.history.notes.any_open:
         return
-    if request.idle_ms is None or request.idle_ms > work.now_ms:
-        request.idle_ms = work.now_ms
+    if request.idle_ms is None or request.idle_ms > now_ms:
+        request.idle_ms = now_ms
     until_ms = request.idle_ms + PROMISED_MS
-    if work.now_ms < until_ms:
-        work.timers.set(until_ms, gang)
+    if now_ms < until_ms:
+        timers.set(until_ms, gang)
         return
     request.lapsed, request.open = True, False
 
 
-def refused(state: State, report: RequestRefused) -> None:
+def refused(gangs: GangTable, report: RequestRefused) -> None:
     """Keep the API server's refusal of a gang's request, until the request is seen."""
-    gang = state.gangs.by_id.get(report.gang_id)
+    gang = gangs.by_id.get(report.gang_id)
     request = gang.request if gang is not None else None
     if gang is None or request is None or request.seen or str(request.name) != report.request:
         return
@@ -95,14 +97,14 @@ def refused(state: State, report: RequestRefused) -> None:
         # differs each time, that would be a loop.
         return
     request.refusal, request.refused_at = report.message, request.repeats
-    state.gangs.touch(gang)
+    gangs.touch(gang)
 
 
-def recall(state: State, verdict: Verdict) -> None:
+def recall(gangs: GangTable, verdict: Verdict) -> None:
     """Continue with the request that an earlier planner asked for last: the controller may just be
     creating it, and another one would be provided beside it.
     """
-    gang, wanted = state.gangs.by_id.get(verdict.gang_id), verdict.provisioning
+    gang, wanted = gangs.by_id.get(verdict.gang_id), verdict.provisioning
     name = parse_request_name(wanted.request) if wanted is not None else None
     if gang is not None and gang.request is None and name is not None:
         # The next assessment adds sets and amounts, unless another digest is wanted by now.
@@ -116,7 +118,7 @@ def _reason(*, lost: bool) -> PendingReason:
 def _current(work: CycleContext, gang: Gang, need: Need) -> GangRequest:
     """The gang's request, with the attempt that is due."""
     known = gang.request
-    wanted = request_for(work.state, gang, need, attempt=1)
+    wanted = request_for(work.state.shapes, gang, need, attempt=1)
     if known is None or known.name.digest != wanted.name.digest:
         known = wanted
     else:
@@ -139,18 +141,17 @@ def _current(work: CycleContext, gang: Gang, need: Need) -> GangRequest:
     return known
 
 
-def _ask_again(work: CycleContext, gang: Gang, request: GangRequest) -> None:
+def _ask_again(timers: Timers, gang: Gang, request: GangRequest, now_ms: int) -> None:
     """Repeat the verdict of a gang whose request is not seen for a minute. Nothing is requested
     twice by that: the name is the same.
     """
-    now_ms = work.now_ms
     if request.asked_ms is None or request.asked_ms > now_ms:
         # Asked for the first time, or the clock was set back.
         request.asked_ms = now_ms
     elif now_ms >= request.asked_ms + _REPEAT_MS:
         request.asked_ms = now_ms
         request.repeats += 1
-    work.timers.set(request.asked_ms + _REPEAT_MS, gang)
+    timers.set(request.asked_ms + _REPEAT_MS, gang)
 
 
 def _await_answer(

@@ -22,6 +22,7 @@ from services.gang_planner.core.state.gangs import Gang, Member
 from services.gang_planner.core.state.in_flight import LATE_RESERVATION_MS, is_old
 from services.gang_planner.core.state.member_states import ASSUMED, LEAVING, PLACED, RUNNING
 from services.gang_planner.core.state.release_costs import release_cost
+from services.gang_planner.core.state.reservations import OpenEviction
 from shared.contracts.decisions import EvictionDecision, NoteOpened, Victim
 from shared.contracts.identity import gang_trace_id
 from shared.contracts.pending_reasons import PendingReason
@@ -69,7 +70,7 @@ def advance(work: CycleContext, gang: Gang) -> None:
     note = gang.history.notes.release
     if note is None or (gang.key, "release") in work.fresh or gang.key in work.released:
         return
-    if not gang.history.started and starts(gang) and not _asked(work, gang):
+    if not gang.history.started and starts(gang) and not _asked(work.state.evictions, gang):
         # A late binding completed the gang, and no deletion has been decided yet.
         work.report(gang, GangEvent.RELEASE_WITHDRAWN)
         return
@@ -94,11 +95,9 @@ def advance(work: CycleContext, gang: Gang) -> None:
         work.report(gang, GangEvent.RELEASED, reason=reason, message=message, until_ms=until_ms)
 
 
-def _asked(work: CycleContext, gang: Gang) -> bool:
+def _asked(evictions: dict[int, OpenEviction], gang: Gang) -> bool:
     """Whether the deletion of any member has been decided."""
-    return any(
-        not eviction.uids.isdisjoint(gang.members) for eviction in work.state.evictions.values()
-    )
+    return any(not eviction.uids.isdisjoint(gang.members) for eviction in evictions.values())
 
 
 def _may_ask(work: CycleContext, gang: Gang, uid: str) -> bool:
@@ -125,7 +124,7 @@ def _in_flight(work: CycleContext, gang: Gang, member: Member) -> bool:
 
 def _decide(work: CycleContext, gang: Gang, note: NoteOpened, members: list[Member]) -> None:
     uids = {member.pod.uid for member in members}
-    _forget_settled(work, uids)
+    _forget_settled(work.state.evictions, uids, work.now_ms)
     attempt = max(gang.history.attempt, 1)
     pods = sorted((member.pod.namespace, member.pod.name, member.pod.uid) for member in members)
     victims = [Victim(uid=uid, namespace=namespace, name=name) for namespace, name, uid in pods]
@@ -150,10 +149,9 @@ def _decide(work: CycleContext, gang: Gang, note: NoteOpened, members: list[Memb
     work.released.add(gang.key)
 
 
-def _forget_settled(work: CycleContext, uids: set[str]) -> None:
+def _forget_settled(evictions: dict[int, OpenEviction], uids: set[str], now_ms: int) -> None:
     """Drop earlier decisions on the same pods that have an outcome or that the log will drop."""
-    evictions = work.state.evictions
     for seq, eviction in list(evictions.items()):
-        settled = eviction.outcome is not None or is_old(eviction.act, work.now_ms)
+        settled = eviction.outcome is not None or is_old(eviction.act, now_ms)
         if settled and eviction.uids <= uids:
             del evictions[seq]

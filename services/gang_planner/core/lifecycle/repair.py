@@ -23,13 +23,14 @@ from services.gang_planner.core.lifecycle import backoff, release
 from services.gang_planner.core.lifecycle.assessment import starts
 from services.gang_planner.core.placement import gang_placement
 from services.gang_planner.core.placement.attempt import PlacementRequest
-from services.gang_planner.core.placement.session import in_turns
+from services.gang_planner.core.placement.session import Session, in_turns
 from services.gang_planner.core.preemption.trial import Trial
 from services.gang_planner.core.queueing.need import members_max, refused_members
 from services.gang_planner.core.state.gang_history import Failure
 from services.gang_planner.core.state.gang_settings import repair_deadline_ms
 from services.gang_planner.core.state.gang_states import GangEvent
 from services.gang_planner.core.state.gangs import Gang, Member
+from services.gang_planner.core.state.holds import HoldTable
 from services.gang_planner.core.state.member_states import ASSUMED, WAITING
 from services.gang_planner.core.state.titles import title_of
 from shared.contracts.pending_reasons import PendingReason
@@ -228,7 +229,7 @@ def _gangs_to_release(work: CycleContext, first: Gang, others: Sequence[Gang]) -
                 continue
             trial.take_away(pods)
             chosen[gang] = pods
-            if _would_fit(work, first):
+            if _would_fit(work.state.holds, work.session, first):
                 break
         else:
             return []
@@ -237,15 +238,15 @@ def _gangs_to_release(work: CycleContext, first: Gang, others: Sequence[Gang]) -
             if work.session.exhausted:
                 break
             trial.put_back(pods)
-            if _would_fit(work, first):
+            if _would_fit(work.state.holds, work.session, first):
                 del chosen[gang]
             else:
                 trial.take_away(pods)
     return list(chosen)
 
 
-def _would_fit(work: CycleContext, gang: Gang) -> bool:
+def _would_fit(holds: HoldTable, session: Session, gang: Gang) -> bool:
     need = required(gang.bucket, gang.full_name, "is under repair and does not wait").need
-    most = members_max(work.state, gang, need)
+    most = members_max(holds, session.node_capacity, gang, need)
     request = PlacementRequest(queue=gang.queue, need=need, members_max=most)
-    return gang_placement.fits(work.session, request)
+    return gang_placement.fits(session, request)

@@ -27,9 +27,10 @@ from services.gang_planner.core.lifecycle.assessment import absent_roles
 from services.gang_planner.core.state.accounting import loss_of
 from services.gang_planner.core.state.gang_settings import hold_ms
 from services.gang_planner.core.state.gangs import Gang, Member
-from services.gang_planner.core.state.holds import MISSING, Hold, Loss
+from services.gang_planner.core.state.holds import MISSING, Loss
 from services.gang_planner.core.state.member_states import FAILED, LEAVING, LOST
 from services.gang_planner.core.state.planner_state import State
+from services.gang_planner.core.state.preemptions import Preemptions
 from shared.model.gang_keys import GangKey
 
 _ENDED: Final = frozenset({FAILED, LOST})
@@ -42,7 +43,7 @@ def search(state: State) -> None:
     if not state.view.epoch or state.unresolved:
         return
     state.losses_unsearched = False
-    doubtful = _doubtful_namespaces(state)
+    doubtful = _doubtful_namespaces(state.preemptions, state.members)
     covered = _covered(state)
     for key, gang in sorted(state.gangs.gangs.items()):
         # Without holds, a loss that awaits one would interrupt the gang's degraded grace.
@@ -60,15 +61,15 @@ def search(state: State) -> None:
     hold_rules.judge(state)
 
 
-def _doubtful_namespaces(state: State) -> set[str]:
+def _doubtful_namespaces(preemptions: Preemptions, members: dict[str, Member]) -> set[str]:
     """Namespaces with victims of evictions that are gone. The log does not name the gangs of those
     whose end this planner did not see.
     """
     return {
         victim.namespace
-        for preemption in state.preemptions.logged.values()
+        for preemption in preemptions.logged.values()
         for victim in preemption.act.victims
-        if victim.uid not in state.members and victim.uid not in preemption.seen_left
+        if victim.uid not in members and victim.uid not in preemption.seen_left
     }
 
 
@@ -79,17 +80,13 @@ def _covered(state: State) -> dict[GangKey, Counter[str]]:
     for loss in table.pending.values():
         covered[loss.key][loss.role] += 1
     for hold in table.by_uid.values():
+        # A hold that was read from the log before the snapshot is attached to its gang in a cycle.
+        gang = hold.gang or state.gangs.find(hold.gang_id)
+        key = gang.key if gang is not None else hold.gang_key
         is_there = hold.announced and hold.uid in state.members
-        if not hold.reserving and not is_there and (key := _key_of(state, hold)) is not None:
+        if not hold.reserving and not is_there and key is not None:
             covered[key][hold.role] += 1
     return covered
-
-
-def _key_of(state: State, hold: Hold) -> GangKey | None:
-    """The key of a hold's gang; None: the gang is not in the cluster state."""
-    # A hold that was read from the log before the snapshot is attached to its gang in a cycle.
-    gang = hold.gang or state.gangs.find(hold.gang_id)
-    return gang.key if gang is not None else hold.gang_key
 
 
 def _missing(gang: Gang, covered: Counter[str]) -> list[Member | None]:

@@ -23,9 +23,12 @@ from services.gang_planner.core.state.decision_sizes import (
     binding_bytes,
     victim_bytes,
 )
+from services.gang_planner.core.state.gang_table import GangTable
 from services.gang_planner.core.state.gangs import Bucket, Gang, Member, OrderKey
 from services.gang_planner.core.state.member_states import task_priority
 from services.gang_planner.core.state.needs import FailedSearch, Need
+from services.gang_planner.core.state.preemptions import Preemptions
+from services.gang_planner.core.state.queues import QueueTable
 from shared.contracts.decisions import EvictionDecision, Victim
 from shared.contracts.identity import gang_trace_id
 from shared.contracts.pending_reasons import PendingReason
@@ -98,12 +101,12 @@ class _Run:
         if not refused:
             return []
         if self._kind == "preempt":
-            self._lowest = _lowest_priorities(work)
+            self._lowest = _lowest_priorities(work.state.gangs)
         else:
             # Deserved amounts are those of the last cycle that computed them; a replay leaves some
             # cycles out.
             fair_share.share_out(work.state, work.session, work.state.backlog.demand)
-            self._deserved = _deserved(work)
+            self._deserved = _deserved(work.state.queues)
         promising: list[Bucket] = []
         for bucket in refused:
             if self._may_find(bucket):
@@ -253,9 +256,9 @@ def _priorities(members: Iterable[Member]) -> list[int]:
     return [task_priority(member.pod) for member in members]
 
 
-def _is_excluded(work: CycleContext, gang: Gang) -> bool:
+def _is_excluded(preemptions: Preemptions, gang: Gang) -> bool:
     """Whether no pod is evicted for the gang while it waits like this."""
-    if work.state.preemptions.evict_whole(gang):
+    if preemptions.evict_whole(gang):
         return True
     if gang.have() and not gang.history.has_started:
         # Its bound members are completed to a quorum, or released: repair has its own deadline.
@@ -269,14 +272,14 @@ def _is_entitled(work: CycleContext, gang: Gang) -> bool:
     """Whether pods may be evicted for the gang, except for the limits of one cycle. While a failed
     preemption is not tried again, the gang is not.
     """
-    if _is_excluded(work, gang) or gang.history.preempt_after_ms > work.now_ms:
+    if _is_excluded(work.state.preemptions, gang) or gang.history.preempt_after_ms > work.now_ms:
         return False
-    return preempts(work, gang) and not _wants_more_than_there_is(work, gang)
+    return preempts(work.state.gangs, gang) and not _wants_more_than_there_is(work, gang)
 
 
 def _may_preempt(work: CycleContext, gang: Gang) -> bool:
     state, history = work.state, gang.history
-    if _is_excluded(work, gang):
+    if _is_excluded(state.preemptions, gang):
         return False
     if gang.key in work.took_over:
         # Evictions precede bindings in a cycle's records: a log that is cut between them would
@@ -286,7 +289,7 @@ def _may_preempt(work: CycleContext, gang: Gang) -> bool:
     if history.preempt_after_ms > work.now_ms:
         work.timers.set(history.preempt_after_ms, gang)
         return False
-    if not preempts(work, gang) or _wants_more_than_there_is(work, gang):
+    if not preempts(state.gangs, gang) or _wants_more_than_there_is(work, gang):
         return False
     acts = [preemption.act for preemption in state.preemptions.opened]
     own = [act for act in acts if act.gang.partition("/")[0] == gang.namespace]
@@ -302,13 +305,13 @@ def _victims(acts: Iterable[EvictionDecision]) -> int:
     return sum(len(act.victims) for act in acts)
 
 
-def preempts(work: CycleContext, gang: Gang) -> bool:
+def preempts(gangs: GangTable, gang: Gang) -> bool:
     """Whether its group, its priority class and its pods want others to be evicted for them."""
     group = gang.group
     if group is not None and not group.preempts:
         return False
     name = group.priority_class if group is not None else ""
-    priority_class = work.state.gangs.priority_classes.by_name.get(("", name))
+    priority_class = gangs.priority_classes.by_name.get(("", name))
     if priority_class is not None and not priority_class.preempts:
         return False
     waiting = (member for members in gang.waiting.values() for member in members.values())
@@ -324,22 +327,22 @@ def _wants_more_than_there_is(work: CycleContext, gang: Gang) -> bool:
     return any(amount > view.total(row) for row, amount in view.node_minimum(gang).items())
 
 
-def _lowest_priorities(work: CycleContext) -> dict[str, int]:
+def _lowest_priorities(gangs: GangTable) -> dict[str, int]:
     """By queue, the lowest priority of a gang with bound members: it shows for most gangs without a
     search that they may not evict any pod.
     """
     lowest: dict[str, int] = {}
-    for gang in work.state.gangs.gangs.values():
+    for gang in gangs.gangs.values():
         if gang.bound:
             name = gang.queue.name
             lowest[name] = min(lowest.get(name, gang.priority), gang.priority)
     return lowest
 
 
-def _deserved(work: CycleContext) -> tuple[object, ...]:
+def _deserved(queues: QueueTable) -> tuple[object, ...]:
     return tuple(
         (name, tuple(sorted(entry.deserved.items())))
-        for name, entry in sorted(work.state.queues.entries.items())
+        for name, entry in sorted(queues.entries.items())
         if entry.deserved
     )
 
@@ -355,7 +358,8 @@ def _decision(
         Victim(uid=victim.pod.uid, namespace=victim.pod.namespace, name=victim.pod.name)
         for victim in sorted(chosen.victims, key=_place_of)
     ]
-    bindings = bindings_of(state, assign_members(state, gang, chosen.allocations))
+    assignments = assign_members(state.node_capacity, gang, chosen.allocations)
+    bindings = bindings_of(state.nodes.names, assignments)
     if victim_bytes(victims) + binding_bytes(bindings) > ENTRIES_BYTES_MAX:
         return None
     attempt = gang.history.attempt

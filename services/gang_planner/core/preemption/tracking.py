@@ -20,9 +20,10 @@ from services.gang_planner.core.allocation.decision import FoundPlacement, decid
 from services.gang_planner.core.allocation.gang_allocation import find_placement
 from services.gang_planner.core.cycle_context import CycleContext
 from services.gang_planner.core.framework.statement import Allocation, Statement
+from services.gang_planner.core.placement.session import Session
 from services.gang_planner.core.queueing.need import need_of
 from services.gang_planner.core.state.gang_history import History
-from services.gang_planner.core.state.gangs import Gang
+from services.gang_planner.core.state.gangs import Gang, Member
 from services.gang_planner.core.state.needs import Need
 from services.gang_planner.core.state.planner_state import State
 from services.gang_planner.core.state.preemptions import (
@@ -80,7 +81,8 @@ def follow(work: CycleContext) -> None:
             continue
         # An older cluster state does not have the victims' ends.
         shown = state.view.cluster_seq >= preemption.act.cycle.cluster_seq
-        left = shown and not _there(work, preemption) and not devices_held(state, preemption)
+        there = _there(state.members, preemption)
+        left = shown and not there and not devices_held(state, preemption)
         if (left or preemption.tried != state.node_capacity.freed) and not _place(
             work, preemption, gang
         ):
@@ -104,7 +106,7 @@ def _end_of(work: CycleContext, preemption: Preemption) -> tuple[str, str]:
         return NOT_NEEDED, gang.pending_reason.value if gang.pending_reason else ""
     if preemption.outcome is not None and (preemption.outcome.reason or not_evicted(preemption)):
         return REFUSED, _refusal_words(preemption.act, preemption.outcome)
-    there = _there(work, preemption)
+    there = _there(work.state.members, preemption)
     if preemption.outcome is None and there:
         waited = work.now_ms >= preemption.at_ms + _ANSWERED_MS
         return (UNANSWERED, "no binder answered") if waited else ("", "")
@@ -133,9 +135,8 @@ def _refusal_words(act: EvictionDecision, outcome: Outcome) -> str:
     return outcome.reason
 
 
-def _there(work: CycleContext, preemption: Preemption) -> list[bool]:
+def _there(members: dict[str, Member], preemption: Preemption) -> list[bool]:
     """Of each victim that is on its node, whether it is leaving."""
-    members = work.state.members
     known = [members.get(victim.uid) for victim in preemption.act.victims]
     there = [member for member in known if member is not None and member.slot is not None]
     return [member.pod.deleting for member in there]
@@ -177,7 +178,7 @@ def _place(work: CycleContext, preemption: Preemption, gang: Gang) -> bool:
     state.backlog.put(gang, need, work.session.policies.order(gang))
     places = _places(preemption)
     state.preemptions.release(state, preemption)
-    statement = _exactly(work, gang, need, places) if need.structure is None else None
+    statement = _exactly(work.session, gang, need, places) if need.structure is None else None
     placed = find_placement(work, gang) if statement is None else FoundPlacement(statement, [])
     if placed is None:
         state.backlog.take(gang)
@@ -201,16 +202,15 @@ def _places(preemption: Preemption) -> dict[tuple[str, int], dict[int, int]]:
 
 
 def _exactly(
-    work: CycleContext, gang: Gang, need: Need, places: dict[tuple[str, int], dict[int, int]]
+    session: Session, gang: Gang, need: Need, places: dict[tuple[str, int], dict[int, int]]
 ) -> Statement | None:
     """The placement that was proven, if it still fits and suffices; None: nothing is taken."""
-    session = work.session
-    statement = Statement(work.state.node_capacity, gang.queue)
+    statement = Statement(session.node_capacity, gang.queue)
     avoid = set(session.node_capacity.nodes.slots_of(need.avoid).tolist())
     wanted = {(role, shape_id): count for role, shape_id, count in need.wanted}
     placed: dict[str, int] = {}
     for (role, shape_id), counts in sorted(places.items()):
-        shape = work.state.shapes.entries[shape_id]
+        shape = session.shapes.entries[shape_id]
         total = sum(counts.values())
         fits = session.fits.counts(shape)
         if (

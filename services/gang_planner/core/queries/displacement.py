@@ -54,7 +54,7 @@ def displaced(
     """
     cycle = Cycle(cluster_seq=0, outcomes_seq=0, now_ms=now_ms, configuration="")
     work = CycleContext(state, session, cycle, now_ms, Timers())
-    if not preempts(work, gang):
+    if not preempts(work.state.gangs, gang):
         return None
     for action in actions:
         if action not in _ACTIONS:

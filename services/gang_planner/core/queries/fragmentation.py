@@ -13,8 +13,8 @@ import numpy as np
 from services.gang_planner.core.placement.domains import counts_by_domain
 from services.gang_planner.core.placement.session import Session
 from services.gang_planner.core.state.columns import Ints
+from services.gang_planner.core.state.gang_table import GangTable
 from services.gang_planner.core.state.gangs import Member
-from services.gang_planner.core.state.planner_state import State
 from services.gang_planner.core.state.pod_shapes import ShapeEntry
 from services.gang_planner.core.state.topology.levels import Level
 from shared.contracts.questions import FragmentationAnswer, ShapeCapacity, TierCapacity
@@ -27,7 +27,7 @@ _encode: Final = msgspec.msgpack.Encoder().encode
 _ENDED: Final = frozenset({"Succeeded", "Failed"})
 
 
-def fragmentation(state: State, session: Session) -> FragmentationAnswer:
+def fragmentation(gangs: GangTable, session: Session) -> FragmentationAnswer:
     """The capacity for the shapes that most members of gangs have, most members first.
 
     Shapes that differ only in images and preferences are one. Pods with claims to volumes or
@@ -36,7 +36,7 @@ def fragmentation(state: State, session: Session) -> FragmentationAnswer:
     """
     session.begin()
     by_shape: dict[bytes, _Common] = {}
-    for shape, (members, waiting) in _counted(state).items():
+    for shape, (members, waiting) in _counted(gangs).items():
         bare = _encode(msgspec.structs.replace(shape.shape, images=(), preferred_node_affinity=()))
         common = by_shape.setdefault(bare, _Common(shape, hashlib.sha256(bare).hexdigest()[:12]))
         common.members += members
@@ -44,7 +44,7 @@ def fragmentation(state: State, session: Session) -> FragmentationAnswer:
     first = sorted(by_shape.values(), key=lambda common: (-common.members, common.shape.order))[
         :SHAPES_MAX
     ]
-    levels = state.node_capacity.topology.hypernode_levels()
+    levels = session.node_capacity.topology.hypernode_levels()
     return FragmentationAnswer(shapes=tuple(_capacity(session, levels, common) for common in first))
 
 
@@ -57,18 +57,18 @@ class _Common(msgspec.Struct, eq=False):
     waiting: int = 0
 
 
-def _counted(state: State) -> dict[ShapeEntry, tuple[int, int]]:
+def _counted(gangs: GangTable) -> dict[ShapeEntry, tuple[int, int]]:
     """The members of gangs by shape, and how many of them have no node."""
     members: Counter[ShapeEntry] = Counter()
     waiting: Counter[ShapeEntry] = Counter()
-    for member in _members(state):
+    for member in _members(gangs):
         members[member.shape] += 1
         waiting[member.shape] += not member.pod.node
     return {shape: (count, waiting[shape]) for shape, count in members.items()}
 
 
-def _members(state: State) -> Iterator[Member]:
-    for gang in state.gangs.gangs.values():
+def _members(gangs: GangTable) -> Iterator[Member]:
+    for gang in gangs.gangs.values():
         for member in () if gang.silent else gang.members.values():
             shape = member.shape
             if member.pod.phase not in _ENDED and not (shape.attached or shape.best_effort):

@@ -14,6 +14,7 @@ from services.gang_planner.core.queueing import fair_share
 from services.gang_planner.core.queueing.need import need_of
 from services.gang_planner.core.state.amounts import in_words, listed
 from services.gang_planner.core.state.columns import add_amounts
+from services.gang_planner.core.state.gang_table import GangTable
 from services.gang_planner.core.state.gangs import Gang
 from services.gang_planner.core.state.needs import Need
 from services.gang_planner.core.state.planner_state import State
@@ -63,7 +64,7 @@ def ledger(state: State, session: Session, after: str = "") -> LedgerAnswer:
             line.count(state, gang, demand)
     fair_share.share_out(state, session, demand, alone=True)
     # `fair_share.wanted` has demand only while several queues share.
-    waits, promises = amounts_of_subtrees(state, demand.by_queue), _promises(state)
+    waits, promises = amounts_of_subtrees(state, demand.by_queue), _promises(state.gangs)
     gangs: dict[str, list[Gang]] = {}
     for line in lines.values():
         for entry in line.entry.chain:
@@ -106,7 +107,8 @@ def _totals(
     may hold more, of nodes that are gone or became smaller.
     """
     names = sorted({amount.resource for queue in queues for amount in queue.amounts})
-    usable, totals = fair_share.usable_amounts(state, session, demand), session.totals
+    usable = fair_share.usable_amounts(state.queues, state.reservations, session, demand)
+    totals = session.totals
     rows = [(name, state.resources.row(name)) for name in names]
     return tuple(
         LedgerTotal(resource=name, total=totals[row], usable=min(usable[row], totals[row]))
@@ -115,7 +117,7 @@ def _totals(
     )
 
 
-def _promises(state: State) -> dict[str, dict[int, int]]:
+def _promises(gangs: GangTable) -> dict[str, dict[int, int]]:
     """Minima of admitted gangs of which no member is placed, by queue name and resource row,
     including each queue's subtree.
 
@@ -123,7 +125,7 @@ def _promises(state: State) -> dict[str, dict[int, int]]:
     placed.
     """
     promises: dict[str, dict[int, int]] = {}
-    for gang in state.gangs.gangs.values():
+    for gang in gangs.gangs.values():
         promised = gang.queue.promises.get(gang.gang_id)
         if promised is None or gang.history.started or gang.have():
             continue

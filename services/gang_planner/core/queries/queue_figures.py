@@ -48,7 +48,7 @@ def figures(state: State) -> list[QueueFigures]:
     waiting = _waiting(state)
     entries = sorted(state.queues.entries.items())
     return [
-        _figures_of(state, entry, waiting.get(name, {}))
+        _figures_of(state.resources.names, entry, waiting.get(name, {}))
         for name, entry in entries
         if entry.queue is not None
     ]
@@ -83,8 +83,7 @@ def amounts_of_subtrees(
     return totals
 
 
-def _figures_of(state: State, entry: QueueEntry, waiting: Mapping[int, int]) -> QueueFigures:
-    names = state.resources.names
+def _figures_of(names: list[str], entry: QueueEntry, waiting: Mapping[int, int]) -> QueueFigures:
 
     def named(amounts: Mapping[int, int]) -> dict[str, int]:
         return {names[row]: amount for row, amount in amounts.items() if amount}

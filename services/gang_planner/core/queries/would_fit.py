@@ -23,6 +23,7 @@ from services.gang_planner.core.queries.displacement import displaced
 from services.gang_planner.core.queueing.need import need_of
 from services.gang_planner.core.state.amounts import in_words, listed
 from services.gang_planner.core.state.claim_choices import unsupported_device
+from services.gang_planner.core.state.gang_table import GangTable
 from services.gang_planner.core.state.gangs import Gang, Member
 from services.gang_planner.core.state.inter_pod import profiles
 from services.gang_planner.core.state.member_states import UNSUPPORTED, WAITING
@@ -30,6 +31,7 @@ from services.gang_planner.core.state.needs import RESERVED, Explanation, Need
 from services.gang_planner.core.state.planner_state import State
 from services.gang_planner.core.state.pod_shapes import ShapeEntry
 from services.gang_planner.core.state.queues import DEFAULT, QueueEntry, Shortage
+from services.gang_planner.core.state.reference_objects import ReferenceObjects
 from services.gang_planner.core.state.sub_gangs import without_missing
 from services.gang_planner.core.state.titles import title_of
 from services.gang_planner.core.verdicts.member_messages import unsupported_words
@@ -83,14 +85,14 @@ class Asker:
         with self._state.resources.provisional():
             answer = self._answer(question)
         if answer.fits and question.complete:
-            missing = _missing_in_words(self._state, question.group, question.pods)
+            missing = _missing_in_words(self._state.gangs, question.group, question.pods)
             if missing:
                 answer = FitAnswer(fits=False, ever=True, sentence=missing)
         return _bounded(answer)
 
     def _answer(self, question: FitRequest) -> FitAnswer:
         state = self._state
-        if question.complete and _lacks_namespace(state, question):
+        if question.complete and _lacks_namespace(state.reference_objects, question):
             return _refusal(f"namespace {question.group.namespace} does not exist")
         if not question.pods:
             return _by_minimum(state, question.group)
@@ -148,7 +150,7 @@ class Asker:
         """
         asked = [*map(self._of_earlier, question.earlier)]
         if question.complete:
-            asked = [gang for gang in asked if not _missing_in_words(self._state, *gang)]
+            asked = [gang for gang in asked if not _missing_in_words(self._state.gangs, *gang)]
         return [*asked, (question.group, question.pods)]
 
     def _of_earlier(self, earlier: EarlierGang) -> tuple[PodGroup, tuple[Pod, ...]]:
@@ -206,12 +208,11 @@ class Asker:
         return msgspec.structs.replace(answer, displaces=victims, displaces_by=displacement.kind)
 
 
-def _missing_in_words(state: State, group: PodGroup, pods: Iterable[Pod]) -> str:
+def _missing_in_words(gangs: GangTable, group: PodGroup, pods: Iterable[Pod]) -> str:
     """A message with the number of missing members, or with the missing group object; "": pods of
     the question, and those that wait in the cluster, suffice, or the gang has started.
     """
-    table = state.gangs
-    known = table.gangs.get(table.trees.gang_of(key_of_group(group)))
+    known = gangs.gangs.get(gangs.trees.gang_of(key_of_group(group)))
     asked = tuple(pods)
     if known is None or known.group is None:
         names = {pod.group_name for pod in asked}
@@ -279,7 +280,7 @@ def _gang(
     size = min(max(group.min_member, 1), len(pods))
     roles = Counter(pod.role for pod in pods)
     for pod, entry in zip(pods, entries, strict=True):
-        member = Member(_ranked(state, pod), entry)
+        member = Member(_ranked(state.gangs, pod), entry)
         member.state = UNSUPPORTED if entry.shape.unsupported else WAITING
         gang.join(member)
     minima = tuple(
@@ -292,9 +293,9 @@ def _gang(
     return gang
 
 
-def _ranked(state: State, pod: Pod) -> Pod:
+def _ranked(gangs: GangTable, pod: Pod) -> Pod:
     """The pod with the priority of its class: a template has only the class's name."""
-    known = state.gangs.priority_classes.by_name.get(("", pod.priority_class))
+    known = gangs.priority_classes.by_name.get(("", pod.priority_class))
     return msgspec.structs.replace(pod, priority=known.value) if known is not None else pod
 
 
@@ -367,9 +368,9 @@ def _session(state: State, policies: PolicySet) -> Session:
     return Session(state.node_capacity, state.shapes, masks, policies)
 
 
-def _lacks_namespace(state: State, question: FitRequest) -> bool:
+def _lacks_namespace(reference_objects: ReferenceObjects, question: FitRequest) -> bool:
     """Whether the namespace of the question's group neither exists nor would be created."""
-    known = state.reference_objects.namespaces.by_name
+    known = reference_objects.namespaces.by_name
     name = question.group.namespace
     return bool(known) and ("", name) not in known and name not in question.namespaces
 

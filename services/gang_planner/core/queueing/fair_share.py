@@ -37,10 +37,12 @@ from services.gang_planner.core.state.backlog import Line
 from services.gang_planner.core.state.columns import Bools, Ints, add_amounts
 from services.gang_planner.core.state.gangs import Bucket, Gang
 from services.gang_planner.core.state.needs import Claimant, Need, Wanted
+from services.gang_planner.core.state.nodes import NodeTable
 from services.gang_planner.core.state.planner_state import State
-from services.gang_planner.core.state.pod_shapes import ShapeEntry
+from services.gang_planner.core.state.pod_shapes import ShapeEntry, ShapeTable
 from services.gang_planner.core.state.queued_demand import QueuedDemand
 from services.gang_planner.core.state.queues import ROOT, QueueEntry, QueueTable
+from services.gang_planner.core.state.reservations import ReservationTable
 from services.gang_planner.core.state.taints import first_untolerated
 from shared.model.gang_keys import GangKey
 
@@ -62,7 +64,7 @@ def share_out(state: State, session: Session, demand: QueuedDemand, *, alone: bo
         for entry in queues.entry(name).chain:
             for shape_id, count in wanting[name].items():
                 entry.demand[shape_id] = entry.demand.get(shape_id, 0) + count
-    usable = usable_amounts(state, session, demand)
+    usable = usable_amounts(queues, state.reservations, session, demand)
     now = (deserve, queues.changes, *usable)
     if queues.shared_at == now:
         return
@@ -70,11 +72,13 @@ def share_out(state: State, session: Session, demand: QueuedDemand, *, alone: bo
     declared = True
     for parent, children in queues.siblings():
         siblings = [child for child in children if not _is_whole_cluster(child)]
-        declared &= _share(state, siblings, _amounts_of(parent, usable), deserve)
+        declared &= _share(session, siblings, _amounts_of(parent, usable), deserve)
     queues.shared_at = now if declared else ()
 
 
-def usable_amounts(state: State, session: Session, demand: QueuedDemand) -> list[int]:
+def usable_amounts(
+    queues: QueueTable, reservations: ReservationTable, session: Session, demand: QueuedDemand
+) -> list[int]:
     """The capacity that gangs of all queues can use, by resource row; computed once per cycle.
 
     It is less than the sum of all nodes: shares of that sum would exceed what queues can ever hold,
@@ -85,25 +89,25 @@ def usable_amounts(state: State, session: Session, demand: QueuedDemand) -> list
     tolerates its taints. What victims still hold of the reservations of preemptors counts once.
     """
     if session.usable is None:
-        tolerated = _tolerated(state, session, demand)
+        tolerated = _tolerated(queues, session, demand)
         usable = session.free_on_usable.sums(tolerated)
-        for entry in state.queues.entries.values():
+        for entry in queues.entries.values():
             if entry.parent is None:
                 for row, amount in entry.used.items():
                     usable[row] += amount
-        for row, amount in _charged_twice(state, session).items():
+        for row, amount in _charged_twice(reservations, session).items():
             usable[row] -= amount
         session.usable = usable
     return session.usable
 
 
-def _charged_twice(state: State, session: Session) -> dict[int, int]:
+def _charged_twice(reservations: ReservationTable, session: Session) -> dict[int, int]:
     """The part of preemptors' reservations that their victims have not left yet, by resource row:
     both gangs are charged for it. Counted twice, it would let a gang reclaim more than its queue
     deserves once the victims have left; the gang would then be evicted in turn.
     """
     reserved: dict[tuple[int, int], int] = {}
-    for reservation in state.reservations.promised.values():
+    for reservation in reservations.promised.values():
         for row, amount in reservation.shape.pairs:
             reserved[row, reservation.slot] = reserved.get((row, reservation.slot), 0) + amount
     free = session.node_capacity.free.cells
@@ -114,15 +118,15 @@ def _charged_twice(state: State, session: Session) -> dict[int, int]:
     return twice
 
 
-def _tolerated(state: State, session: Session, demand: QueuedDemand) -> Bools:
+def _tolerated(queues: QueueTable, session: Session, demand: QueuedDemand) -> Bools:
     """One flag per set of taints: whether a pod of any gang tolerates it."""
     sets = session.node_capacity.nodes.taints.sets
     tolerated: Bools = np.ones(len(sets), dtype=np.bool_)
     tainted = [at for at, taints in enumerate(sets) if first_untolerated((), taints) is not None]
     if not tainted:
         return tolerated
-    counts = [*demand.by_queue.values(), *(queue.shapes for queue in state.queues.entries.values())]
-    shapes = state.shapes.entries
+    counts = [*demand.by_queue.values(), *(queue.shapes for queue in queues.entries.values())]
+    shapes = session.shapes.entries
     ids = {shape_id for each in counts for shape_id in each}
     tolerations = {shapes[shape_id].shape.tolerations for shape_id in ids} - {()}
     for at in tainted:
@@ -173,7 +177,7 @@ def _is_whole_cluster(queue: QueueEntry) -> bool:
     return queue.name == ROOT and not queue.declared
 
 
-def _share(state: State, queues: Sequence[QueueEntry], has: _Amounts, deserve: Deserve) -> bool:
+def _share(session: Session, queues: Sequence[QueueEntry], has: _Amounts, deserve: Deserve) -> bool:
     """Divide the amounts of a parent among its children. Returns whether all of them declare
     deserved amounts, so that the shares do not depend on demand.
     """
@@ -187,7 +191,7 @@ def _share(state: State, queues: Sequence[QueueEntry], has: _Amounts, deserve: D
         for at, entry in enumerate(queues):
             weight, most = deserve(entry, row)
             if most is None:
-                wants_of = wants_of or [wanted(state, queue) for queue in queues]
+                wants_of = wants_of or [wanted(session.shapes, queue) for queue in queues]
                 most = wants_of[at].get(row, 0)
             else:
                 if row in entry.capability:
@@ -211,10 +215,10 @@ def _share(state: State, queues: Sequence[QueueEntry], has: _Amounts, deserve: D
     return all_declared
 
 
-def wanted(state: State, entry: QueueEntry) -> dict[int, int]:
+def wanted(shapes: ShapeTable, entry: QueueEntry) -> dict[int, int]:
     """The amounts that a queue's gangs hold and wait for, by resource row."""
     wants = dict(entry.used)
-    add_amounts(wants, state.shapes.sums(entry.demand.items()).items())
+    add_amounts(wants, shapes.sums(entry.demand.items()).items())
     return wants
 
 
@@ -231,6 +235,10 @@ class Limit(NamedTuple):
     withheld: Ints | None = None
     #: The claims that caused the limit.
     claimants: tuple[Claimant, ...] = ()
+
+    def leaves_nothing(self, nodes: NodeTable) -> bool:
+        """Whether the limit withholds every node."""
+        return self.withheld is not None and len(self.withheld) >= nodes.count
 
 
 UNLIMITED: Final = Limit()
@@ -280,12 +288,14 @@ class FairShareDemand:
         """Determine whether a refused bucket counts as demand. A gang that does not fit on empty
         nodes, or under the ceilings of its queue, does not.
         """
-        state, work = self._work.state, self._work
+        state, session = self._work.state, self._work.session
         nodes_at = state.nodes.changes.position
-        if work.session.policies.deserve is None or bucket.judged_at == nodes_at:
+        if session.policies.deserve is None or bucket.judged_at == nodes_at:
             return
         before = bucket.unsatisfiable
-        state.backlog.judge(bucket, nodes_at, unsatisfiable=_is_unsatisfiable(work, bucket.need))
+        queue = state.queues.entry(bucket.need.queue)
+        unsatisfiable = _is_unsatisfiable(session, queue, bucket.need)
+        state.backlog.judge(bucket, nodes_at, unsatisfiable=unsatisfiable)
         self._outdated |= before != bucket.unsatisfiable
 
     def _limit(self, queue: QueueEntry, need: Need) -> Limit:
@@ -508,27 +518,18 @@ def usable(session: Session, shape: ShapeEntry) -> Ints:
     return counts
 
 
-def leaves_nothing(work: CycleContext, limit: Limit) -> bool:
-    """Whether the limit withholds every node."""
-    return limit.withheld is not None and len(limit.withheld) >= work.state.nodes.count
-
-
-def fits_otherwise(work: CycleContext, bucket: Bucket) -> bool:
-    """Whether the bucket's gangs would fit if no other queue claimed the capacity."""
-    need = bucket.need
+def fits_otherwise(session: Session, queue: QueueEntry, need: Need) -> bool:
+    """Whether gangs with this need would fit if no other queue claimed the capacity."""
     if need.structure is None and len(need.wanted) == 1:
         ((_, shape_id, _),) = need.wanted
-        shape = work.state.shapes.entries[shape_id]
-        return work.session.total(shape) >= max(need.quorum, 1)
-    queue = work.state.queues.entry(need.queue)
+        shape = session.shapes.entries[shape_id]
+        return session.total(shape) >= max(need.quorum, 1)
     request = PlacementRequest(queue=queue, need=need, members_max=need.quorum or 1)
-    return gang_placement.fits(work.session, request)
+    return gang_placement.fits(session, request)
 
 
-def _is_unsatisfiable(work: CycleContext, need: Need) -> bool:
-    state, session = work.state, work.session
-    amounts = need.amounts(state.shapes)
-    queue = state.queues.entry(need.queue)
+def _is_unsatisfiable(session: Session, queue: QueueEntry, need: Need) -> bool:
+    amounts = need.amounts(session.shapes)
     for entry in queue.chain:
         if any(amount > entry.ceiling.get(row, amount) for row, amount in amounts.items()):
             return True
@@ -536,6 +537,6 @@ def _is_unsatisfiable(work: CycleContext, need: Need) -> bool:
         return True
     fitting = 0
     for _, shape_id, count in need.wanted:
-        session.work_left -= state.nodes.size
-        fitting += min(count, int(usable(session, state.shapes.entries[shape_id]).sum()))
+        session.work_left -= session.node_capacity.nodes.size
+        fitting += min(count, int(usable(session, session.shapes.entries[shape_id]).sum()))
     return fitting < max(need.quorum, 1)

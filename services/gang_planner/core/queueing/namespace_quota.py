@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
 from services.gang_planner.core.policies.resourcequota import POD_COUNTS, REQUESTS, matches
-from services.gang_planner.core.state.columns import add_amounts
+from services.gang_planner.core.state.columns import ResourceIndex, add_amounts
 from services.gang_planner.core.state.gangs import Gang
 from services.gang_planner.core.state.holds import Hold
 from services.gang_planner.core.state.planner_state import State
@@ -29,9 +29,8 @@ QUOTA_EXCEEDED: Final = "QuotaExceeded"
 _OTHERS: Final = ("count/", "limits.")
 
 
-def quotas_of(state: State, gang: Gang) -> list[ResourceQuota]:
-    """The quotas that count the gang's pods, by name."""
-    quotas = state.reference_objects.quotas.values()
+def quotas_of(quotas: Collection[ResourceQuota], gang: Gang) -> list[ResourceQuota]:
+    """Those of the quotas that count the gang's pods, by name."""
     if not quotas:
         return []
     counting = [
@@ -49,8 +48,8 @@ def within_limits(state: State, gang: Gang, amounts: Mapping[int, int]) -> dict[
     quotas' limits.
     """
     allowed = dict(amounts)
-    for quota in quotas_of(state, gang):
-        for row, most in _limits(state, quota).items():
+    for quota in quotas_of(state.reference_objects.quotas.values(), gang):
+        for row, most in _limits(state.resources, quota).items():
             if row in allowed:
                 allowed[row] = min(allowed[row], most)
     return allowed
@@ -61,16 +60,17 @@ class QuotaRoom:
 
     def __init__(self, state: State, gang: Gang, ending: Collection[Hold]) -> None:
         """`ending`: holds of the gang that the decision fills, which count no more."""
-        self._state = state
+        self._resources = state.resources
         self._left: list[dict[int, int]] = []
-        for quota in quotas_of(state, gang):
-            taken = _sum(_kept(state, gang, ending)[0] for gang in _counted(state, quota))
-            limits = _limits(state, quota)
+        for quota in quotas_of(state.reference_objects.quotas.values(), gang):
+            counted = _counted(state.gangs.gangs.values(), quota)
+            taken = _sum(_kept(state, gang, ending)[0] for gang in counted)
+            limits = _limits(state.resources, quota)
             self._left.append({row: most - taken.get(row, 0) for row, most in limits.items()})
 
     def take(self, shape: ShapeEntry) -> bool:
         """Take the amounts of one unit from every quota; False: one of them leaves less."""
-        amounts = _amounts(self._state, shape, unit=True)
+        amounts = _amounts(self._resources, shape, unit=True)
         for left in self._left:
             if any(amount > left.get(row, amount) for row, amount in amounts):
                 return False
@@ -101,7 +101,7 @@ def _exceeding(state: State, quota: ResourceQuota) -> list[Hold]:
     #: By gang id, how much of its holds counts beyond its waiting pods.
     surplus: dict[str, dict[int, int]] = {}
     taken: dict[int, int] = {}
-    for gang in _counted(state, quota):
+    for gang in _counted(state.gangs.gangs.values(), quota):
         kept, beyond = _kept(state, gang, ())
         taken = _sum((taken, kept))
         if beyond:
@@ -109,7 +109,7 @@ def _exceeding(state: State, quota: ResourceQuota) -> list[Hold]:
             holding += state.holds.of(gang)
     over = {
         row: taken.get(row, 0) - most
-        for row, most in _limits(state, quota).items()
+        for row, most in _limits(state.resources, quota).items()
         if taken.get(row, 0) > most
     }
     chosen: list[Hold] = []
@@ -117,7 +117,7 @@ def _exceeding(state: State, quota: ResourceQuota) -> list[Hold]:
         left = surplus[hold.gang.gang_id] if hold.gang is not None else {}
         amounts = [
             (row, min(amount, left.get(row, 0)))
-            for row, amount in _amounts(state, hold.shape, unit=hold.reserving)
+            for row, amount in _amounts(state.resources, hold.shape, unit=hold.reserving)
         ]
         if not any(over.get(row, 0) > 0 and amount > 0 for row, amount in amounts):
             continue
@@ -129,11 +129,9 @@ def _exceeding(state: State, quota: ResourceQuota) -> list[Hold]:
     return chosen
 
 
-def _counted(state: State, quota: ResourceQuota) -> list[Gang]:
+def _counted(gangs: Iterable[Gang], quota: ResourceQuota) -> list[Gang]:
     return [
-        gang
-        for gang in state.gangs.gangs.values()
-        if gang.namespace == quota.namespace and matches(quota, gang.group)
+        gang for gang in gangs if gang.namespace == quota.namespace and matches(quota, gang.group)
     ]
 
 
@@ -158,7 +156,7 @@ def _kept(
         if lost is not None and lost.charged:
             add_amounts(kept, lost.shape.pairs, -1)
         if hold not in ending:
-            add_amounts(coming, _amounts(state, hold.shape, unit=hold.reserving))
+            add_amounts(coming, _amounts(state.resources, hold.shape, unit=hold.reserving))
     beyond = {
         row: amount - waiting.get(row, 0)
         for row, amount in coming.items()
@@ -167,20 +165,20 @@ def _kept(
     return _sum((kept, waiting, beyond)), beyond
 
 
-def _limits(state: State, quota: ResourceQuota) -> dict[int, int]:
+def _limits(resources: ResourceIndex, quota: ResourceQuota) -> dict[int, int]:
     """The limits of a quota on requests and the number of pods, by resource row."""
     limits: dict[int, int] = {}
     for name, most in quota.hard:
         resource = PODS if name in POD_COUNTS else name.removeprefix(REQUESTS)
-        row = state.resources.find(resource) if not resource.startswith(_OTHERS) else None
+        row = resources.find(resource) if not resource.startswith(_OTHERS) else None
         if row is not None:
             limits[row] = min(limits.get(row, most), most)
     return limits
 
 
-def _amounts(state: State, shape: ShapeEntry, *, unit: bool) -> list[tuple[int, int]]:
+def _amounts(resources: ResourceIndex, shape: ShapeEntry, *, unit: bool) -> list[tuple[int, int]]:
     """The amounts of a hold. The number of units says nothing of the number of later pods."""
-    slots = state.resources.find(PODS) if unit else None
+    slots = resources.find(PODS) if unit else None
     return [pair for pair in shape.pairs if pair[0] != slots]
 
 

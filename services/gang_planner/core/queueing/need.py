@@ -12,6 +12,7 @@ from services.gang_planner.core.state.decision_sizes import (
 from services.gang_planner.core.state.gang_history import ANY_NODE
 from services.gang_planner.core.state.gang_settings import reserve_ms
 from services.gang_planner.core.state.gangs import Gang
+from services.gang_planner.core.state.holds import HoldTable
 from services.gang_planner.core.state.member_states import task_priority
 from services.gang_planner.core.state.needs import (
     ALWAYS_FIT,
@@ -21,6 +22,7 @@ from services.gang_planner.core.state.needs import (
     Wanted,
     tasks_of,
 )
+from services.gang_planner.core.state.node_capacity import NodeCapacity
 from services.gang_planner.core.state.planner_state import State
 
 
@@ -39,7 +41,7 @@ def need_of(state: State, gang: Gang) -> Need:
     if minima:
         quorum = max(quorum, sum(count for _, count in minima))
     wanted = _wanted(gang, quorum, minima)
-    structure = _structure(state, gang)
+    structure = _structure(state.nodes.names, gang, reads_tasks=state.reads_tasks)
     avoid, ranks = _avoided(gang), _ranks(gang, wanted)
     lacking = _lacking(gang, structure) if started else 0
     reserved = 0
@@ -155,13 +157,12 @@ def _ranks(gang: Gang, wanted: tuple[Wanted, ...]) -> tuple[int, ...]:
     return tuple(priorities) if len(set(priorities)) > 1 else ()
 
 
-def _structure(state: State, gang: Gang) -> Structure | None:
+def _structure(names: list[str], gang: Gang, *, reads_tasks: bool) -> Structure | None:
     """The gang's topology, sub-gangs and role annotations; None for most gangs."""
     group = gang.group
-    tasks = tasks_of(group) if state.reads_tasks else None
+    tasks = tasks_of(group) if reads_tasks else None
     if group is None or not (group.topology or group.nodes or group.sub_groups or tasks):
         return None
-    names = state.nodes.names
     parts, minima = sub_gangs.needs(gang, names)
     sets = sub_gangs.set_needs(gang, parts, names)
     near: tuple[str, ...] = ()
@@ -212,28 +213,29 @@ def _avoided(gang: Gang) -> tuple[str, ...]:
     return tuple(sorted({node for uid, node in pairs if node != ANY_NODE and uid in gang.members}))
 
 
-def is_too_large(state: State, gang: Gang, need: Need) -> bool:
+def is_too_large(holds: HoldTable, node_capacity: NodeCapacity, gang: Gang, need: Need) -> bool:
     """Whether the gang's quorum exceeds one decision, whichever of its members are chosen."""
     if need.quorum <= ALWAYS_FIT and not need.attached:
         return False
     needed = need.quorum - need.reserved
-    return sum(sorted(_binding_sizes(state, gang))[-needed:] if needed else ()) > ENTRIES_BYTES_MAX
+    sizes = sorted(_binding_sizes(holds, node_capacity, gang))[-needed:] if needed else ()
+    return sum(sizes) > ENTRIES_BYTES_MAX
 
 
-def members_max(state: State, gang: Gang, need: Need) -> int:
+def members_max(holds: HoldTable, node_capacity: NodeCapacity, gang: Gang, need: Need) -> int:
     """How many of the gang's members one decision may place and still fit into a message."""
     if not need.may_exceed_message or need.quorum >= need.members:
         return need.members
-    longest = max(_binding_sizes(state, gang))
+    longest = max(_binding_sizes(holds, node_capacity, gang))
     return max(need.quorum, min(need.members, ENTRIES_BYTES_MAX // longest))
 
 
-def _binding_sizes(state: State, gang: Gang) -> list[int]:
+def _binding_sizes(holds: HoldTable, node_capacity: NodeCapacity, gang: Gang) -> list[int]:
     """Upper bound per waiting member of its bytes in a decision."""
-    node_bytes = state.nodes.name_bytes_max
+    node_bytes = node_capacity.nodes.name_bytes_max
     waiting = [member for members in gang.waiting.values() for member in members.values()]
     # A member may fill a hold, whose name is then in the decision, too.
-    hold_bytes = max((len(hold.uid) for hold in state.holds.of(gang)), default=0)
+    hold_bytes = max((len(hold.uid) for hold in holds.of(gang)), default=0)
     each = ENTRY_OVERHEAD_BYTES + node_bytes + hold_bytes
     sizes = [
         each + len(member.pod.uid) + len(member.pod.namespace) + len(member.pod.name)
@@ -241,5 +243,5 @@ def _binding_sizes(state: State, gang: Gang) -> list[int]:
     ]
     if not any(member.shape.attached for member in waiting):
         return sizes
-    claims = choice_bytes(state.node_capacity, waiting, node_bytes)
+    claims = choice_bytes(node_capacity, waiting, node_bytes)
     return [size + more for size, more in zip(sizes, claims, strict=True)]

@@ -14,6 +14,7 @@ from services.gang_planner.core.state.gang_requests import GangRequest, class_of
 from services.gang_planner.core.state.gangs import Gang
 from services.gang_planner.core.state.needs import RESERVED, Need, Wanted
 from services.gang_planner.core.state.planner_state import State
+from services.gang_planner.core.state.pod_shapes import ShapeTable
 from shared.contracts.provisioning import POD_SETS_MAX, RequestName, content_digest
 from shared.model.bounds import POD_RESOURCES_MAX
 from shared.model.invariants import required
@@ -22,37 +23,37 @@ if TYPE_CHECKING:
     from services.gang_planner.core.state.queues import QueueEntry
 
 
-def request_for(state: State, gang: Gang, need: Need, attempt: int) -> GangRequest:
+def request_for(shapes: ShapeTable, gang: Gang, need: Need, attempt: int) -> GangRequest:
     """The request of this attempt for the gang's minimum and its units; it is not open."""
-    shapes = state.shapes.entries
-    counts = _pods_by_shape(state, need)
-    in_order = sorted(counts, key=lambda shape_id: shapes[shape_id].encoded)
+    entries = shapes.entries
+    counts = _pods_by_shape(shapes, need)
+    in_order = sorted(counts, key=lambda shape_id: entries[shape_id].encoded)
     units: dict[int, int] = {}
     for _, shape_id, count in (entry for entry in need.wanted if entry[0] == RESERVED):
         # Units that request what one of its pods does are further pods of that shape.
-        requests = shapes[shape_id].shape.requests
+        requests = entries[shape_id].shape.requests
         same = next(
-            (shape_id for shape_id in in_order if shapes[shape_id].shape.requests == requests), None
+            (known for known in in_order if entries[known].shape.requests == requests), None
         )
         chosen = units if same is None else counts
         key = shape_id if same is None else same
         chosen[key] = chosen.get(key, 0) + count
     sets, of_units = (
-        tuple(sorted(pods.items(), key=lambda item: shapes[item[0]].encoded))
+        tuple(sorted(pods.items(), key=lambda item: entries[item[0]].encoded))
         for pods in (counts, units)
     )
-    content = [(shapes[shape_id].encoded, count) for shape_id, count in (*sets, *of_units)]
+    content = [(entries[shape_id].encoded, count) for shape_id, count in (*sets, *of_units)]
     digest = content_digest(class_of(gang.queue), parameters_of(gang.queue), content)
     name = RequestName(gang.gang_id, digest, attempt)
-    return GangRequest(name, sets, state.shapes.sums((*sets, *of_units)), units=of_units)
+    return GangRequest(name, sets, shapes.sums((*sets, *of_units)), units=of_units)
 
 
-def unrequestable_words(state: State, request: GangRequest) -> str:
+def unrequestable_words(shapes: ShapeTable, request: GangRequest) -> str:
     """Why no ProvisioningRequest can ask for the gang's pods and units; "" if one can."""
     sets = len(request.sets) + len(request.units)
     if sets > POD_SETS_MAX:
         return f"its pods have {sets} shapes, and a ProvisioningRequest has at most {POD_SETS_MAX}"
-    widest = max((len(state.shapes.entries[unit].pairs) for unit, _ in request.units), default=0)
+    widest = max((len(shapes.entries[unit].pairs) for unit, _ in request.units), default=0)
     if widest > POD_RESOURCES_MAX:
         # A verdict has the names of all of them.
         return (
@@ -62,15 +63,15 @@ def unrequestable_words(state: State, request: GangRequest) -> str:
     return ""
 
 
-def _pods_by_shape(state: State, need: Need) -> dict[int, int]:
+def _pods_by_shape(shapes: ShapeTable, need: Need) -> dict[int, int]:
     """How many pods of each shape the gang needs to start, by shape id.
 
     Roles with a minimum come first. The remaining pods are taken in the order of roles and shapes,
     which does not depend on the order in which pods arrived.
     """
-    shapes = state.shapes.entries
+    entries = shapes.entries
     wanted = [entry for entry in need.wanted if entry[0] != RESERVED]
-    wanted.sort(key=lambda entry: (entry[0], shapes[entry[1]].encoded))
+    wanted.sort(key=lambda entry: (entry[0], entries[entry[1]].encoded))
     if need.structure is not None and need.structure.sub_gangs:
         quorum = sum(count for _, _, count in wanted)
     else:
@@ -93,7 +94,7 @@ def _pods_by_shape(state: State, need: Need) -> dict[int, int]:
     first: dict[bytes, int] = {}
     merged: Counter[int] = Counter()
     for shape_id, count in sorted(counts.items()):
-        merged[first.setdefault(shapes[shape_id].encoded, shape_id)] += count
+        merged[first.setdefault(entries[shape_id].encoded, shape_id)] += count
     return {shape_id: count for shape_id, count in merged.items() if count}
 
 
@@ -117,7 +118,7 @@ class RequestedQuota:
 
     def allows(self, gang: Gang) -> bool:
         """Whether the gang's queue and its ancestors have quota for the gang's request, too."""
-        wanted = _request(gang).amounts
+        wanted = asked_request(gang).amounts
         for entry in gang.queue.chain:
             requested = self._by_queue.get(entry, {})
             for row, limit in entry.ceiling.items():
@@ -129,7 +130,7 @@ class RequestedQuota:
 
     def open_request(self, gang: Gang) -> None:
         """Open the request of a gang in the backlog, which it leaves."""
-        state, request = self._state, _request(gang)
+        state, request = self._state, asked_request(gang)
         request.open = True
         state.requesting[gang.key] = gang
         self._add(gang, request)
@@ -141,5 +142,5 @@ class RequestedQuota:
             add_amounts(self._by_queue.setdefault(entry, {}), request.amounts.items())
 
 
-def _request(gang: Gang) -> GangRequest:
+def asked_request(gang: Gang) -> GangRequest:
     return required(gang.request, gang.full_name, "asks for capacity and has no request")

@@ -153,6 +153,13 @@ class Backlog:
                 bucket.need.queue, bucket.need.wanted, -gangs if unsatisfiable else gangs
             )
 
+    def forget_kept(self) -> bool:
+        """Keep capacity for no gang that no longer waits; whether it was kept for one."""
+        waiting = {key for bucket in self.provisioned.values() for _, key, _ in bucket.entries}
+        gone = self.kept_for - waiting
+        self.kept_for -= gone
+        return bool(gone)
+
     def active(self, freed: int) -> list[Bucket]:
         """The buckets to try: all if capacity was freed since the last sweep, else fresh ones."""
         if freed != self.swept_at:

@@ -101,6 +101,12 @@ class GangTable:
         if self.gangs.get(gang.key) is gang:
             self.changed[gang.key] = gang
 
+    def admit(self, gang: Gang) -> None:
+        gang.admitted = True
+        self.unadmitted.pop(gang.key, None)
+        self.admission_queue.take(gang)
+        self.touch(gang)
+
     def starts(self, gang: Gang) -> None:
         """Set the phase that an assessment of a fully decided gang without notes would give."""
         gang.phase, gang.pending_reason = "Starting", None

@@ -14,7 +14,7 @@ Losses are evaluated after each record of CLUSTER, not in a cycle (`lifecycle.ho
 the same records give the same holds, independent of the times of cycles.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -196,6 +196,18 @@ class HoldTable:
         """Whether this pod has or had a hold, or a pending loss."""
         return uid in self.by_uid or uid in self._known or uid in self.pending
 
+    def is_known(self, loss: Loss) -> bool:
+        """Whether the lost pod has or had a hold, or the writer of the epoch did not see its loss
+        and opens another hold for the missing member.
+        """
+        unseen = loss.cluster_seq <= self.unseen_seq and loss.reason != MISSING
+        return unseen or self.knows(loss.uid)
+
+    @property
+    def next_ms(self) -> int | None:
+        """When the next hold expires; None: there are no holds."""
+        return min((hold.until_ms for hold in self.by_uid.values()), default=None)
+
     def forget(self, uid: str) -> None:
         """Forget that the pod had a hold: it is gone, or is placed again and may be lost again."""
         self._known.pop(uid, None)
@@ -250,6 +262,15 @@ class HoldTable:
         self._of.setdefault(gang.key, {})[hold.uid] = hold
         if hold.reservation is not None:
             gang.hold(hold.shape, 1)
+
+    def attach_known(self, gangs: Mapping[str, Gang]) -> None:
+        """Attach holds from the log to their gangs, by id, which are in the cluster state by now,
+        and charge these. The next cycle would do it; a standby runs none.
+        """
+        for hold in self.by_uid.values():
+            gang = gangs.get(hold.gang_id) if hold.gang is None else None
+            if gang is not None:
+                self.attach(hold, gang)
 
     def reserve(self, tables: "Tables", hold: Hold, slot: int, *, adopted: bool) -> None:
         """Reserve the hold's capacity on a node and charge its gang; `adopted`: it is taken."""

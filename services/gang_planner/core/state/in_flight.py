@@ -384,7 +384,7 @@ def _forget_bindings(state: State, act: OpenAct) -> None:
 
 def _resolve(state: State, pending: Unresolved) -> bool:
     """Assume one logged binding; False while the cluster state is too old for it."""
-    new_enough = state.view.epoch > 0 and state.view.cluster_seq >= pending.cluster_seq
+    new_enough = state.view.shows(pending.cluster_seq)
     member = state.members.get(pending.binding.uid)
     if member is None:
         if new_enough:

@@ -50,9 +50,7 @@ def find_successors(state: State, workloads: Collection[str]) -> dict[Origin, Ga
     gangs = [
         gang
         for gang in state.gangs.gangs.values()
-        if gang.traits.ours
-        and gang.living
-        and (_is_fresh(gang) or state.holds.of(gang) or _lacks(gang))
+        if gang.traits.ours and gang.living and (_may_inherit(gang) or state.holds.of(gang))
     ]
     for gang in sorted(gangs, key=lambda gang: (gang.created_ms, gang.key)):
         for member in gang.members.values():
@@ -62,9 +60,5 @@ def find_successors(state: State, workloads: Collection[str]) -> dict[Origin, Ga
     return successor_of
 
 
-def _is_fresh(gang: Gang) -> bool:
-    return not gang.history.attempt and not gang.history.has_started
-
-
-def _lacks(gang: Gang) -> bool:
-    return gang.history.has_started and not gang.quorum_held
+def _may_inherit(gang: Gang) -> bool:
+    return not (gang.quorum_held if gang.history.has_started else gang.history.attempt)

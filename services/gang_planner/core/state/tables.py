@@ -59,6 +59,10 @@ class ClusterView:
         """Whether the cluster state is of the newest watcher epoch in any record."""
         return self.synced is not None and self.epoch == self.newest_epoch
 
+    def shows(self, cluster_seq: int) -> bool:
+        """Whether the cluster state has what was in CLUSTER up to this sequence."""
+        return self.epoch > 0 and self.cluster_seq >= cluster_seq
+
     def is_fresh(self, now_ms: int) -> bool:
         """Whether the cluster state is new enough for placement decisions."""
         return self.is_newest and now_ms - self.synced_ms <= FRESH_MS

@@ -18,6 +18,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from services.gang_planner.core.state.backlog import Backlog
 from services.gang_planner.core.state.gangs import Gang
 from services.gang_planner.core.state.member_states import (
     FAILED,
@@ -121,7 +122,7 @@ class Book:
         unexplained, rush = self._unexplained, _rush(state)
         for gang_id, gang in self._to_examine(changed, stale=stale):
             known = not gang.silent and state.gangs.gangs.get(gang.key) is gang
-            reason = reason_of(state, gang, stale=stale) if known else None
+            reason = reason_of(state.backlog, gang, stale=stale) if known else None
             if reason is UNTRIED:
                 unexplained[gang_id] = gang
                 continue
@@ -175,14 +176,14 @@ class Book:
             last = self.published.get(gang_id)
             unheard = self._debouncer.take_gone(gang_id, now_ms)
             if twin is not None:
-                verdict = _twin_verdict(state, twin, now_ms)
+                verdict = _twin_verdict(state.epoch, twin, now_ms)
                 if last is None or not last.waits_for(PendingReason.DUPLICATE_GROUP):
                     self.published[gang_id] = verdict
                     verdicts.append(verdict)
             elif gang_id not in state.gangs.by_id:
                 self.published.pop(gang_id, None)
                 # A debounced verdict has the attempt that has to end.
-                gone = unheard or (_gone_verdict(state, last, now_ms) if last else None)
+                gone = unheard or (_gone_verdict(state.epoch, last, now_ms) if last else None)
                 verdicts += provisioning_messages.with_requests_of_gone(
                     state, gang_id, last, gone, now_ms
                 )
@@ -249,7 +250,7 @@ class Book:
         gang = turn.state.gangs.gangs.get(key)
         if gang is None or gang.silent:
             return 0
-        reason = reason_of(turn.state, gang, stale=turn.stale)
+        reason = reason_of(turn.state.backlog, gang, stale=turn.stale)
         if reason is UNTRIED:
             return 0
         self._publish(turn, gang, reason)
@@ -261,7 +262,7 @@ class Book:
         verdict = _build(turn, gang, reason, last)
         gang.shown_ms, gang.shown_at = turn.now_ms, turn.state.node_capacity.freed
         self._debouncer.take_published(gang.gang_id)
-        for new in (verdict, *part_verdicts(turn.state, gang, verdict, self.published)):
+        for new in (verdict, *part_verdicts(turn.state.gangs, gang, verdict, self.published)):
             last = self.published.get(new.gang_id)
             if last is None or not _same(last, new):
                 self.published[new.gang_id] = new
@@ -287,7 +288,7 @@ class Untried(enum.Enum):
 UNTRIED: Final = Untried.UNTRIED
 
 
-def reason_of(state: State, gang: Gang, *, stale: bool) -> PendingReason | Untried | None:
+def reason_of(backlog: Backlog, gang: Gang, *, stale: bool) -> PendingReason | Untried | None:
     """The gang's pending reason; None: it does not wait for the planner."""
     reason = gang.pending_reason
     if reason is not None:
@@ -302,7 +303,7 @@ def reason_of(state: State, gang: Gang, *, stale: bool) -> PendingReason | Untri
         return PendingReason.REPAIR_ROOM if gang.history.repairing else reason
     if stale:
         return PendingReason.CLUSTER_VIEW_STALE
-    return PendingReason.BINDING_THROTTLED if state.backlog.throttled else UNTRIED
+    return PendingReason.BINDING_THROTTLED if backlog.throttled else UNTRIED
 
 
 def _rush(state: State) -> bool:
@@ -442,13 +443,13 @@ def _members_declare(gang: Gang) -> tuple[int, str]:
     return declared.minimum, declared.queue if is_name else ""
 
 
-def _twin_verdict(state: State, twin: PodGroup, now_ms: int) -> Verdict:
+def _twin_verdict(epoch: int, twin: PodGroup, now_ms: int) -> Verdict:
     sentence = (
         f"another dialect declares PodGroup {twin.namespace}/{twin.name} too, and is in effect"
     )
     return Verdict(
         gang_id=twin.uid,
-        epoch=state.epoch,
+        epoch=epoch,
         at_ms=now_ms,
         dialect=twin.dialect,
         namespace=twin.namespace,
@@ -470,10 +471,10 @@ def _twin_verdict(state: State, twin: PodGroup, now_ms: int) -> Verdict:
     )
 
 
-def _gone_verdict(state: State, last: Verdict, now_ms: int) -> Verdict:
+def _gone_verdict(epoch: int, last: Verdict, now_ms: int) -> Verdict:
     return Verdict(
         gang_id=last.gang_id,
-        epoch=state.epoch,
+        epoch=epoch,
         at_ms=now_ms,
         dialect=last.dialect,
         namespace=last.namespace,

@@ -14,6 +14,7 @@ from services.gang_planner.core.state.gangs import Gang
 from services.gang_planner.core.state.holds import Hold
 from services.gang_planner.core.state.member_states import PLACED, RUNNING, WAITING
 from services.gang_planner.core.state.planner_state import State
+from services.gang_planner.core.state.reference_objects import ReferenceObjects
 from services.gang_planner.core.verdicts.hold_messages import degraded_in_words, in_words
 from services.gang_planner.core.verdicts.member_messages import evicted_words
 from services.gang_planner.core.verdicts.provisioning_messages import failure, provisioned_message
@@ -82,8 +83,8 @@ def conditions(
     )
     if requested or not known.keys().isdisjoint(_OF_REQUESTS):
         claims += [
-            _provisioned(state, gang, known.get("Provisioned")),
-            _provisioning_failed(state, gang),
+            _provisioned(state.reference_objects, gang, known.get("Provisioned")),
+            _provisioning_failed(state.reference_objects, gang),
         ]
     present = (
         _condition(claim, known.get(claim.type), gang.shown_phase, now_ms) for claim in claims
@@ -185,8 +186,8 @@ def _degraded(gang: Gang, holds: Sequence[Hold], names: Sequence[str]) -> _Claim
     return _Claim("Degraded", True, "BelowQuorum", degraded_in_words(gang, holds, names))
 
 
-def _provisioned(state: State, gang: Gang, last: Condition | None) -> _Claim:
-    message = provisioned_message(state, gang)
+def _provisioned(reference_objects: ReferenceObjects, gang: Gang, last: Condition | None) -> _Claim:
+    message = provisioned_message(reference_objects, gang)
     if message is None and gang.history.started and last is not None and last.status == "True":
         # The request by which it was placed has been deleted.
         message = last.message
@@ -195,8 +196,8 @@ def _provisioned(state: State, gang: Gang, last: Condition | None) -> _Claim:
     )
 
 
-def _provisioning_failed(state: State, gang: Gang) -> _Claim:
-    reason, message = failure(state, gang) or ("", "")
+def _provisioning_failed(reference_objects: ReferenceObjects, gang: Gang) -> _Claim:
+    reason, message = failure(reference_objects, gang) or ("", "")
     return _Claim("ProvisioningFailed", bool(reason), reason, message)
 
 

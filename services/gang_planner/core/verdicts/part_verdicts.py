@@ -9,9 +9,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from services.gang_planner.core.state.gang_table import GangTable
 from services.gang_planner.core.state.gangs import Gang
 from services.gang_planner.core.state.member_states import FAILED, RUNNING, SUCCEEDED
-from services.gang_planner.core.state.planner_state import State
 from services.gang_planner.core.state.sub_gangs import complete_groups
 from services.gang_planner.core.verdicts.conditions import SCHEDULED
 from shared.contracts.verdicts import Condition, GangPhase, Verdict, Why
@@ -21,17 +21,17 @@ _RAN: Final = frozenset({"Running", "Completed"})
 
 
 def part_verdicts(
-    state: State, gang: Gang, of_gang: Verdict, known: Mapping[str, Verdict]
+    gangs: GangTable, gang: Gang, of_gang: Verdict, known: Mapping[str, Verdict]
 ) -> Iterator[Verdict]:
     """The verdicts of a gang's groups; none for a gang that is no tree.
 
     Args:
-        state: The planner's state.
+        gangs: The table that has the gang and its groups.
         gang: The gang.
         of_gang: Its verdict as of now.
         known: The last published verdicts, by id: a group's id is its UID.
     """
-    parts = state.gangs.trees.parts(gang.key)
+    parts = gangs.trees.parts(gang.key)
     if not parts:
         return
     groups, sets = complete_groups(gang)

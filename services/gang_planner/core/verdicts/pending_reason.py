@@ -283,11 +283,12 @@ class Explainer:
             counted = Counter[str]()
             if group.left:
                 counted = self._session.fits.reasons(group.next_shape)
-            lacking = _lacking(state, group, counted, min(group.left, missing))
+            lacking = _lacking(state.resources.names, group, counted, min(group.left, missing))
             # The sum counts each missing member once, whichever shapes could fill the quorum.
             counting = min(group.left, left)
             left -= counting
-            for resource, amount in _lacking(state, group, counted, counting).items():
+            of_counting = _lacking(state.resources.names, group, counted, counting)
+            for resource, amount in of_counting.items():
                 short[resource] = short.get(resource, 0) + amount
             if not blocking:
                 blocking = counted.copy()
@@ -379,7 +380,7 @@ class Explainer:
     def _not_admitted(self, gang: Gang) -> tuple[PendingReason, Explanation]:
         minimum = gang.group.min_resources or () if gang.group is not None else ()
         amounts = gang.queue.minimum(minimum)
-        first = first_in_line(self._state, gang)
+        first = first_in_line(self._state.gangs, gang)
         if first is not gang:
             return not_admitted(self._session, self._admission, gang, first)
         counted: QueueEntry | str | None = None
@@ -399,7 +400,7 @@ class Explainer:
         if gangs is not None:
             return gangs
         if counted is None:
-            gangs = promised_unready(self._state)
+            gangs = promised_unready(self._state.gangs, self._state.queues)
         elif isinstance(counted, str):
             gangs = [gang for gang in self._unready_of(None) if gang.namespace == counted]
         else:
@@ -495,11 +496,11 @@ def _count_if_more(all_of_them: Sized, listed_ones: Sized) -> int:
     return len(all_of_them) if len(listed_ones) < len(all_of_them) else 0
 
 
-def _lacking(state: State, group: Group, counted: Counter[str], members: int) -> dict[str, int]:
+def _lacking(names: list[str], group: Group, counted: Counter[str], members: int) -> dict[str, int]:
     """How much of each insufficient resource the missing members request."""
     lacking: dict[str, int] = {}
     for row, amount in group.shape.pairs:
-        name = state.resources.names[row]
+        name = names[row]
         text = TOO_MANY_PODS if name == PODS else INSUFFICIENT + name
         if text in counted:
             lacking[name] = amount * members

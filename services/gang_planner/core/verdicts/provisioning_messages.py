@@ -7,7 +7,10 @@ from typing import Final
 
 import msgspec
 
-from services.gang_planner.core.queueing.requested_capacity import unrequestable_words
+from services.gang_planner.core.queueing.requested_capacity import (
+    asked_request,
+    unrequestable_words,
+)
 from services.gang_planner.core.state.existing_requests import (
     LOST,
     UNANSWERED,
@@ -15,18 +18,19 @@ from services.gang_planner.core.state.existing_requests import (
     requests_of,
 )
 from services.gang_planner.core.state.gang_requests import (
-    GangRequest,
     class_of,
     is_served,
     parameters_of,
 )
 from services.gang_planner.core.state.gangs import Gang
+from services.gang_planner.core.state.holds import HoldTable
 from services.gang_planner.core.state.planner_state import State
+from services.gang_planner.core.state.pod_shapes import ShapeTable
+from services.gang_planner.core.state.reference_objects import ReferenceObjects
 from shared.contracts.annotations import PROVISIONING_CLASS
 from shared.contracts.pending_reasons import PendingReason
 from shared.contracts.verdicts import PodSet, Provisioning, Verdict
 from shared.kube.resources import PROVISIONING_REQUESTS
-from shared.model.invariants import required
 from shared.model.reference_objects import ProvisioningRequest, ProvisioningState
 
 #: Requests deleted at a time; the next verdict names more, once CLUSTER shows that these are gone.
@@ -64,28 +68,29 @@ def unavailable_words(state: State, gang: Gang) -> str:
             f"queue {gang.queue.name} asks for ProvisioningRequests (annotation "
             f"{PROVISIONING_CLASS}), and the API server does not serve {title}"
         )
-    return unrequestable_words(state, _request(gang))
+    return unrequestable_words(state.shapes, asked_request(gang))
 
 
-def provisioned_message(state: State, gang: Gang) -> str | None:
+def provisioned_message(reference_objects: ReferenceObjects, gang: Gang) -> str | None:
     """The message of the condition Provisioned; None: it is not True. The booking of a gang that
     has been placed ends, because its pods use the capacity.
     """
-    request = request_of(state.reference_objects, gang)
+    request = request_of(reference_objects, gang)
     if request is None:
         return None
     kept = request.state == "Provisioned" or (request.state == "BookingExpired" and gang.have() > 0)
     return _described(request) if kept else None
 
 
-def failure(state: State, gang: Gang) -> tuple[str, str] | None:
+def failure(reference_objects: ReferenceObjects, gang: Gang) -> tuple[str, str] | None:
     """Reason and message of the condition ProvisioningFailed; None: it is not True."""
-    request = request_of(state.reference_objects, gang)
+    request = request_of(reference_objects, gang)
     if request is None:
         return ("Refused", _refusal_words(gang)) if _refusal(gang) else None
     if _is_overdue(gang):
         return "NotAccepted", _unaccepted_words(gang, request)
-    if request.state == "BookingExpired" and not _waits_for_next_attempt(gang):
+    failed = gang.pending_reason is PendingReason.PROVISIONING_FAILED
+    if request.state == "BookingExpired" and not failed:
         # The booking ends when the gang is placed, because its pods use the capacity.
         return None
     return (request.state, _failure(request)) if request.state in LOST else None
@@ -94,7 +99,7 @@ def failure(state: State, gang: Gang) -> tuple[str, str] | None:
 def requests(state: State, gang: Gang) -> Provisioning | None:
     """The requests to create and to delete for a gang; None: there are none."""
     existing = requests_of(state.reference_objects, gang)
-    if _is_placed(state, gang):
+    if _is_placed(state.holds, gang):
         # cluster-autoscaler books the capacity of a request for ten minutes, beside the pods.
         return _deletion(existing)
     if gang.have() or gang.history.started:
@@ -114,7 +119,7 @@ def requests(state: State, gang: Gang) -> Provisioning | None:
         return _deletion([other for other in others if other.digest != request.name.digest])
     if observed is not None and observed.state not in UNANSWERED:
         return _deletion(others)
-    pod_sets = _pod_sets(state, gang)
+    pod_sets = _pod_sets(state.shapes, gang)
     if pod_sets is None:
         return None
     return Provisioning(
@@ -173,7 +178,7 @@ def meaning(state: State, gang: Gang) -> tuple[object, ...]:
     return requests(state, gang), _is_overdue(gang), *shown
 
 
-def _pod_sets(state: State, gang: Gang) -> tuple[PodSet, ...] | None:
+def _pod_sets(shapes: ShapeTable, gang: Gang) -> tuple[PodSet, ...] | None:
     """The sets of the gang's request, each with its first waiting pod, and those of its units with
     the first one of all; None: a shape has none.
     """
@@ -182,7 +187,7 @@ def _pod_sets(state: State, gang: Gang) -> tuple[PodSet, ...] | None:
     for (_, shape_id), members in gang.waiting.items():
         pods = by_shape.setdefault(shape_id, [])
         pods.append(min((member.pod.name, member.pod.uid) for member in members.values()))
-    request = _request(gang)
+    request = asked_request(gang)
     for shape_id, count in request.sets:
         if shape_id not in by_shape:
             return None
@@ -190,19 +195,19 @@ def _pod_sets(state: State, gang: Gang) -> tuple[PodSet, ...] | None:
         sets.append(PodSet(name=name, uid=uid, count=count))
     for shape_id, count in request.units:
         name, uid = min(min(pods) for pods in by_shape.values())
-        requests = state.shapes.entries[shape_id].shape.requests
+        requests = shapes.entries[shape_id].shape.requests
         sets.append(PodSet(name=name, uid=uid, count=count, requests=requests))
     return tuple(sets)
 
 
-def _is_placed(state: State, gang: Gang) -> bool:
+def _is_placed(holds: HoldTable, gang: Gang) -> bool:
     """Whether all pods for which the gang's capacity was requested are bound, or were.
 
     Capacity that is reserved for later pods of its `minResources` is still free in the eyes of an
     autoscaler, which therefore keeps booking it.
     """
     if gang.history.started:
-        return not any(hold.reserving for hold in state.holds.of(gang))
+        return not any(hold.reserving for hold in holds.of(gang))
     # All its pods may be gone before the controller has deleted the request.
     return gang.history.dormant and not gang.members and gang.request is None
 
@@ -220,10 +225,6 @@ def _deletion_of(obsolete: Sequence[tuple[str, str]]) -> Provisioning:
     )
 
 
-def _request(gang: Gang) -> GangRequest:
-    return required(gang.request, gang.full_name, "asks for capacity and has no request")
-
-
 def _name(gang: Gang) -> str:
     return str(gang.request.name) if gang.request is not None else ""
 
@@ -233,10 +234,6 @@ def _waits_for_request(gang: Gang) -> bool:
         PendingReason.AWAITS_PROVISIONING,
         PendingReason.PROVISIONING_FAILED,
     }
-
-
-def _waits_for_next_attempt(gang: Gang) -> bool:
-    return gang.pending_reason is PendingReason.PROVISIONING_FAILED
 
 
 def _is_overdue(gang: Gang) -> bool:

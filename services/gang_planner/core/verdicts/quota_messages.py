@@ -12,6 +12,7 @@ from services.gang_planner.core.placement.session import Session
 from services.gang_planner.core.policies import resourcequota
 from services.gang_planner.core.queueing.min_resources import Requirement, Unattainable
 from services.gang_planner.core.state.amounts import in_words, listed
+from services.gang_planner.core.state.gang_table import GangTable
 from services.gang_planner.core.state.gangs import Bucket, Gang
 from services.gang_planner.core.state.needs import Explanation
 from services.gang_planner.core.state.planner_state import State
@@ -26,9 +27,9 @@ from shared.model.bounded_text import joined
 _NAMED_MAX: Final = 5
 
 
-def first_in_line(state: State, gang: Gang) -> Gang:
+def first_in_line(gangs: GangTable, gang: Gang) -> Gang:
     """The group that has to be admitted before this one: itself, unless its queue is strict."""
-    first = state.gangs.admission_queue.first(gang.queue) if gang.queue.strict else None
+    first = gangs.admission_queue.first(gang.queue) if gang.queue.strict else None
     return first or gang
 
 

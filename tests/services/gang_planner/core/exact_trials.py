@@ -5,31 +5,34 @@ compared before and after: every `Trial`, every `ReleasedReservations` that is t
 question whose answer must change nothing.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import pytest
 
 from services.gang_planner.core.allocation import gang_allocation
 from services.gang_planner.core.allocation.gang_allocation import ReleasedReservations
+from services.gang_planner.core.cycle_context import CycleContext
 from services.gang_planner.core.lifecycle import repair
+from services.gang_planner.core.placement.session import Session
 from services.gang_planner.core.preemption.trial import Trial
 from services.gang_planner.core.queueing import fair_share
+from services.gang_planner.core.state.node_capacity import NodeCapacity
 from services.gang_planner.core.state.planner_state import State
+from services.gang_planner.core.state.queues import QueueEntry
 
 
 class Capacity:
     """What is free on the nodes, and what queues are charged, at one moment."""
 
-    def __init__(self, state: State) -> None:
-        node_capacity = state.node_capacity
+    def __init__(self, node_capacity: NodeCapacity, queues: Iterable[QueueEntry]) -> None:
         node_capacity.fit_cells()
         self._cells = node_capacity.free.cells[:, : node_capacity.nodes.size].tolist()
         self._ports = {slot: dict(one) for slot, one in node_capacity.ports.content().items()}
         self._pairs = {tally: dict(one) for tally, one in node_capacity.pairs.content().items()}
         self._used = {
-            name: {row: amount for row, amount in one.used.items() if amount}
-            for name, one in state.queues.entries.items()
+            queue.name: {row: amount for row, amount in queue.used.items() if amount}
+            for queue in queues
         }
 
     def check(self, after: "Capacity", what: str) -> None:
@@ -38,6 +41,11 @@ class Capacity:
         assert after._ports == self._ports, f"{what} left other host ports"
         assert after._pairs == self._pairs, f"{what} left other counts of pods by terms"
         assert after._used == self._used, f"{what} left other charges of queues"
+
+
+def capacity_of(state: State) -> Capacity:
+    """Of all queues."""
+    return Capacity(state.node_capacity, state.queues.entries.values())
 
 
 class Counts(dict[str, int]):
@@ -62,11 +70,19 @@ def checked(monkeypatch: pytest.MonkeyPatch) -> Counts:
 
 
 def _unchanged(function: Callable[..., Any], name: str, counts: Counts) -> Callable[..., Any]:
-    def call(work: Any, *rest: Any) -> Any:
-        before, freed = Capacity(work.state), work.state.node_capacity.freed
-        found = function(work, *rest)
-        before.check(Capacity(work.state), name)
-        assert work.state.node_capacity.freed == freed, f"{name} reported capacity as freed"
+    def call(tried: CycleContext | Session, *rest: Any) -> Any:
+        session = tried if isinstance(tried, Session) else tried.session
+        node_capacity = session.node_capacity
+
+        def now() -> Capacity:
+            if isinstance(tried, Session):
+                return Capacity(node_capacity, rest[0].chain)
+            return capacity_of(tried.state)
+
+        before, freed = now(), node_capacity.freed
+        found = function(tried, *rest)
+        before.check(now(), name)
+        assert node_capacity.freed == freed, f"{name} reported capacity as freed"
         counts.add(name)
         return found
 
@@ -78,13 +94,13 @@ def _check_trials(monkeypatch: pytest.MonkeyPatch, counts: Counts) -> None:
     before: dict[Trial, tuple[Capacity, int]] = {}
 
     def entered(trial: Trial) -> Trial:
-        before[trial] = Capacity(trial._state), trial._state.node_capacity.freed
+        before[trial] = capacity_of(trial._state), trial._state.node_capacity.freed
         return enter(trial)
 
     def left(trial: Trial, *error: object) -> None:
         leave(trial, *error)
         was, freed = before.pop(trial)
-        was.check(Capacity(trial._state), "a trial")
+        was.check(capacity_of(trial._state), "a trial")
         assert trial._state.node_capacity.freed == freed, "a trial reported capacity as freed"
         counts.add("Trial")
 
@@ -97,12 +113,12 @@ def _check_loans(monkeypatch: pytest.MonkeyPatch, counts: Counts) -> None:
     before: dict[ReleasedReservations, Capacity] = {}
 
     def released(reservations: ReleasedReservations, state: State, holds: Any) -> None:
-        before[reservations] = Capacity(state)
+        before[reservations] = capacity_of(state)
         init(reservations, state, holds)
 
     def restored(reservations: ReleasedReservations) -> None:
         restore(reservations)
-        before.pop(reservations).check(Capacity(reservations._state), "a restored reservation")
+        before.pop(reservations).check(capacity_of(reservations._state), "a restored reservation")
         counts.add("ReleasedReservations")
 
     monkeypatch.setattr(ReleasedReservations, "__init__", released)
