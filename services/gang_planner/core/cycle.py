@@ -311,7 +311,7 @@ class CycleRunner:
             state.backlog.throttled = work.throttled
         explainer = Explainer(state, self._session)
         verdicts = self._book.write(state, explainer, assessed, self.now_ms, stale=not decisive)
-        self._wake(self._book.next_ms(state, self.now_ms))
+        self._wake(self._book.next_ms(state.node_capacity.freed, self.now_ms))
         wakeup_ms = self._next_wakeup_ms(work, decisive=decisive)
         state.view.consumed_seq = state.view.outcomes_seq
         work.put_in_order()

@@ -82,7 +82,7 @@ class _Pass:
         self._extras = Extras(work, self._line)
         self._shortfalls: Shortfalls | None = None
         if any(bucket.shortfall is not None for bucket in buckets):
-            self._shortfalls = Shortfalls(work.state, work.session, buckets)
+            self._shortfalls = Shortfalls(work.state.holds, work.session, buckets)
         self._requested: RequestedQuota | None = None
         #: Work on gangs that were refused, by namespace.
         self._spent: Counter[str] = Counter()

@@ -165,7 +165,7 @@ def _apply_pods(state: State, record: PodChanges, *, from_snapshot: bool) -> Non
         if gone.succeeded:
             accounting.note_success(state, gone.uid, record.at_ms)
     versions = {gone.uid: gone.resource_version for gone in record.removed}
-    for uid in _removed_first(state, record) if record.removed else ():
+    for uid in _removed_first(state.gangs, state.members, record) if record.removed else ():
         accounting.remove_pod(state, uid, versions[uid])
     for pod in record.changed:
         accounting.put_pod(state, pod, record.at_ms, from_snapshot=from_snapshot)
@@ -173,11 +173,11 @@ def _apply_pods(state: State, record: PodChanges, *, from_snapshot: bool) -> Non
         accounting.remove_pod(state, gone.uid, gone.resource_version)
 
 
-def _removed_first(state: State, record: PodChanges) -> list[str]:
+def _removed_first(gangs: GangTable, members: dict[str, Member], record: PodChanges) -> list[str]:
     """The pods of gangs that have ended, and of others that pods join: the succeeded ones, and all
     if none is left. Only of gangs with a group object, which keeps a gang without pods.
     """
-    members, trees = state.members, state.gangs.trees
+    trees = gangs.trees
     named = (key_of(pod) for pod in record.changed if pod.uid not in members)
     joined = {trees.gang_of(key) for key in named if key is not None}
     gone = frozenset(gone_pod.uid for gone_pod in record.removed)
@@ -193,7 +193,7 @@ def _removed_first(state: State, record: PodChanges) -> list[str]:
         elif gang.key in joined and gang.succeeded:
             others.setdefault(gang.key, []).append(gone_pod.uid)
     for key, uids in others.items():
-        if state.gangs.gangs[key].members.keys() <= gone:
+        if gangs.gangs[key].members.keys() <= gone:
             removed_first += uids
     return removed_first
 

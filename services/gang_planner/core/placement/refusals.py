@@ -19,8 +19,8 @@ from services.gang_planner.core.constraints.filters import UNLIMITED
 from services.gang_planner.core.placement.session import Session
 from services.gang_planner.core.state.columns import Ints
 from services.gang_planner.core.state.gangs import Bucket
+from services.gang_planner.core.state.holds import HoldTable
 from services.gang_planner.core.state.needs import Need, Shortfall
-from services.gang_planner.core.state.planner_state import State
 from services.gang_planner.core.state.pod_shapes import ShapeEntry
 
 #: Changed nodes up to which comparing them is worth it; more, and all nodes are compared.
@@ -30,8 +30,8 @@ _CHANGED_MAX: Final = 512
 class Shortfalls:
     """What the changes until now can mean for refused buckets, within one pass over them."""
 
-    def __init__(self, state: State, session: Session, buckets: Iterable[Bucket]) -> None:
-        self._state = state
+    def __init__(self, holds: HoldTable, session: Session, buckets: Iterable[Bucket]) -> None:
+        self._holds = holds
         self._session = session
         self._buckets = [
             bucket for bucket in buckets if bucket.shortfall and bucket.shortfall.members
@@ -41,7 +41,7 @@ class Shortfalls:
         self._gains: dict[int, dict[int, int] | None] = {}
         held = [
             hold.gang.priority
-            for hold in state.holds.by_uid.values()
+            for hold in holds.by_uid.values()
             if hold.reservation is not None and hold.gang is not None
         ]
         #: Gangs of higher priority may take capacity that is reserved for other gangs.
@@ -49,13 +49,13 @@ class Shortfalls:
 
     def remains(self, bucket: Bucket, shortfall: Shortfall) -> bool:
         """Whether none of the bucket's gangs can fit, as when it had this shortfall."""
-        state = self._state
+        node_capacity = self._session.node_capacity
         if not shortfall.members:
             return False
-        if shortfall.nodes_at != state.nodes.changes.position:
+        if shortfall.nodes_at != node_capacity.nodes.changes.position:
             return False
         gang = bucket.entries[0][2]
-        if state.holds.of(gang) or (
+        if self._holds.of(gang) or (
             self._lowest_held is not None and gang.priority > self._lowest_held
         ):
             return False
@@ -66,7 +66,7 @@ class Shortfalls:
             return False
         gained = sum(gains[shape_id] for _, shape_id, _ in bucket.need.wanted)
         shortfall.members = max(shortfall.members - gained, 0)
-        shortfall.capacity_at = state.node_capacity.changes.position
+        shortfall.capacity_at = node_capacity.changes.position
         return shortfall.members > 0
 
     def _gained(self, position: int) -> dict[int, int] | None:
@@ -83,7 +83,7 @@ class Shortfalls:
             if bucket.shortfall is not None and bucket.shortfall.capacity_at == position
             for _, shape_id, _ in bucket.need.wanted
         }
-        shapes = [self._state.shapes.entries[shape_id] for shape_id in ids]
+        shapes = [self._session.shapes.entries[shape_id] for shape_id in ids]
         self._session.work_left -= len(shapes) * len(slots)
         gains: list[int] = _capacity(self._session, shapes, slots).sum(axis=1).tolist()
         gained = self._gains[position] = dict(zip(ids, gains, strict=True))

@@ -134,7 +134,7 @@ class Book:
             if gang.shown and (gang.shown == meant or _passing(gang, meant, now_ms)):
                 self._queue(gang)
                 continue
-            if self._is_debounced(state, gang, reason, now_ms, rush=rush):
+            if self._is_debounced(state.epoch, gang, reason, now_ms, rush=rush):
                 continue
             if reason in _MOVING and gang.key not in self._in_ring:
                 self._in_ring.add(gang.key)
@@ -156,12 +156,12 @@ class Book:
         first = {gang_id: gang for gang_id, gang in unexplained.items() if gang_id in changed}
         return list({**first, **changed}.items())
 
-    def next_ms(self, state: State, now_ms: int) -> int | None:
-        """When the next paced verdict is due; None: there is none."""
+    def next_ms(self, freed: int, now_ms: int) -> int | None:
+        """When the next paced verdict is due at this count of freed capacity; None: none is."""
         due = [self._due[0][0]] if self._due else []
         held_ms = self._debouncer.next_ms()
         due += [] if held_ms is None else [held_ms]
-        if self._ring and self._ringed_at != state.node_capacity.freed:
+        if self._ring and self._ringed_at != freed:
             due.append(max(self._ring_ms, now_ms + 1))
         return min(due, default=None)
 
@@ -191,7 +191,7 @@ class Book:
         return verdicts
 
     def _is_debounced(
-        self, state: State, gang: Gang, reason: PendingReason | None, now_ms: int, *, rush: bool
+        self, epoch: int, gang: Gang, reason: PendingReason | None, now_ms: int, *, rush: bool
     ) -> bool:
         throttled = reason is PendingReason.BINDING_THROTTLED
         passing = throttled or (reason is None and gang.phase in {"Starting", "Running"})
@@ -199,9 +199,7 @@ class Book:
         if not passing or eventful or _group_wanted(gang):
             return False
         last = self.published.get(gang.gang_id)
-        return self._debouncer.holds(
-            gang, last, state.epoch, now_ms, throttled=throttled, rush=rush
-        )
+        return self._debouncer.holds(gang, last, epoch, now_ms, throttled=throttled, rush=rush)
 
     def _queue(self, gang: Gang) -> None:
         if gang.key not in self._queued:
