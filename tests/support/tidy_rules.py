@@ -26,6 +26,11 @@ PRIVATE_ATTRIBUTES_MAX = 125
 #: Private by their spelling only: a named tuple's own methods.
 _OF_NAMED_TUPLES = frozenset(["_asdict", "_fields", "_make", "_replace"])
 
+#: Parameters of the planner's core that are its whole state, or the cycle. It only falls: what uses
+#: one or two tables takes these.
+BAGS_MAX = 235
+_BAGS = frozenset(["State", "CycleContext"])
+
 PRODUCT_ROOTS = ("services", "shared", "tutti")
 SOURCE_ROOTS = ("services", "shared", "tutti", "release", "bench")
 # And errors.py, where a service has errors of its own.
@@ -326,6 +331,20 @@ def _is_private_of_another(node: ast.AST) -> bool:
     )
 
 
+def functions_take_the_tables_that_they_read(files: list[File]) -> Iterator[str]:
+    """At most BAGS_MAX parameters of the planner's core are its whole state, or the cycle."""
+    bags = [
+        node
+        for file in files
+        if file.is_python and str(file.path).startswith("services/gang_planner/core/")
+        for node in ast.walk(file.tree())
+        if isinstance(node, ast.arg) and node.annotation is not None
+        if ast.unparse(node.annotation).strip("'\"") in _BAGS
+    ]
+    if len(bags) > BAGS_MAX:
+        yield f"planner's core: {len(bags)} parameters State or CycleContext (limit {BAGS_MAX})"
+
+
 def pure_code_never_asks_for_now(files: list[File]) -> Iterator[str]:
     """In the pure packages time comes in the event (import-linter keeps the time module out)."""
     for file in files:
@@ -390,6 +409,7 @@ RULES: tuple[Rule, ...] = (
     dialects_are_not_imported_by_name,
     files_are_of_readable_length,
     functions_fit_on_a_screen,
+    functions_take_the_tables_that_they_read,
     loops_bind_no_attributes,
     markdown_opens_with_a_title,
     modules_are_used,
