@@ -137,7 +137,7 @@ class _Pass:
                 gang_allocation.refuse(self._work, bucket)
                 return False
             work_left = session.work_left
-            full = fair.leaves_nothing(self._work.state.nodes)
+            full = fair.leaves_nothing(self._work.state.nodes.count)
             if full or not gang_allocation.place_gang(self._work, gang, fair):
                 self._spent[gang.namespace] += work_left - session.work_left
                 self._refuse(bucket, gang, fair)
@@ -163,7 +163,7 @@ class _Pass:
         """
         self._together.place()
         fair = self._extras.lower(self._limit(bucket, gang), bucket, gang)
-        if fair is None or fair.leaves_nothing(self._work.state.nodes):
+        if fair is None or fair.leaves_nothing(self._work.state.nodes.count):
             return False
         self._work.throttled = gang_allocation.would_fit(self._work, gang, fair)
         return self._work.throttled

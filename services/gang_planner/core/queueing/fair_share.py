@@ -37,7 +37,6 @@ from services.gang_planner.core.state.backlog import Line
 from services.gang_planner.core.state.columns import Bools, Ints, add_amounts
 from services.gang_planner.core.state.gangs import Bucket, Gang
 from services.gang_planner.core.state.needs import Claimant, Need, Wanted
-from services.gang_planner.core.state.nodes import NodeTable
 from services.gang_planner.core.state.planner_state import State
 from services.gang_planner.core.state.pod_shapes import ShapeEntry, ShapeTable
 from services.gang_planner.core.state.queued_demand import QueuedDemand
@@ -236,9 +235,9 @@ class Limit(NamedTuple):
     #: The claims that caused the limit.
     claimants: tuple[Claimant, ...] = ()
 
-    def leaves_nothing(self, nodes: NodeTable) -> bool:
-        """Whether the limit withholds every node."""
-        return self.withheld is not None and len(self.withheld) >= nodes.count
+    def leaves_nothing(self, nodes: int) -> bool:
+        """Whether the limit withholds every node, of this many."""
+        return self.withheld is not None and len(self.withheld) >= nodes
 
 
 UNLIMITED: Final = Limit()
