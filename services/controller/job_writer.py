@@ -8,8 +8,6 @@ from itertools import groupby
 from typing import Final, NoReturn
 
 import msgspec
-from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric import rsa
 
 from services.controller.core.jobs.manifests import claim_for, claim_name, pod_for
 from services.controller.core.jobs.step import OUT_OF_SYNC, SeenPod, Step
@@ -361,7 +359,10 @@ def _priority_class(at: tuple[TaskSpec, int]) -> str:
 
 
 def _key_pair() -> tuple[str, str]:
-    """A new RSA key: private (PKCS #1, PEM) and public (OpenSSH)."""
+    """A new RSA key: private (PKCS #1, PEM) and public (OpenSSH). Call it in a thread."""
+    from cryptography.hazmat.primitives import serialization  # 8 MiB, and few jobs have keys.
+    from cryptography.hazmat.primitives.asymmetric import rsa
+
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     private = key.private_bytes(
         serialization.Encoding.PEM,

@@ -8,6 +8,7 @@ marks of pods. When one of them appears or disappears later, pods are listed aga
 import asyncio
 import logging
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final, assert_never
 
 from services.watcher.core.cluster_state import ClusterWentBack
@@ -101,8 +102,6 @@ class ResourceWatches:
 
     async def _apply(self, resource: Resource, batch: Listed[Any] | Changes[Any] | Absent) -> None:
         """Apply one batch to the state."""
-        if resource == PODS:
-            await self._pods_readable.wait()
         reading = self._state.reading
         kinds = self._readers[resource]
         match batch:
@@ -129,8 +128,16 @@ class ResourceWatches:
         if count:
             self._on_change()
 
+    async def _read(self, resource: Resource, page: list[Any]) -> list[Any]:
+        if resource == PODS:
+            await self._pods_readable.wait()
+        return self._state.read(self._readers[resource], page)
+
     def _list_watch(self, resource: Resource) -> ListWatch[Any]:
         kinds = self._readers[resource]
         decoded: Any = kinds[0].decoded
         pace = _LOOKUP_PACE if all(kind.lookup for kind in kinds) else None
-        return ListWatch(self._client, resource, decoded, page_limit=PAGE_LIMIT, pace=pace)
+        read = partial(self._read, resource)
+        return ListWatch(
+            self._client, resource, decoded, page_limit=PAGE_LIMIT, reduced=read, pace=pace
+        )

@@ -48,10 +48,13 @@ class WatcherState:
         """How pods are read now; after a change of it, pods must be listed again."""
         return self._context
 
-    def listed(
-        self, kinds: Sequence[Kind], objects: Iterable[object], resource_version: int
-    ) -> int:
-        """Apply a whole list of the resource that all `kinds` are read from.
+    def read(self, kinds: Sequence[Kind], objects: Iterable[object]) -> list[Any]:
+        """Read objects of a list of the resource that all `kinds` are read from, a row each."""
+        readable = [self._readable(kinds[0].resource, listed) for listed in objects]
+        return [tuple(self._read(kind, decoded) for kind in kinds) for decoded in readable]
+
+    def listed(self, kinds: Sequence[Kind], rows: Sequence[Any], resource_version: int) -> int:
+        """Apply a whole list, as `read` has read it.
 
         Returns:
             The number of changes.
@@ -61,15 +64,14 @@ class WatcherState:
         """
         resource = kinds[0].resource
         self._note_service(resource, served=True)
-        readable = [self._readable(resource, listed) for listed in objects]
         count = sum(
             self.cluster_state.relist(
                 resource.title,
                 kind.neutral,
-                [model for decoded in readable if (model := self._read(kind, decoded)) is not None],
+                [model for row in rows if (model := row[position]) is not None],
                 resource_version,
             )
-            for kind in kinds
+            for position, kind in enumerate(kinds)
         )
         for kind in kinds:
             self._forget_too_large(kind)

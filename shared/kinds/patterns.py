@@ -8,8 +8,6 @@ blocks a process.
 from collections.abc import Iterable
 from typing import Final
 
-import re2
-
 #: Longer patterns are refused; the names to match have at most 253 characters.
 CHARACTERS_MAX: Final = 1024
 #: Memory for one compiled pattern; RE2 refuses patterns that need more (`\pL{100}`).
@@ -27,6 +25,9 @@ class Pattern:
 
     def __init__(self, text: str) -> None:
         """Compile a pattern. Raises PatternError."""
+        # Imported for the first pattern: it takes 1.6 MiB, and most clusters have no HyperNodes.
+        import re2
+
         if len(text) > CHARACTERS_MAX:
             raise PatternError(f"must have at most {CHARACTERS_MAX} characters")
         options = re2.Options()

@@ -23,7 +23,7 @@ import time
 from asyncio import Event
 from collections.abc import Awaitable, Callable, Sequence
 from random import Random
-from typing import Final, Generic, Literal, NoReturn, Protocol, TypeVar
+from typing import Any, Final, Generic, Literal, NoReturn, Protocol, TypeVar
 
 import msgspec
 
@@ -167,6 +167,7 @@ class ListWatch(Generic[T]):
         label_selector: str = "",
         field_selector: str = "",
         page_limit: int = PAGE_LIMIT,
+        reduced: Callable[[list[T | Undecodable]], Awaitable[list[Any]]] | None = None,
         pace: Pace | None = None,
         clock: Clock | None = None,
         random: Random | None = None,
@@ -175,7 +176,8 @@ class ListWatch(Generic[T]):
 
         The client must be open; every ListWatch holds one of its connections. `namespace` and the
         selectors restrict the objects. `page_limit` is the number of objects per page of a list, 0
-        for one answer. `clock` and `random` (jitter, which needs no secrecy) are for tests.
+        for one answer. `reduced` makes of each page what the sink gets, so that decoded objects of
+        one page only are in memory. `clock` and `random` (jitter, no secrecy) are for tests.
         """
         self.resource = resource
         self.state: State = "starting"
@@ -190,6 +192,7 @@ class ListWatch(Generic[T]):
         self._selectors = {key: value for key, value in selectors.items() if value}
         self._decoder = KindDecoder(kind)
         self._page_limit = page_limit
+        self._reduced = reduced
         self._pace = pace or Pace()
         self._clock = clock or Clock()
         self._random = random or Random()  # noqa: S311 - jitter, not secrecy
@@ -298,7 +301,8 @@ class ListWatch(Generic[T]):
         continue_ = ""
         while True:
             page = await self._page(self._page_limit, continue_)
-            objects = objects + page.items if objects else page.items
+            items = page.items if self._reduced is None else await self._reduced(page.items)
+            objects = objects + items if objects else items
             continue_ = page.metadata.continue_
             if not continue_:
                 return objects, page.metadata.resource_version

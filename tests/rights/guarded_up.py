@@ -26,7 +26,8 @@ from tutti.rights.table import ACCOUNTS, Account
 from tutti.rights.table import SCHEDULER_NAMES as PLACEHOLDER
 from tutti.up.keys import Keys
 from tutti.up.options import REPLICAS_MAX, SCHEDULER_NAMES, UpOptions
-from tutti.up.plan import ProcessSpec, plan
+from tutti.up.plan import plan
+from tutti.up.processes import ProcessSpec
 
 _TESTS = User(name="tests", publish=(">",), subscribe=(">",))
 

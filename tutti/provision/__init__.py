@@ -5,3 +5,16 @@ users, a CA and the server's certificate.
 Secrets, or in files, for an installation without Kubernetes' Secrets; `nats_process` makes a
 running server reload its files. Provisioning is idempotent: valid keys and certificates are kept.
 """
+
+from collections.abc import Iterable
+from typing import Final
+
+from shared.bus.permissions import User
+
+CA: Final = "ca"
+SERVER: Final = "server"
+
+
+def names(users: Iterable[User]) -> tuple[str, ...]:
+    """The names of all Secrets in the order of writing: the server's is last, it refers to all."""
+    return (CA, *(user.name for user in users), SERVER)

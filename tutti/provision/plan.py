@@ -28,6 +28,7 @@ from shared.runtime.certificate_authority import (
     read,
 )
 from tutti.api.failures import Refusal
+from tutti.provision import CA, SERVER
 
 CA_LIFETIME: Final = timedelta(days=3650)
 CA_RENEWED_BEFORE: Final = timedelta(days=365)
@@ -36,8 +37,6 @@ CA_OVERLAP: Final = timedelta(days=1)
 SERVER_LIFETIME: Final = timedelta(days=365)
 SERVER_RENEWED_BEFORE: Final = timedelta(days=120)
 
-CA: Final = "ca"
-SERVER: Final = "server"
 SEED_KEY: Final = "seed"
 CA_KEY: Final = "ca.crt"
 
@@ -74,13 +73,6 @@ class _Trust(msgspec.Struct, frozen=True):
         if self.former:
             kept["former.crt"] = _pem(self.former)
         return kept
-
-
-def names(users: Iterable[User]) -> tuple[str, ...]:
-    """The names of all Secrets in the order of writing; the server's is last, since it refers to
-    all others.
-    """
-    return (CA, *(user.name for user in users), SERVER)
 
 
 def plan(

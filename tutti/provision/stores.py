@@ -20,7 +20,8 @@ from shared.runtime.whole_files import write_whole
 from tutti.api.failures import Refusal
 from tutti.api.fetches import find
 from tutti.api.objects import new_object
-from tutti.provision.plan import BadSecret, Kept, names, plan
+from tutti.provision import names
+from tutti.provision.plan import BadSecret, Kept, plan
 
 #: Attempts when another `provision` writes at the same time: more than there are Secrets.
 _ATTEMPTS: Final = 20

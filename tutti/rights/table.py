@@ -57,7 +57,7 @@ from shared.kube.resources import (
     VOLUMES,
     Resource,
 )
-from tutti.provision.plan import names
+from tutti.provision import names
 
 #: Placeholder for the release's name in names of objects; the installation replaces it.
 RELEASE: Final = "RELEASE"

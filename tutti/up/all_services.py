@@ -52,8 +52,7 @@ from tutti.up.user_rights import (
     install_planner_lease,
     is_on_this_machine,
     prepare_api,
-    remove_api,
-    remove_planner_lease,
+    remove_created,
 )
 from tutti.up.watchdog import Heartbeats, Say
 
@@ -287,8 +286,7 @@ class AllServices:
             yield presence
         finally:
             await presence.leave()
-            await remove_planner_lease(client)
-            await remove_api(client)
+            await remove_created(client)
 
     @asynccontextmanager
     async def _bus(self, nats: Nats) -> AsyncIterator[Bus]:

@@ -178,6 +178,7 @@ def _launcher(
 
 
 def _run(options: UpOptions) -> int:
+    from tutti.up.fork_server import import_aiohttp
     from tutti.up.watchdog import Heartbeats
 
     def say(line: str) -> None:
@@ -187,6 +188,7 @@ def _run(options: UpOptions) -> int:
 
     heartbeats = Heartbeats()
     launcher = _launcher(options, heartbeats, say)
+    import_aiohttp()
     # Imported here so that `tutti up --help` and wrong flags cost nothing.
     from shared.bus.errors import BusError
     from shared.kube.errors import KubeError

@@ -30,16 +30,8 @@ from tutti.up.processes import open_log
 
 #: Modules that every service imports.
 _PRELOADED: Final = (
-    "aiohttp.web",
-    "shared.bus.questions",
-    "shared.bus.fence",
-    "shared.bus.lease",
-    "shared.bus.publisher",
-    "shared.bus.pull",
-    "shared.contracts.codec",
-    "shared.kube.client",
-    "shared.kube.credentials",
-    "shared.runtime.lifecycle",
+    *("shared.bus.fence", "shared.bus.publisher", "shared.bus.pull"),
+    *("shared.kube.client", "shared.runtime.lifecycle"),
 )
 PACKET_BYTES_MAX: Final = 64 * 1024
 
@@ -75,9 +67,7 @@ def serve(channel: socket.socket) -> Start | None:
     """Fork for every request. Returns in a child its request; in the fork server None, when the
     other end is closed.
     """
-    woken, wake = os.pipe()
-    for end in (woken, wake):
-        os.set_blocking(end, False)
+    woken, wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
     signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
     decode = msgspec.json.Decoder(Start).decode
@@ -156,18 +146,34 @@ def _report_ended(channel: socket.socket) -> None:
         channel.send(msgspec.json.encode(Ended(pid=pid, status=status)))
 
 
+def import_aiohttp() -> None:
+    """Import aiohttp without the certificate authorities of the system, of which it makes two
+    copies for requests without a TLS context: 2 MiB in each process, and 20 to 50 ms. No process
+    of `tutti up` sends such a request over TLS; it would be refused by its own check.
+    """
+    given = dict(os.environ)
+    os.environ["SSL_CERT_FILE"] = os.devnull
+    importlib.import_module("aiohttp")
+    del os.environ["SSL_CERT_FILE"]
+    os.environ.update(given)
+
+
 def main() -> None:
     """Preload, fork, and in each child run the service."""
     channel = socket.socket(fileno=int(sys.argv[1]))
+    from shared.dialects.discovery import dialects  # Our client imports this module, too.
+
     set_name("fork-server")
+    import_aiohttp()
     for module in (*_PRELOADED, *sys.argv[2:]):
         importlib.import_module(module)
+    # 45 ms and 2 MiB in every service but the binder, or once for all.
+    dialects()
     # Loaded modules stay until the end: the garbage collector must not touch (and so copy) the
     # pages that all children share.
     gc.collect()
     gc.freeze()
-    start = serve(channel)
-    if start is not None:
+    if (start := serve(channel)) is not None:
         become(start)
 
 

@@ -19,8 +19,7 @@ import msgspec
 
 from tutti.lifeline import dying_with_parent
 from tutti.up.fork_server import PACKET_BYTES_MAX, Ended, Start, Started
-from tutti.up.plan import ProcessSpec
-from tutti.up.processes import ISOLATED, Child, child_environ
+from tutti.up.processes import ISOLATED, Child, ProcessSpec, child_environ
 from tutti.up.watchdog import Heartbeats, Say, kill_when_hung
 
 #: Modules of services that export traces: 0.1 s of CPU in each, or once before they are forked.

@@ -1,48 +1,17 @@
 """The processes of `tutti up` and their flags: a pure function of the options."""
 
-import signal
 from pathlib import Path
 from typing import Final
-
-import msgspec
 
 from shared.bus.permissions import CONTROLLERS
 from shared.contracts.visibility_resources import UP_SERVICE
 from shared.model.invariants import InvariantViolation
 from tutti.up.keys import Keys
 from tutti.up.options import UpOptions
+from tutti.up.processes import ProcessSpec
 
 #: The API server on this machine reaches the API service here, where it listens.
 _API_HOST: Final = "127.0.0.1"
-
-
-class ProcessSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """One process of one service."""
-
-    service: str
-    ordinal: int
-    #: Flags of `python -m services.NAME`.
-    flags: tuple[str, ...]
-    #: File for its output; None for our standard error.
-    log: Path | None
-
-    @property
-    def title(self) -> str:
-        """Its instance name: "binder-0"."""
-        return f"{self.service}-{self.ordinal}"
-
-    @property
-    def module(self) -> str:
-        """Its module, for `python -m`."""
-        return f"services.{self.service.replace('-', '_')}"
-
-    @property
-    def orphan_signal(self) -> signal.Signals:
-        """What the kernel sends it when `tutti up` was killed. Services may be killed at any
-        instant by design, and a hung one would not handle SIGTERM. Only the API service stops in
-        order: its registration must not stay (ADR 0092).
-        """
-        return signal.SIGTERM if self.service == "api" else signal.SIGKILL
 
 
 def plan(

@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Final, Protocol, Self
 
+import msgspec
+
 from tutti.lifeline import dying_with_parent
-from tutti.up.plan import ProcessSpec
 from tutti.up.watchdog import Watched
 
 #: A larger log is renamed (one generation is kept) before the process starts again, so that daily
@@ -19,6 +20,35 @@ LOG_BYTES_MAX: Final = 8 * 1024 * 1024
 
 #: Keep the working directory off the path: a folder named `services` there is another program's.
 ISOLATED: Final = ("-P",)
+
+
+class ProcessSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """One process of one service."""
+
+    service: str
+    ordinal: int
+    #: Flags of `python -m services.NAME`.
+    flags: tuple[str, ...]
+    #: File for its output; None for our standard error.
+    log: Path | None
+
+    @property
+    def title(self) -> str:
+        """Its instance name: "binder-0"."""
+        return f"{self.service}-{self.ordinal}"
+
+    @property
+    def module(self) -> str:
+        """Its module, for `python -m`."""
+        return f"services.{self.service.replace('-', '_')}"
+
+    @property
+    def orphan_signal(self) -> signal.Signals:
+        """What the kernel sends it when `tutti up` was killed. Services may be killed at any
+        instant by design, and a hung one would not handle SIGTERM. Only the API service stops in
+        order: its registration must not stay (ADR 0092).
+        """
+        return signal.SIGTERM if self.service == "api" else signal.SIGKILL
 
 
 class Child(Watched, Protocol):

@@ -17,8 +17,7 @@ from typing import Final
 from shared.pacing import Backoff
 from tutti.api.failures import Refusal
 from tutti.lifeline import log_tail
-from tutti.up.plan import ProcessSpec
-from tutti.up.processes import Child, Launcher
+from tutti.up.processes import Child, Launcher, ProcessSpec
 from tutti.up.watchdog import Heartbeats, Say, kill_when_hung
 
 #: The first delay: a killed process restarts almost at once, a failing one must not occupy a core.

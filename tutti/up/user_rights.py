@@ -51,15 +51,6 @@ async def install_planner_lease(client: KubeClient, say: Callable[[str], None]) 
         say(f"`tutti why` cannot show whether a planner is active: {error}")
 
 
-async def remove_planner_lease(client: KubeClient) -> None:
-    """Delete the objects of `install_planner_lease`, as far as possible in a short time."""
-    namespace, _ = OWN_LEASE
-    with contextlib.suppress(KubeError, TimeoutError):
-        async with asyncio.timeout(_REMOVE_TIMEOUT_S):
-            await client.delete(LEASES, PLANNER_LEASE, namespace=namespace)
-            await withdraw(client, _LEASE_READERS)
-
-
 async def is_on_this_machine(server: str) -> bool:
     """Whether an address of an API server's URL is one of this machine: only then the API server
     reaches a service that listens on 127.0.0.1. While it does not, a registration would keep the
@@ -99,10 +90,15 @@ async def prepare_api(client: KubeClient, say: Callable[[str], None], *, serves:
         say(f"only administrators can read the API: {error}")
 
 
-async def remove_api(client: KubeClient) -> None:
-    """Delete what `prepare_api` created, and what the API service has left, as far as possible in
-    a short time.
+async def remove_created(client: KubeClient) -> None:
+    """Delete what `install_planner_lease` and `prepare_api` created, and what the API service has
+    left, as far as possible in a short time.
     """
+    namespace, _ = OWN_LEASE
+    with contextlib.suppress(KubeError, TimeoutError):
+        async with asyncio.timeout(_REMOVE_TIMEOUT_S):
+            await client.delete(LEASES, PLANNER_LEASE, namespace=namespace)
+            await withdraw(client, _LEASE_READERS)
     with contextlib.suppress(KubeError, TimeoutError):
         async with asyncio.timeout(_REMOVE_TIMEOUT_S):
             await delete_registration(client)

@@ -92,7 +92,8 @@ state = WatcherState(names, podgroup_controller=False)
 def listed(resource, *manifests):
     kinds = readers()[resource]
     decoder = KindDecoder(kinds[0].decoded)
-    state.listed(kinds, [decoder.object(msgspec.json.encode(one)) for one in manifests], 1)
+    decoded = [decoder.object(msgspec.json.encode(one)) for one in manifests]
+    state.listed(kinds, state.read(kinds, decoded), 1)
 
 def pod(name, **meta):
     scheduler = meta.pop("scheduler", "tutti")

@@ -485,6 +485,22 @@ async def test_pages_are_put_together_and_an_expired_page_starts_again() -> None
         assert [query.get("continue") for query in rig.asked("list")] == [None, "one", None, "two"]
 
 
+async def test_each_page_is_reduced_before_the_next_one_is_requested() -> None:
+    requested: list[int] = []
+
+    async def reduced(page: list[Any]) -> list[Any]:
+        requested.append(len(rig.asked("list")))
+        return [each for each in page if each.metadata.name != "b"]
+
+    def script(rig: Rig) -> list[Answer]:
+        pages = [listing(20, *pods("ab"), continue_="one"), listing(20, *pods("cd"))]
+        return [*pages, rig.saying()]
+
+    async with running(script, page_limit=2, reduced=reduced) as rig:
+        assert names(await rig.listed()) == ["a", "c", "d"]
+        assert requested == [1, 2]
+
+
 async def test_a_version_that_is_no_number_is_never_handed_on() -> None:
     def script(rig: Rig) -> list[Answer]:
         return [listing("x"), listing(3), rig.saying()]

@@ -21,8 +21,9 @@ from tests.controlplane.client import RawClient
 from tests.controlplane.cluster import ControlPlane
 from tests.support.nats_server import running_nats_server
 from tests.support.rbac import account, service_account
+from tutti.provision import names
 from tutti.provision.command import provision as command
-from tutti.provision.plan import BadSecret, names
+from tutti.provision.plan import BadSecret
 from tutti.provision.stores import provision_secrets
 
 pytestmark = pytest.mark.integration

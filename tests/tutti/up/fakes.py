@@ -5,7 +5,7 @@ import itertools
 import signal
 from pathlib import Path
 
-from tutti.up.plan import ProcessSpec
+from tutti.up.processes import ProcessSpec
 
 
 def make_spec(service: str = "binder", ordinal: int = 0, log: Path | None = None) -> ProcessSpec:

@@ -13,8 +13,7 @@ from typing_extensions import override
 
 from tests.support.waiting import eventually
 from tutti.up.fork_server_launcher import TRACING, ForkServerLauncher
-from tutti.up.plan import ProcessSpec
-from tutti.up.processes import LOG_BYTES_MAX, ExecLauncher, Launcher, child_environ
+from tutti.up.processes import LOG_BYTES_MAX, ExecLauncher, Launcher, ProcessSpec, child_environ
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
@@ -109,6 +108,18 @@ async def test_what_traces_is_imported_before_forking_and_only_where_there_are_t
         parent_of(sleeping.pid).kill()
         await sleeping.wait()
         assert await (await launcher.launch(asked)).wait() == 1, "the next fork-server knows it too"
+
+
+@pytest.mark.parametrize(
+    ("module", "is_loaded"),
+    [("nats", 1), ("shared.dialects.volcano", 1), ("click", 0), ("tutti.up.plan", 0)],
+)
+async def test_children_have_what_services_share_and_nothing_of_the_command_line(
+    module: str, is_loaded: int, tmp_path: Path
+) -> None:
+    async with ForkServerLauncher() as launcher:
+        child = await launcher.launch(sleeper(tmp_path / "log", "loaded", module))
+        assert await child.wait() == is_loaded
 
 
 async def test_the_end_of_the_fork_server_is_the_end_of_its_children(tmp_path: Path) -> None:

@@ -8,7 +8,8 @@ import pytest
 
 from shared.runtime.settings import CommonSettings, KubeSettings, parse
 from tutti.up.options import SERVICES, UpOptions
-from tutti.up.plan import ProcessSpec, plan
+from tutti.up.plan import plan
+from tutti.up.processes import ProcessSpec
 
 _URL = "nats://127.0.0.1:1"
 _FULL = UpOptions(

@@ -11,7 +11,7 @@ from typing_extensions import override
 
 from tests.support.manual_clock import SleepingClock
 from tests.tutti.up.fakes import FakeChild, FakeLauncher, make_spec
-from tutti.up.plan import ProcessSpec
+from tutti.up.processes import ProcessSpec
 from tutti.up.supervisor import (
     FIRST_S,
     HEALTHY_AFTER_S,
