@@ -24,7 +24,7 @@ _IDLE_S = 10.0
 READY_TIMEOUT_S = 60.0
 _ROOT = Path(__file__).parents[1]
 #: What an installation has of this repository.
-_PACKAGES = ("services", "shared", "tutti")
+PACKAGES = ("services", "shared", "tutti")
 
 
 class ContenderFailed(RuntimeError):
@@ -85,7 +85,7 @@ class Tutti(msgspec.Struct, frozen=True, kw_only=True):
         """See Contender. The image and pip compile all modules. A checkout never has bytecode where
         PYTHONDONTWRITEBYTECODE is set, and each process would compile the modules that it imports.
         """
-        compile_modules(_ROOT / package for package in _PACKAGES)
+        compile_modules(_ROOT / package for package in PACKAGES)
 
 
 class OtherScheduler(msgspec.Struct, frozen=True, kw_only=True):

@@ -28,7 +28,7 @@ tiers:
 """
 
 
-def evicting() -> Iterator[Figure]:
+def evicting(runs: int = _RUNS) -> Iterator[Figure]:
     """A full cluster of 1,000 pods on 100 nodes; gangs of higher priority come."""
     small, node = shape_of(_POD_CPU), shape_of(_POD_CPU * _PODS_PER_NODE)
     for name, low, quorum, gangs, size, shape, victims in (
@@ -41,7 +41,7 @@ def evicting() -> Iterator[Figure]:
         ("1 gang of 50 whole nodes from 1,000 single pods", 1, 1, 1, 50, node, 500),
     ):
         best: World | None = None
-        for _ in range(_RUNS):
+        for _ in range(runs):
             world = _crowded(low, quorum)
             world.put_gangs(
                 make_gang(f"high-{index}", size, [shape], created_ms=index, priority=10)

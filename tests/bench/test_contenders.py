@@ -25,4 +25,4 @@ def test_modules_are_compiled_where_python_is_to_write_no_bytecode(
 def test_all_packages_of_the_wheel_are_compiled() -> None:
     settings = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())
     wheel = settings["tool"]["hatch"]["build"]["targets"]["wheel"]
-    assert set(contenders._PACKAGES) == set(wheel["packages"])
+    assert set(contenders.PACKAGES) == set(wheel["packages"])

@@ -89,12 +89,12 @@ class Judge(Auditor):
         name = node["metadata"]["name"]
         if kind == "DELETED":
             for pod in [one for one in self._pods.values() if one["spec"].get("nodeName") == name]:
-                self._judge_pod("MODIFIED", pod)
+                self.judge_pod("MODIFIED", pod)
 
     @override
     def see_pod(self, kind: str, pod: Object) -> None:
         super().see_pod(kind, pod)
-        self._judge_pod(kind, pod)
+        self.judge_pod(kind, pod)
         self._weigh_ours(pod["spec"].get("nodeName", ""))
 
     @override
@@ -105,7 +105,7 @@ class Judge(Auditor):
         if gang is not None:
             self._span(gang)
 
-    def _judge_pod(self, kind: str, pod: Object) -> None:
+    def judge_pod(self, kind: str, pod: Object) -> None:
         key = gang_of(pod)
         if key is None:
             return

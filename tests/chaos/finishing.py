@@ -53,7 +53,7 @@ class FinishingUsers(Users):
         return sorted(self.gangs.keys() - self.finished)
 
     @override
-    def _arrive(self) -> None:
+    def arrive(self) -> None:
         while len(self.alive()) < self.alive_max:
             self._draw()
 
@@ -81,7 +81,7 @@ class FinishingUsers(Users):
         )
 
     @override
-    def _is_over(self, gang: Gang, pods: dict[int, Object], now_s: float) -> bool:
+    def is_over(self, gang: Gang, pods: dict[int, Object], now_s: float) -> bool:
         phases = Counter(pod["status"].get("phase") for pod in pods.values())
         if phases["Succeeded"] >= gang.minimum:
             self.finished.add(gang.name)

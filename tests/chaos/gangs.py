@@ -147,7 +147,7 @@ class Users:
 
     async def _pass(self) -> None:
         if self.coming:
-            self._arrive()
+            self.arrive()
         listed = await self.client.get(PODS, labelSelector=GANG)
         nodes = await self.client.get("/api/v1/nodes")
         there = {node["metadata"]["name"] for node in nodes["items"]}
@@ -163,7 +163,7 @@ class Users:
         for gang in self.alive():
             await self._mend(gang, pods.get(gang.name, {}))
 
-    def _arrive(self) -> None:
+    def arrive(self) -> None:
         lively = [one for one in self.alive() if not one.poisoned]
         if len(lively) < self.alive_max and self.rng.random() < 0.7:
             self._draw()
@@ -199,7 +199,7 @@ class Users:
         now_s = asyncio.get_running_loop().time()
         if gang.made_at_s is None:
             gang.made_at_s = now_s
-        if gang.ending or self._is_over(gang, pods, now_s):
+        if gang.ending or self.is_over(gang, pods, now_s):
             gang.ending = True
             await self._end(gang, pods)
             return
@@ -207,17 +207,17 @@ class Users:
         if gang.whole_at_s is None and len(running) >= gang.minimum:
             gang.whole_at_s = now_s
         if not gang.group:
-            await self._declare(gang)
+            await self.declare(gang)
         if gang.form != "job":
             for member in self._missing(gang, pods):
                 await self._create(PODS, gang.pod(member))
 
-    def _is_over(self, gang: Gang, pods: dict[int, Object], now_s: float) -> bool:
+    def is_over(self, gang: Gang, pods: dict[int, Object], now_s: float) -> bool:
         """Whether its user deletes it now: `pods` are its members by number."""
         since_s = gang.made_at_s if gang.poisoned else gang.whole_at_s
         return self.coming and since_s is not None and now_s > since_s + gang.lives_s
 
-    async def _declare(self, gang: Gang) -> None:
+    async def declare(self, gang: Gang) -> None:
         path = path_of(gang.form)
         wanted = manifest_of(
             gang.form, gang.name, size=gang.size, minimum=gang.minimum, settings=gang.settings

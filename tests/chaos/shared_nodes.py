@@ -104,8 +104,8 @@ class SharedNodesJudge(Judge):
         return _longest_s(spans, now_s), sum(span.beyond_s(now_s) for span in spans)
 
     @override
-    def _judge_pod(self, kind: str, pod: Object) -> None:
-        super()._judge_pod(kind, pod)
+    def judge_pod(self, kind: str, pod: Object) -> None:
+        super().judge_pod(kind, pod)
         key = gang_of(pod)
         if key is not None:
             self._scheduler_of[key] = pod["spec"]["schedulerName"]

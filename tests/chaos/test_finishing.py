@@ -34,7 +34,7 @@ class Members:
             number: {"metadata": {"uid": f"uid-{number}"}, "status": {"phase": phase}}
             for number, phase in enumerate(phases)
         }
-        return self.users._is_over(self.gang, pods, now_s)
+        return self.users.is_over(self.gang, pods, now_s)
 
 
 @pytest.fixture
@@ -70,19 +70,19 @@ def test_members_that_ended_first_count_until_the_last_one_ends(members: Members
 
 
 def test_gangs_of_both_schedulers_come_until_so_many_are_alive(members: Members) -> None:
-    members.users._arrive()
+    members.users.arrive()
     alive = members.users.alive()
     assert len(alive) == 20
     assert set(Counter(one.scheduler for one in alive)) == {TUTTI, KUBE_SCHEDULER}
     alive[0].ended = True
-    members.users._arrive()
+    members.users.arrive()
     assert len(members.users.alive()) == 20
 
 
 def test_kube_schedulers_gangs_are_of_its_own_api_and_have_no_settings_of_tutti(
     members: Members,
 ) -> None:
-    members.users._arrive()
+    members.users.arrive()
 
     def of(scheduler: str) -> list[Gang]:
         return [one for one in members.users.alive() if one.scheduler == scheduler]

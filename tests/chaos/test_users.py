@@ -52,7 +52,7 @@ async def test_the_group_of_a_job_is_known_though_the_job_could_not_be_read_at_o
     users = Users(Killed(1), Random(1), alive_max=1, room=8)
     job = Gang("gang-1", 3, 3, owned=True, poisoned=False, same_names=True, lives_s=1.0, form="job")
     with pytest.raises(ClientError):
-        await users._declare(job)
+        await users.declare(job)
     assert job.group != "gang-1-u"
-    await users._declare(job)
+    await users.declare(job)
     assert job.group == "gang-1-u"

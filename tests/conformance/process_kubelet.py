@@ -57,11 +57,11 @@ class ProcessKubelet(FakeKubelet):
             self._group = group
             group.create_task(self._follow("/api/v1/nodes", self._see_node), name="kubelet-nodes")
             query = {"fieldSelector": "spec.nodeName!="}
-            pods = self._follow("/api/v1/pods", self._see_pod, **query)
+            pods = self._follow("/api/v1/pods", self.see_pod, **query)
             group.create_task(pods, name="kubelet-pods")
 
     @override
-    def _see_pod(self, kind: str, pod: Object) -> None:
+    def see_pod(self, kind: str, pod: Object) -> None:
         uid = pod["metadata"]["uid"]
         if kind == "DELETED":
             self._pods.pop(uid, None)

@@ -74,7 +74,7 @@ class FakeKubelet:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._follow("/api/v1/nodes", self._see_node), name="kubelet-nodes")
             query = {"fieldSelector": "spec.nodeName!="}
-            pods = self._follow("/api/v1/pods", self._see_pod, **query)
+            pods = self._follow("/api/v1/pods", self.see_pod, **query)
             group.create_task(pods, name="kubelet-pods")
             group.create_task(self._report_nodes(), name="kubelet-new-nodes")
             for index in range(WORKERS):
@@ -134,7 +134,7 @@ class FakeKubelet:
                 loop = asyncio.get_running_loop()
                 loop.call_later(RETRY_DELAY_S, self._new_nodes.put_nowait, name)
 
-    def _see_pod(self, kind: str, pod: Object) -> None:
+    def see_pod(self, kind: str, pod: Object) -> None:
         uid = pod["metadata"]["uid"]
         if kind == "DELETED":
             self._pods.pop(uid, None)

@@ -65,9 +65,9 @@ class PodProcesses(FakeKubelet):
         await life.kill()
 
     @override
-    def _see_pod(self, kind: str, pod: Object) -> None:
+    def see_pod(self, kind: str, pod: Object) -> None:
         if (pod["metadata"].get("labels") or {}).get(LABEL[0]) != LABEL[1]:
-            super()._see_pod(kind, pod)
+            super().see_pod(kind, pod)
             return
         uid = pod["metadata"]["uid"]
         life = self.lives.get(uid)

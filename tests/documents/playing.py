@@ -80,14 +80,14 @@ class Session:
             "COLUMNS": "140",
         }
         self._environ.pop("XDG_DATA_HOME", None)
-        self._background: list[tuple[subprocess.Popen[bytes], IO[bytes]]] = []
+        self.background: list[tuple[subprocess.Popen[bytes], IO[bytes]]] = []
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *error: object) -> None:
         ignored: list[object] = []
-        for process, output in reversed(self._background):
+        for process, output in reversed(self.background):
             process.send_signal(signal.SIGTERM)
             try:
                 process.wait(_STOP_S)
@@ -152,7 +152,7 @@ class Session:
             time.sleep(_AGAIN_S)
 
     def _leave_running(self, command: Command) -> None:
-        path = self.folder / f".background-{len(self._background)}"
+        path = self.folder / f".background-{len(self.background)}"
         output = path.open("wb")
         process = subprocess.Popen(
             ["bash", "-c", f"exec {command.typed.rstrip().removesuffix('&')}"],
@@ -162,7 +162,7 @@ class Session:
             stdout=output,
             stderr=subprocess.STDOUT,
         )
-        self._background.append((process, output))
+        self.background.append((process, output))
         deadline_s = time.monotonic() + OUTPUT_S
         while not matches(command.output, path.read_text()):
             if process.poll() is not None or time.monotonic() > deadline_s:

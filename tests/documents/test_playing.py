@@ -116,7 +116,7 @@ def test_background_commands_end_with_the_session(session: Session) -> None:
     with session:
         session.type(Command("export PLACE=$PWD/x", ""))
         session.type(Command("bash -c 'echo $PLACE; exec sleep 60' &", "…/x"))
-        ((process, _),) = session._background
+        ((process, _),) = session.background
         assert process.poll() is None
     assert process.returncode == -15
 

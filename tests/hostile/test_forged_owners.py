@@ -35,10 +35,10 @@ class PartialKubelet(FakeKubelet):
     """Kubelets on which pods of one name never start."""
 
     @override
-    def _see_pod(self, kind: str, pod: Object) -> None:
+    def see_pod(self, kind: str, pod: Object) -> None:
         stuck = pod["metadata"]["name"].startswith(_STUCK)
         if kind == "DELETED" or not stuck or pod["metadata"].get("deletionTimestamp"):
-            super()._see_pod(kind, pod)
+            super().see_pod(kind, pod)
 
 
 @pytest.fixture

@@ -101,9 +101,11 @@ def _begin(state: State, index: int, binder: Binder, seq: int, delivered: int) -
     record = state.log[seq - 1]
     assert not isinstance(record, Mark)
     seen = EpochsSeen()
-    seen._epochs = set(binder.epochs)
+    for epoch in sorted(binder.epochs):
+        seen.check(epoch, epoch + 1)
     stale = seen.check(record.epoch, seq)
-    held = binder._replace(seq=seq, delivered=delivered, epochs=frozenset(seen._epochs))
+    epochs = binder.epochs if stale else binder.epochs | {record.epoch}
+    held = binder._replace(seq=seq, delivered=delivered, epochs=epochs)
     if stale:
         size = len(record.members if isinstance(record, Bind) else record.victims)
         published = Published(delivered, ("skipped",) * size, (False,) * size)

@@ -13,7 +13,8 @@ from shared.dialects.protocol import Kind, ReadingContext
 from shared.kube.decoding import KindDecoder
 from shared.model.objects import Pod
 from tests.oracle.scheduler import Cluster
-from tests.services.gang_planner.core.scene import Scene, make_group, state_of
+from tests.services.gang_planner.core.inside import session_of, state_of
+from tests.services.gang_planner.core.scene import Scene, make_group
 
 #: Our name among schedulers here; pods on nodes have another one's.
 SCHEDULER: Final = "tutti"
@@ -62,7 +63,7 @@ def judge(cluster: Cluster, pod: dict[str, Any]) -> Judged:
     state_of(planner).extended_resources.count_devices()
     gang = _gang(planner)
     entry = gang.members[pending.uid].shape
-    fits, names = planner._session.fits, state_of(planner).nodes.names
+    fits, names = session_of(planner).fits, state_of(planner).nodes.names
     # Counts alone are of what might be placed together with the rest of a gang.
     holds = {
         names[slot]: int(count)

@@ -22,9 +22,12 @@ MAIN_LINES_MAX = 40
 SIZE_PAGE = "docs/architecture.md"
 #: Private attributes of others that tests read, call or replace. It only falls: what a test needs
 #: to see is public, or seen in what the object does.
-PRIVATE_ATTRIBUTES_MAX = 125
-#: Private by their spelling only: a named tuple's own methods.
-_OF_NAMED_TUPLES = frozenset(["_asdict", "_fields", "_make", "_replace"])
+PRIVATE_ATTRIBUTES_MAX = 32
+#: Private by their spelling only: a named tuple's own methods, and two functions that the
+#: documentation of `os` has, and `asyncio.events.__all__`.
+_PUBLIC_OF_PYTHON = frozenset(
+    ["_asdict", "_exit", "_fields", "_make", "_replace", "_set_running_loop"]
+)
 
 #: Parameters of the planner's core that are its whole state, or the cycle. It only falls: what uses
 #: one or two tables takes these.
@@ -326,7 +329,7 @@ def _is_private_of_another(node: ast.AST) -> bool:
         isinstance(node, ast.Attribute)
         and node.attr.startswith("_")
         and not node.attr.startswith("__")
-        and node.attr not in _OF_NAMED_TUPLES
+        and node.attr not in _PUBLIC_OF_PYTHON
         and not (isinstance(node.value, ast.Name) and node.value.id in {"self", "cls"})
     )
 

@@ -9,10 +9,8 @@ from typing import Any
 import aiohttp
 import msgspec
 import pytest
-from aiohttp import web
 
 from services.api import api_server, authorization
-from services.api.api_server import ApiServer
 from shared.contracts.cluster import Gone, NodeChanges, PodChanges
 from shared.contracts.decisions import Cycle, EvictionDecision, Victim
 from shared.contracts.questions import (
@@ -553,11 +551,13 @@ async def test_the_console_is_served_without_a_token_and_nothing_else_is(client:
         assert response.status == 401
 
 
-def test_a_warning_is_one_bounded_line_whatever_its_text_has() -> None:
-    server = object.__new__(ApiServer)
-    server._warning = lambda: 'of "é\r\nSet-Cookie: a' + "x" * 10_000
-    response = web.Response()
-    server._warn(response)
-    warning = response.headers["Warning"]
+async def test_a_warning_is_one_bounded_line_whatever_its_text_has(
+    client: Client, serving: Serving
+) -> None:
+    serving.warning = 'of "é\r\nSet-Cookie: a' + "x" * 10_000
+    headers = {"Authorization": "Bearer admin"}
+    async with client.session.get(f"{client.url}/gangs", headers=headers) as response:
+        assert "Set-Cookie" not in response.headers
+        warning = response.headers["Warning"]
     assert len(warning) < 1_000
     assert warning.startswith("299 - \"of '???Set-Cookie: ax")

@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from typing_extensions import override
 
+from services.controller import status_controller
 from services.controller.core.events import EventIntent
 from services.controller.core.statuses.intents import Intent, PatchGroup, ReportPlaced
 from services.controller.errors import RetryLater
@@ -16,8 +18,12 @@ from services.controller.other_controllers import OtherControllers
 from services.controller.reporting import Reporting
 from services.controller.state import Report, WrittenGang
 from services.controller.status_controller import StatusController
+from services.controller.verdict_deliveries import decode, read_verdict
+from shared.bus.connection import Bus
+from shared.bus.pull import Delivery, Handler, PullLoop
 from shared.bus.setup import ensure_streams
 from shared.contracts import subjects
+from shared.contracts.foreign_messages import OnForeign
 from shared.contracts.verdicts import Verdict
 from shared.kube.client import KubeClient
 from shared.kube.credentials import load
@@ -65,6 +71,52 @@ class HeldWriter:
         self.written.append(verdict.running)
 
 
+@pytest.fixture
+def taken(monkeypatch: pytest.MonkeyPatch) -> list[Delivery]:
+    """The deliveries that controllers have taken, in their order."""
+    deliveries: list[Delivery] = []
+
+    async def noting(delivery: Delivery, on_foreign: OnForeign) -> Verdict | None:
+        deliveries.append(delivery)
+        return await read_verdict(delivery, on_foreign)
+
+    monkeypatch.setattr(status_controller, "read_verdict", noting)
+    return deliveries
+
+
+class ObservedPullLoop(PullLoop):
+    """A loop that a test can end: from then on the other replicas get what is published."""
+
+    @override
+    async def run(self, handler: Handler) -> None:
+        self.ended = asyncio.Event()
+        await super().run(handler)
+        self.ended.set()
+
+    async def end(self) -> None:
+        self.stop()
+        await self.ended.wait()
+
+
+@pytest.fixture
+def pulls(monkeypatch: pytest.MonkeyPatch) -> list[ObservedPullLoop]:
+    """The loops of the controllers, in their order."""
+    loops: list[ObservedPullLoop] = []
+
+    def make(bus: Bus, stream: str, consumer: str) -> ObservedPullLoop:
+        loops.append(ObservedPullLoop(bus, stream, consumer))
+        return loops[-1]
+
+    monkeypatch.setattr(status_controller, "PullLoop", make)
+    return loops
+
+
+def running_of(delivery: Delivery) -> int:
+    verdict = decode(delivery.payload)
+    assert verdict is not None
+    return verdict.running
+
+
 @asynccontextmanager
 async def a_controller(
     desk: Desk, writer: HeldWriter, others: OtherControllers | None = None
@@ -85,7 +137,7 @@ async def a_controller(
 
 
 async def test_nothing_is_written_while_another_scheduler_of_our_name_lives_and_the_newest_then(
-    nats_server: NatsServer, tmp_path: Path
+    nats_server: NatsServer, tmp_path: Path, taken: list[Delivery]
 ) -> None:
     writer = HeldWriter()
     writer.go.set()
@@ -94,10 +146,10 @@ async def test_nothing_is_written_while_another_scheduler_of_our_name_lives_and_
         async with KubeClient(credentials) as client:
             await client.create(LEASES, a_lease("volcano"), namespace="kube-system")
             others = OtherControllers(client, ["volcano"], check_every_s=0.05)
-            async with a_desk(nats_server.url) as desk, a_controller(desk, writer, others) as ours:
+            async with a_desk(nats_server.url) as desk, a_controller(desk, writer, others):
                 await desk.say(make_running(running=1, first_seen_ms=LATER_MS))
                 await desk.say(make_running(running=2, first_seen_ms=LATER_MS))
-                await eventually(ours._verdicts.entries)
+                await eventually(lambda: taken)
                 assert not writer.begun
                 released = a_lease("volcano", holder="")
                 await client.patch(LEASES, "volcano", released, namespace="kube-system")
@@ -106,15 +158,14 @@ async def test_nothing_is_written_while_another_scheduler_of_our_name_lives_and_
 
 
 async def test_what_another_replica_overtook_is_written_again_as_it_should_be(
-    nats_server: NatsServer,
+    nats_server: NatsServer, pulls: list[ObservedPullLoop]
 ) -> None:
     writer = HeldWriter()
-    async with a_desk(nats_server.url) as desk, a_controller(desk, writer) as controller:
+    async with a_desk(nats_server.url) as desk, a_controller(desk, writer):
         await desk.say(make_running(running=1, first_seen_ms=LATER_MS))
         await eventually(lambda: writer.begun)
         # From here on the other replica gets the verdicts: this one pulls no more.
-        controller._pulling.stop()
-        await controller._pull_ended.wait()
+        await pulls[0].end()
         await desk.say(make_running(running=2, first_seen_ms=LATER_MS))
         writer.go.set()
         await eventually(lambda: writer.written == [1, 2])
@@ -166,27 +217,19 @@ async def test_a_stopped_controller_gives_its_gangs_to_another_at_once(
 
 
 async def test_a_second_delivery_does_not_acknowledge_what_is_still_to_be_written(
-    nats_server: NatsServer,
+    nats_server: NatsServer, taken: list[Delivery]
 ) -> None:
     """A killed nats-server forgets the newest state of its consumers, so a verdict that waits for
     its turn comes again. An acknowledgement of the first delivery is one of the message: were
     this process killed now, no process would ever write it.
     """
     writer = HeldWriter()
-    async with a_desk(nats_server.url) as desk, a_controller(desk, writer) as controller:
+    async with a_desk(nats_server.url) as desk, a_controller(desk, writer):
         verdict = make_running(running=1, first_seen_ms=LATER_MS)
         await desk.say(verdict)
         await eventually(lambda: writer.begun)
-        entry = controller._verdicts.get(verdict.gang_id)
-        assert entry is not None
-        assert entry.delivery is not None
-        await entry.delivery.nak()
-
-        def comes_again() -> bool:
-            again = controller._verdicts.get(verdict.gang_id)
-            return again is not None and again.delivery is not None and again.delivery.delivered > 1
-
-        await eventually(comes_again)
+        await taken[0].nak()
+        await eventually(lambda: taken[-1].delivered > 1)
         assert [await desk.open_verdicts() for _ in range(3)] == [1, 1, 1]
         writer.go.set()
         await desk.all_written()
@@ -194,42 +237,39 @@ async def test_a_second_delivery_does_not_acknowledge_what_is_still_to_be_writte
 
 
 async def test_a_verdict_of_a_recreated_stream_replaces_one_of_the_lost_stream(
-    nats_server: NatsServer,
+    nats_server: NatsServer, taken: list[Delivery]
 ) -> None:
     """Its sequence is lower, and yet it is the newer one."""
     writer = HeldWriter()
-    async with a_desk(nats_server.url) as desk, a_controller(desk, writer) as controller:
+    async with a_desk(nats_server.url) as desk, a_controller(desk, writer):
         await desk.say(make_running(running=1, first_seen_ms=LATER_MS))
         await eventually(lambda: writer.begun)
         for running in (2, 3):
             await desk.say(make_running(running=running, first_seen_ms=LATER_MS))
-        await eventually(lambda: [one.seq for one in controller._verdicts.entries()] == [3])
+        await eventually(lambda: taken[-1].seq == 3)
         await nats_server.kill()
         await asyncio.to_thread(shutil.rmtree, nats_server.data_dir / "store")
         await nats_server.start()
         await desk.bus.wait_connected()
         await ensure_streams(desk.bus)
         await desk.say(make_running(running=4, first_seen_ms=LATER_MS))
-        await eventually(
-            lambda: [one.verdict.running for one in controller._verdicts.entries()] == [4]
-        )
+        await eventually(lambda: running_of(taken[-1]) == 4)
         writer.go.set()
         await eventually(lambda: writer.written and writer.written[-1] == 4)
 
 
 async def test_a_replica_that_stops_after_a_late_write_leaves_the_newest_verdict(
-    nats_server: NatsServer,
+    nats_server: NatsServer, pulls: list[ObservedPullLoop]
 ) -> None:
     writer = HeldWriter()
     async with a_desk(nats_server.url) as desk, a_controller(desk, writer) as controller:
         await desk.say(make_running(running=1, first_seen_ms=LATER_MS))
         await eventually(lambda: writer.begun)
-        controller._pulling.stop()
-        await controller._pull_ended.wait()
+        await pulls[0].end()
         # The other replica gets this one, and writes it before our write arrives.
         await desk.say(make_running(running=2, first_seen_ms=LATER_MS))
         stopping = asyncio.create_task(controller.stop_taking())
-        await eventually(lambda: controller._closing)
+        await eventually(lambda: not controller.writes_statuses())
         writer.go.set()
         await stopping
         await controller.finish()
@@ -238,25 +278,20 @@ async def test_a_replica_that_stops_after_a_late_write_leaves_the_newest_verdict
 
 @pytest.mark.parametrize("newest", [2, 3])
 async def test_a_late_write_of_an_overtaken_verdict_is_looked_after_too(
-    nats_server: NatsServer, newest: int
+    nats_server: NatsServer, taken: list[Delivery], newest: int, pulls: list[ObservedPullLoop]
 ) -> None:
     """What overtook it waits here; a still newer one (3) has gone to the other replica."""
     writer = HeldWriter()
     async with a_desk(nats_server.url) as desk, a_controller(desk, writer) as controller:
-
-        def taken() -> list[int]:
-            return [each.verdict.running for each in controller._verdicts.entries()]
-
         await desk.say(make_running(running=1, first_seen_ms=LATER_MS))
         await eventually(lambda: writer.begun)
         await desk.say(make_running(running=2, first_seen_ms=LATER_MS))
-        await eventually(lambda: taken() == [2])
-        controller._pulling.stop()
-        await controller._pull_ended.wait()
+        await eventually(lambda: running_of(taken[-1]) == 2)
+        await pulls[0].end()
         if newest == 3:
             await desk.say(make_running(running=3, first_seen_ms=LATER_MS))
         stopping = asyncio.create_task(controller.stop_taking())
-        await eventually(lambda: controller._closing)
+        await eventually(lambda: not controller.writes_statuses())
         writer.go.set()
         await stopping
         await controller.finish()

@@ -12,6 +12,7 @@ from shared.bus.pull import Delivery, PullLoop
 from shared.bus.setup import ensure_streams
 from shared.contracts.subjects import BINDER_CONSUMER, DECISIONS, act
 from tests.shared.bus.conftest import ConnectBus, LossyBus
+from tests.support.reachable import reachable
 from tests.support.waiting import eventually
 from tutti.nats_server import NatsServer
 
@@ -120,7 +121,7 @@ async def test_a_slow_handler_is_not_sent_more_than_it_asked_for(bus: LossyBus) 
     loop = PullLoop(bus, DECISIONS, BINDER_CONSUMER, batch=4)
     running = asyncio.create_task(loop.run(slow))
     await eventually(lambda: sizes)
-    assert len(loop._arrived) + sizes[0] <= 4
+    assert len(list(reachable(loop, Delivery))) + sizes[0] <= 4
     gate.set()
     await eventually(lambda: sum(sizes) == 40)
     assert max(sizes) <= 4

@@ -16,6 +16,7 @@ from shared.runtime.logs import (
     configure,
 )
 from tests.support.manual_clock import ManualClock
+from tests.support.reachable import largest
 
 
 def record(message: str, *args: object, **extra: object) -> logging.LogRecord:
@@ -88,7 +89,7 @@ def test_what_is_watched_for_repetition_is_bounded() -> None:
     limit = RepetitionFilter(ManualClock())
     for n in range(TEMPLATES_MAX + 100):
         limit.filter(record(f"message {n}"))
-    assert len(limit._windows) == TEMPLATES_MAX
+    assert largest(limit) == TEMPLATES_MAX
 
 
 def test_configured_logging_writes_one_format_to_stderr(capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,21 +13,21 @@ class Work:
     def __init__(self, turns: UserTurns) -> None:
         self.turns = turns
         self.begun: list[str] = []
-        self._ends: dict[str, asyncio.Event] = {}
+        self.ends: dict[str, asyncio.Event] = {}
 
     def start(self, name: str) -> "asyncio.Task[str]":
         """Ask for the work `USER NUMBER`."""
-        self._ends[name] = asyncio.Event()
+        self.ends[name] = asyncio.Event()
 
         async def work() -> str:
             self.begun.append(name)
-            await self._ends[name].wait()
+            await self.ends[name].wait()
             return name
 
         return asyncio.create_task(self.turns.run(name.split(maxsplit=1)[0], work))
 
     async def finish(self, name: str) -> None:
-        self._ends[name].set()
+        self.ends[name].set()
         await passes()
 
 
@@ -82,7 +82,7 @@ async def test_a_place_that_was_given_to_a_client_that_just_left_is_given_to_the
     work = Work(turns)
     first, second, third = (work.start(f"{name} 0") for name in "abc")
     await passes()
-    work._ends["a 0"].set()
+    work.ends["a 0"].set()
     await first
     second.cancel()
     await passes()

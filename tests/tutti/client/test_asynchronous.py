@@ -17,6 +17,8 @@ from shared.contracts.questions import (
     ServiceStatus,
 )
 from shared.contracts.verdicts import Why
+from shared.kube.client import KubeClient
+from shared.kube.credentials import load
 from shared.kube.errors import Forbidden, Invalid, NotFound, Unauthorized
 from tests.services.api.scene import verdict
 from tests.services.api.serving import Serving
@@ -264,10 +266,9 @@ async def test_a_closed_client_refuses_and_closes_only_its_own_connections(users
     await first.close()
     with pytest.raises(RuntimeError, match="the client is closed"):
         await first.gangs()
-    async with AsyncClient(kubeconfig=users()) as lender:
-        kube = await lender._opened()
+    async with KubeClient(await load(str(users()))) as kube:
         await AsyncClient(kube=kube).close()
-        assert len(await lender.gangs()) == 2
+        assert len(await AsyncClient(kube=kube).gangs()) == 2
 
 
 async def test_no_address_of_a_cluster_is_named_with_the_remedy(

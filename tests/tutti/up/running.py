@@ -31,7 +31,7 @@ class Suite:
         self.process = process
         self.folder = folder
         #: Process id and start of everything that it ever ran, as far as it was seen.
-        self._seen: dict[int, int | None] = {}
+        self.seen: dict[int, int | None] = {}
 
     @property
     def ready_path(self) -> Path:
@@ -59,14 +59,14 @@ class Suite:
             found = psutil.Process(self.process.pid).children(recursive=True)
         except psutil.NoSuchProcess:
             return []
-        self._seen.update({each.pid: start_ticks(each.pid) for each in found})
+        self.seen.update({each.pid: start_ticks(each.pid) for each in found})
         return found
 
     def left(self) -> list[int]:
         """Which of the processes seen still live."""
         return [
             pid
-            for pid, started in self._seen.items()
+            for pid, started in self.seen.items()
             if start_ticks(pid) == started and psutil.Process(pid).status() != "zombie"
         ]
 

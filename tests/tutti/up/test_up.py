@@ -298,9 +298,9 @@ async def test_a_gang_that_does_not_fit_waits_whole_and_why_says_so_to_its_user(
 def test_the_harness_sees_what_is_left(tmp_path: Path) -> None:
     """The other tests' "nothing is left" would hold by itself if it did not."""
     mine = Suite.__new__(Suite)
-    mine._seen = {os.getpid(): None}
+    mine.seen = {os.getpid(): None}
     assert not mine.left()
     from tutti.lifeline import start_ticks
 
-    mine._seen = {os.getpid(): start_ticks(os.getpid())}
+    mine.seen = {os.getpid(): start_ticks(os.getpid())}
     assert mine.left() == [os.getpid()]

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.waiting import eventually
-from tests.tutti.up.test_launchers import lives, sleeper
+from tests.tutti.up.test_launchers import lives, parent_of, sleeper
 from tutti.lifeline import cpu_s
 from tutti.up import watchdog as module
 from tutti.up.fork_server_launcher import ForkServerLauncher
@@ -105,8 +105,7 @@ async def test_a_fork_server_that_is_stopped_is_replaced_with_its_children(
         keeper = Keeper(spec, launcher, lines.append, heartbeats=heartbeats)
         keeping = asyncio.create_task(keeper.run())
         first = await eventually(lambda: keeper.pid or 0)
-        assert launcher._fork_server is not None
-        os.kill(launcher._fork_server.process.pid, signal.SIGSTOP)
+        parent_of(first).suspend()
         await eventually(lambda: keeper.pid not in {None, first}, timeout_s=30)
         assert not lives(first)
         assert any(line.startswith("fork-server (pid") for line in lines), lines

@@ -24,6 +24,7 @@ from shared.contracts.decisions import (
 from shared.contracts.outcomes import Member, Outcome
 from shared.contracts.visibility import Decision
 from tests.services.observer.scene import EPOCH, pod
+from tests.support.reachable import reachable
 
 ENDED_MS = 1_790_000_000_000
 
@@ -82,7 +83,7 @@ def test_what_is_forgotten_with_an_old_decision_leaves_nothing_behind() -> None:
     (found,) = history.oldest_first()
     assert [one.uid for one in found.status.pods] == ["u2"]
     assert ends(found) == ["Failed"]
-    assert history._bound == {}
+    assert "u1" not in set(reachable(history, str))
 
 
 def test_a_decision_has_the_name_of_its_gang_for_users() -> None:
@@ -127,10 +128,11 @@ def test_an_outcome_that_is_read_before_its_decision_is_in_it_once() -> None:
     first, second = history.oldest_first()
     assert (types(first), types(second)) == (["Bound"], [])
     assert [one.unbound for one in first.status.pods] == [False, True]
-    assert history._bound.keys() == {"u1", "u3"}
     (event,) = first.status.events
     assert (event.message, event.failures_count) == ("1 of 2 pods by binder-0", 1)
     assert [(one.name, one.message) for one in event.failures] == [("pod-u2", "refused 403 secret")]
+    history.take_changes(changes(("u1", "Failed"), ("u2", "Failed"), ("u3", "Failed")))
+    assert [ends(one) for one in history.oldest_first()] == [["Failed", ""], ["Failed"]]
 
 
 def note(at_ms: int) -> NoteOpened:

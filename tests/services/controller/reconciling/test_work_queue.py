@@ -1,14 +1,45 @@
 """Keys are worked at once each, one call at a time, and come back after failures."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 
 from services.controller.reconciling.work_queue import Work, WorkQueue
 from shared.kube.errors import ApiError, ConnectionLost
 from tests.support.waiting import eventually
+
+
+class Timers:
+    """The timers of keys that the event loop was asked for."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._call_at = loop.call_at
+        self._handles: dict[str, asyncio.TimerHandle] = {}
+
+    def call_at(
+        self, when: float, callback: Callable[..., object], *args: Any, **named: Any
+    ) -> asyncio.TimerHandle:
+        handle = self._call_at(when, callback, *args, **named)
+        if len(args) == 1 and isinstance(args[0], str):
+            self._handles[args[0]] = handle
+        return handle
+
+    def pending(self) -> dict[str, float]:
+        """When each key's newest timer is due, on the loop's clock."""
+        return {
+            key: handle.when() for key, handle in self._handles.items() if not handle.cancelled()
+        }
+
+
+@pytest.fixture
+async def timers(monkeypatch: pytest.MonkeyPatch) -> Timers:
+    loop = asyncio.get_running_loop()
+    timers = Timers(loop)
+    monkeypatch.setattr(loop, "call_at", timers.call_at)
+    return timers
 
 
 @asynccontextmanager
@@ -76,7 +107,7 @@ async def test_what_fails_comes_back_and_what_asks_for_it_too() -> None:
         await eventually(lambda: calls.count("fails") == 3 and calls.count("asks") == 3)
 
 
-async def test_the_pause_that_the_api_server_asks_for_is_kept() -> None:
+async def test_the_pause_that_the_api_server_asks_for_is_kept(timers: Timers) -> None:
     failed = asyncio.Event()
 
     async def work(_key: str) -> float | None:
@@ -87,11 +118,11 @@ async def test_the_pause_that_the_api_server_asks_for_is_kept() -> None:
     async with working(work) as queue:
         queue.add("a")
         await failed.wait()
-        await eventually(lambda: "a" in queue._timers)
-        assert queue._timers["a"].when() - loop.time() > 15.0
+        await eventually(timers.pending)
+        assert timers.pending()["a"] - loop.time() > 15.0
 
 
-async def test_the_earliest_requested_time_counts() -> None:
+async def test_the_earliest_requested_time_counts(timers: Timers) -> None:
     async def work(_key: str) -> float | None:
         return None
 
@@ -99,14 +130,14 @@ async def test_the_earliest_requested_time_counts() -> None:
         queue.after("a", 100.0)
         queue.after("a", 50.0)
         queue.after("a", 70.0)
-        due_s = queue._timers["a"].when()
+        due_s = timers.pending()["a"]
         assert due_s - asyncio.get_running_loop().time() <= 50.0
         queue.forget("a")
-        assert "a" not in queue._timers
+        assert not timers.pending()
 
 
 async def test_a_bug_with_one_key_is_reported_and_delays_no_other_key(
-    caplog: pytest.LogCaptureFixture,
+    caplog: pytest.LogCaptureFixture, timers: Timers
 ) -> None:
     done = asyncio.Event()
 
@@ -121,7 +152,7 @@ async def test_a_bug_with_one_key_is_reported_and_delays_no_other_key(
         queue.add("plain")
         async with asyncio.timeout(5):
             await done.wait()
-        assert "odd" in queue._timers
+        assert list(timers.pending()) == ["odd"]
     (reported,) = caplog.records
     assert reported.exc_info is not None
     assert "odd: unexpected error, a bug" in reported.getMessage()

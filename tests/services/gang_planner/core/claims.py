@@ -20,6 +20,7 @@ from shared.model.reference_objects import (
     Volume,
 )
 from shared.model.terms import Requirement, SelectorTerm
+from tests.services.gang_planner.core.inside import session_of
 from tests.services.gang_planner.core.scene import Scene, make_node, make_pods, make_shape
 
 GIB: Final = 1 << 30
@@ -131,7 +132,7 @@ def assert_counts_are_current(scene: Scene, pods: Iterable[Pod]) -> None:
     """The planner's cached counts of nodes for these pods equal counts that nothing was cached
     for.
     """
-    state, session = scene.state, scene.planner._session
+    state, session = scene.state, session_of(scene.planner)
     masks = Masks(state.nodes, session.fits.masks.filters)
     fresh = Fits(state.node_capacity.copy(), masks, session.fits.filters)
     for pod in pods:

@@ -27,20 +27,20 @@ class Capacity:
 
     def __init__(self, node_capacity: NodeCapacity, queues: Iterable[QueueEntry]) -> None:
         node_capacity.fit_cells()
-        self._cells = node_capacity.free.cells[:, : node_capacity.nodes.size].tolist()
-        self._ports = {slot: dict(one) for slot, one in node_capacity.ports.content().items()}
-        self._pairs = {tally: dict(one) for tally, one in node_capacity.pairs.content().items()}
-        self._used = {
+        self.cells = node_capacity.free.cells[:, : node_capacity.nodes.size].tolist()
+        self.ports = {slot: dict(one) for slot, one in node_capacity.ports.content().items()}
+        self.pairs = {tally: dict(one) for tally, one in node_capacity.pairs.content().items()}
+        self.used = {
             queue.name: {row: amount for row, amount in queue.used.items() if amount}
             for queue in queues
         }
 
     def check(self, after: "Capacity", what: str) -> None:
         """Raise unless nothing has changed."""
-        assert after._cells == self._cells, f"{what} left other free amounts"
-        assert after._ports == self._ports, f"{what} left other host ports"
-        assert after._pairs == self._pairs, f"{what} left other counts of pods by terms"
-        assert after._used == self._used, f"{what} left other charges of queues"
+        assert after.cells == self.cells, f"{what} left other free amounts"
+        assert after.ports == self.ports, f"{what} left other host ports"
+        assert after.pairs == self.pairs, f"{what} left other counts of pods by terms"
+        assert after.used == self.used, f"{what} left other charges of queues"
 
 
 def capacity_of(state: State) -> Capacity:
@@ -90,35 +90,42 @@ def _unchanged(function: Callable[..., Any], name: str, counts: Counts) -> Calla
 
 
 def _check_trials(monkeypatch: pytest.MonkeyPatch, counts: Counts) -> None:
-    enter, leave = Trial.__enter__, Trial.__exit__
+    init, enter, leave = Trial.__init__, Trial.__enter__, Trial.__exit__
+    states: dict[Trial, State] = {}
     before: dict[Trial, tuple[Capacity, int]] = {}
 
+    def made(trial: Trial, state: State, *claims: Any, **named: Any) -> None:
+        states[trial] = state
+        init(trial, state, *claims, **named)
+
     def entered(trial: Trial) -> Trial:
-        before[trial] = capacity_of(trial._state), trial._state.node_capacity.freed
+        before[trial] = capacity_of(states[trial]), states[trial].node_capacity.freed
         return enter(trial)
 
     def left(trial: Trial, *error: object) -> None:
         leave(trial, *error)
         was, freed = before.pop(trial)
-        was.check(capacity_of(trial._state), "a trial")
-        assert trial._state.node_capacity.freed == freed, "a trial reported capacity as freed"
+        was.check(capacity_of(states[trial]), "a trial")
+        assert states[trial].node_capacity.freed == freed, "a trial reported capacity as freed"
         counts.add("Trial")
 
+    monkeypatch.setattr(Trial, "__init__", made)
     monkeypatch.setattr(Trial, "__enter__", entered)
     monkeypatch.setattr(Trial, "__exit__", left)
 
 
 def _check_loans(monkeypatch: pytest.MonkeyPatch, counts: Counts) -> None:
     init, restore = ReleasedReservations.__init__, ReleasedReservations.restore
-    before: dict[ReleasedReservations, Capacity] = {}
+    before: dict[ReleasedReservations, tuple[State, Capacity]] = {}
 
     def released(reservations: ReleasedReservations, state: State, holds: Any) -> None:
-        before[reservations] = capacity_of(state)
+        before[reservations] = state, capacity_of(state)
         init(reservations, state, holds)
 
     def restored(reservations: ReleasedReservations) -> None:
         restore(reservations)
-        before.pop(reservations).check(capacity_of(reservations._state), "a restored reservation")
+        state, was = before.pop(reservations)
+        was.check(capacity_of(state), "a restored reservation")
         counts.add("ReleasedReservations")
 
     monkeypatch.setattr(ReleasedReservations, "__init__", released)

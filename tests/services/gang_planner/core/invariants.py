@@ -26,6 +26,7 @@ from services.gang_planner.core.state.reservations import BY_EVENT, Reservation
 from services.gang_planner.core.state.storage.demand import claim_keys
 from services.gang_planner.core.transitions import NOTES
 from shared.model.invariants import InvariantViolation
+from tests.services.gang_planner.core import inside
 
 if TYPE_CHECKING:
     from services.gang_planner.core.state.claim_ledger import Key
@@ -55,7 +56,7 @@ def validate(planner: Planner) -> None:
     Raises:
         InvariantViolation: One does not hold.
     """
-    state = planner._state
+    state = inside.state_of(planner)
     found = chain(
         _check_node_capacity(state),
         *(_check_gang(state, gang) for gang in state.gangs.gangs.values()),
@@ -63,7 +64,7 @@ def validate(planner: Planner) -> None:
         _check_reservations(state),
         _check_holds(state),
         _check_preemptions(state),
-        _check_starts(state, planner._cycle.now_ms),
+        _check_starts(state, inside.last_cycle_ms(planner)),
         _check_queues(state),
     )
     for what, wrong in found:

@@ -31,6 +31,7 @@ from shared.model.objects import (
     Resources,
     Shape,
 )
+from tests.services.gang_planner.core.inside import state_of
 from tests.services.gang_planner.core.invariants import validate
 from tests.support.snapshots import CHANGES, snapshot_of
 
@@ -92,11 +93,6 @@ def make_pods(
 def amounts(**named: int) -> Resources:
     """Resources by keyword; `gpu` stands for the extended resource."""
     return tuple(sorted((GPU if name == "gpu" else name, amount) for name, amount in named.items()))
-
-
-def state_of(planner: Planner) -> State:
-    """The tables of a planner, which are private to others: tests read them through this only."""
-    return planner._state
 
 
 class Scene:

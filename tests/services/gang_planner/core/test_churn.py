@@ -4,11 +4,9 @@ The shapes of pods, their terms and the names of resources are not among them: t
 """
 
 import random
-from collections import Counter, deque
 from typing import Any, Final
 
 import msgspec
-import numpy as np
 import pytest
 
 from services.gang_planner.core.constraints.inter_pod import rules
@@ -25,33 +23,9 @@ from tests.services.gang_planner.core.scene import (
     make_pods,
     make_shape,
 )
+from tests.support.reachable import sizes
 
 CPU: Final = make_shape({"cpu": 100})
-
-
-def sizes(root: object) -> Counter[str]:
-    """The number of entries of all containers that are reachable from an object, by path."""
-    seen: set[int] = set()
-    found: Counter[str] = Counter()
-    left: list[tuple[str, Any]] = [("", root)]
-    while left:
-        path, value = left.pop()
-        if id(value) in seen or isinstance(value, type | np.ndarray):
-            continue
-        seen.add(id(value))
-        if isinstance(value, dict | list | set | frozenset | tuple | deque):
-            found[path] += len(value)
-            items = [*value.keys(), *value.values()] if isinstance(value, dict) else list(value)
-            left += [(f"{path}[]", one) for one in items]
-        elif type(value).__module__.split(".")[0] in {"services", "shared"}:
-            slots = [getattr(one, "__slots__", ()) for one in type(value).__mro__]
-            names = {name for one in slots for name in ((one,) if isinstance(one, str) else one)}
-            fields = {name: getattr(value, name) for name in names if hasattr(value, name)}
-            fields |= getattr(value, "__dict__", {})
-            left += [(f"{path}.{name}", one) for name, one in fields.items()]
-        elif (owner := getattr(value, "__self__", None)) is not None:
-            left.append((path, owner))
-    return found
 
 
 def selecting(key: str, value: str) -> Selector:

@@ -15,13 +15,13 @@ from shared.model.devices import DeviceRequest, ResourceClaim
 from shared.model.objects import Node, Pod
 from shared.model.terms import Requirement, SelectorTerm
 from tests.services.gang_planner.core.claims import make_device_claim, make_device_class, make_slice
+from tests.services.gang_planner.core.inside import state_of
 from tests.services.gang_planner.core.scene import (
     Scene,
     make_group,
     make_node,
     make_pods,
     make_shape,
-    state_of,
 )
 
 DRIVER = "gpu.example.com"

@@ -181,7 +181,7 @@ def test_a_group_that_names_no_queue_is_in_that_of_its_namespace() -> None:
     scene.put(msgspec.structs.replace(team, resource_version=2, queue=""))
     scene.settle()
     assert tables.by_id["group-a"].queue.name == "default"
-    assert not tables._queues.entries["research"].holders
+    assert not scene.state.queues.entries["research"].holders
     scene.put(msgspec.structs.replace(team, resource_version=3, queue="research"))
     scene.remove(scene.state.gangs.groups["group-a"])
     scene.settle()

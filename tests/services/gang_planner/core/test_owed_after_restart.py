@@ -15,16 +15,10 @@ from services.gang_planner.core.cycle import Step
 from shared.contracts.decisions import GangDecision
 from shared.model.objects import PriorityClass
 from shared.model.terms import PodAffinity, PodTerm, Requirement, Selector
+from tests.services.gang_planner.core.inside import state_of
 from tests.services.gang_planner.core.invariants import validate
 from tests.services.gang_planner.core.logged_scene import LoggedScene
-from tests.services.gang_planner.core.scene import (
-    GPU,
-    make_group,
-    make_node,
-    make_pods,
-    make_shape,
-    state_of,
-)
+from tests.services.gang_planner.core.scene import GPU, make_group, make_node, make_pods, make_shape
 
 WORKER = make_shape({GPU: 1})
 OTHER = make_shape({GPU: 1, "cpu": 100})

@@ -12,7 +12,7 @@ from typing_extensions import override
 
 from services.gang_planner.core.planner import Planner
 from shared.model.objects import PriorityClass
-from tests.services.gang_planner.core.scene import state_of
+from tests.services.gang_planner.core.inside import state_of
 from tests.services.gang_planner.core.test_random_life import GANGS, SHAPES, Life
 
 

@@ -16,6 +16,7 @@ from services.gang_planner.core.configuration.configuration import parse_configu
 from services.gang_planner.core.planner import Planner
 from shared.contracts.decisions import EpochOpened, GangDecision
 from shared.model.objects import HostPort, Node, Pod, PodGroup
+from tests.services.gang_planner.core.inside import session_of, state_of
 from tests.services.gang_planner.core.invariants import validate
 from tests.services.gang_planner.core.scene import (
     GPU,
@@ -24,7 +25,6 @@ from tests.services.gang_planner.core.scene import (
     make_node,
     make_pods,
     make_shape,
-    state_of,
 )
 from tests.support.snapshots import snapshot_of
 
@@ -209,7 +209,7 @@ class Life(RuleBasedStateMachine):
             need = bucket.need
             if len(need.wanted) == 1 and not need.avoid:
                 shape = state_of(planner).shapes.entries[need.wanted[0][1]]
-                fresh = planner._session.fits.counts(shape).sum()
+                fresh = session_of(planner).fits.counts(shape).sum()
                 assert fresh < max(need.quorum, 1), f"{need.signature} waits and fits"
 
     @rule()

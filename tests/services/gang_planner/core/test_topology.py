@@ -4,6 +4,7 @@ import msgspec
 
 from services.gang_planner.core.planner import Planner
 from shared.model.objects import NetworkTopology, Pod, SubGroup
+from tests.services.gang_planner.core.inside import state_of
 from tests.services.gang_planner.core.scene import Scene, make_group, make_pods, make_shape
 from tests.services.gang_planner.core.topology.racks import (
     ONE_RACK,
@@ -82,7 +83,7 @@ def test_a_planner_that_reads_the_log_or_a_checkpoint_knows_the_gangs_domain() -
         if not pages:
             for seq, record in found.records:
                 other.apply_decision(seq, record)
-        assert other._state.gangs.history("group-job").home == "rack-0-0"
+        assert state_of(other).gangs.history("group-job").home == "rack-0-0"
 
 
 def test_neighbours_in_rank_are_neighbours_in_the_row() -> None:

@@ -11,14 +11,9 @@ from services.gang_planner.core.planner import Planner
 from shared.contracts import annotations
 from shared.contracts.decisions import Checkpoint
 from shared.contracts.outcomes import Member
+from tests.services.gang_planner.core.inside import state_of
 from tests.services.gang_planner.core.logged_scene import LoggedScene
-from tests.services.gang_planner.core.scene import (
-    make_group,
-    make_node,
-    make_pods,
-    make_shape,
-    state_of,
-)
+from tests.services.gang_planner.core.scene import make_group, make_node, make_pods, make_shape
 
 FULL = make_shape({"cpu": 4000})
 

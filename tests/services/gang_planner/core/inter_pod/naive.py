@@ -93,7 +93,7 @@ class NaiveCluster:
         for one in hard:
             if one.topology_key not in labels:
                 return SPREAD_LABEL
-            counts = self._counts(pod, one, hard)
+            counts = self.counts(pod, one, hard)
             least = min(counts.values(), default=2**31 - 1)
             if len(counts) < one.min_domains:
                 least = 0
@@ -103,7 +103,7 @@ class NaiveCluster:
                 return SPREAD
         return ""
 
-    def _counts(
+    def counts(
         self, pod: NaivePod, one: SpreadConstraint, hard: list[SpreadConstraint]
     ) -> dict[str, int]:
         counts: dict[str, int] = {}

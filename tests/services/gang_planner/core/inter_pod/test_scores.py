@@ -61,7 +61,7 @@ def evenness(naive: NaiveCluster, pod: NaivePod) -> dict[str, int]:
     for name, node in nodes.items():
         points = 0.0
         for one in soft:
-            counts = naive._counts(pod, one, soft)
+            counts = naive.counts(pod, one, soft)
             sizes = {dict(other.labels)[one.topology_key] for other in nodes.values()}
             here = counts.get(dict(node.labels)[one.topology_key], 0)
             points += here * math.log(len(sizes) + 2) + one.max_skew - 1
@@ -91,8 +91,8 @@ def test_points_are_kube_schedulers_with_the_points_of_pods_that_run(
     ):
         if view is None:
             continue
+        rules.switches = switches
         preferences = Preferences(rules, view, slots)
-        preferences._switches = switches
         found = dict(zip(names, (preferences.points(all_nodes) // 1000).tolist(), strict=True))
         assert all(abs(found[name] - expected[name]) <= 1 for name in names), (found, expected)
 

@@ -26,8 +26,9 @@ from tests.services.gang_planner.core.claims import (
     make_slice,
     make_volume,
 )
+from tests.services.gang_planner.core.inside import state_of
 from tests.services.gang_planner.core.invariants import wrong_claims
-from tests.services.gang_planner.core.scene import Scene, make_group, state_of
+from tests.services.gang_planner.core.scene import Scene, make_group
 from tests.services.gang_planner.core.test_device_requests import (
     ADMIN,
     nic,

@@ -5,9 +5,10 @@ import pytest
 from services.gang_planner.core.planner import Planner
 from shared.contracts.cluster import PodChanges
 from shared.contracts.decisions import Cycle, EpochOpened, GangStarted
+from tests.services.gang_planner.core.inside import state_of
 from tests.services.gang_planner.core.invariants import validate
 from tests.services.gang_planner.core.losing import closed, opened, place_of, running, successor
-from tests.services.gang_planner.core.scene import Scene, make_group, make_node, state_of
+from tests.services.gang_planner.core.scene import Scene, make_group, make_node
 
 
 def standby_of(scene: Scene, *, minimum: int = 3) -> Planner:

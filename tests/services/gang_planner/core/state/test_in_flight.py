@@ -21,6 +21,7 @@ from shared.contracts.identity import gang_trace_id
 from shared.contracts.outcomes import MemberResult
 from shared.model.invariants import InvariantViolation
 from shared.model.objects import Owner, Queue
+from tests.services.gang_planner.core.inside import state_of
 from tests.services.gang_planner.core.invariants import validate
 from tests.services.gang_planner.core.logged_scene import LoggedScene
 from tests.services.gang_planner.core.scene import (
@@ -29,7 +30,6 @@ from tests.services.gang_planner.core.scene import (
     make_node,
     make_pods,
     make_shape,
-    state_of,
 )
 
 FULL = make_shape({"cpu": 4000})

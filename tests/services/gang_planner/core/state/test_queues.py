@@ -11,6 +11,7 @@ from services.gang_planner.core.policies import capacity
 from services.gang_planner.core.queueing import fair_share
 from services.gang_planner.core.state.queues import QueueEntry
 from shared.model.objects import Queue
+from tests.services.gang_planner.core.inside import session_of
 from tests.services.gang_planner.core.scene import (
     Scene,
     amounts,
@@ -19,6 +20,7 @@ from tests.services.gang_planner.core.scene import (
     make_pods,
     make_shape,
 )
+from tests.support.reachable import reachable
 
 TREE = """
 actions: "enqueue, allocate"
@@ -82,7 +84,7 @@ def test_charges_equal_what_gangs_hold_while_queues_move_in_the_tree(seed: int) 
 
 def deserve_the_same_when_computed_again(scene: Scene) -> None:
     """Amounts that are kept while no queue changes are those that would be computed now."""
-    state, session = scene.state, scene.planner._session
+    state, session = scene.state, session_of(scene.planner)
     fair_share.share_out(state, session, state.backlog.demand)
     kept = {name: dict(entry.deserved) for name, entry in state.queues.entries.items()}
     state.queues.shared_at = ()
@@ -105,7 +107,9 @@ def check_shares(scene: Scene) -> None:
             levels.setdefault(entry.parent, []).append(entry)
     for parent, children in levels.items():
         for row in children[0].fair_share:
-            has = scene.planner._session.totals[row] if parent is None else parent.fair_share[row]
+            has = (
+                session_of(scene.planner).totals[row] if parent is None else parent.fair_share[row]
+            )
             assert sum(one.fair_share[row] for one in children) <= has
 
 
@@ -143,7 +147,7 @@ def test_a_queue_that_has_neither_an_object_nor_a_gang_is_forgotten(conf: str) -
         scene.remove(a_queue(name, version=number + 2), *pods, group)
         scene.settle()
         assert sorted(table.entries) == before
-        assert not table._declared.keys() - set(before)
+        assert name not in set(reachable(table, str))
 
 
 def test_names_that_gangs_have_made_up_change_nothing_for_root() -> None:
