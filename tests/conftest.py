@@ -35,6 +35,7 @@ hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS", "fixed"))
 pytest_plugins = [
     "tests.support.progress",
     "tests.controlplane.fixtures",
+    "tests.support.golden",
     "tests.support.spreading",
 ]
 

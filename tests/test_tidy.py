@@ -166,6 +166,25 @@ REFUSED: list[tuple[Rule, str, list[File]]] = [
         ],
     ),
     (
+        tidy_rules.tests_compare_sentences_in_golden_texts,
+        "tests/test_b.py: 300",
+        [
+            file("tutti/a.py", "assert x == 'it waits for room'\n" * 300),
+            file("tests/test_b.py", "assert (x, y) == (1, f'{z} waits for room')\n" * 300),
+            file("tests/test_c.py", "assert x == 'a b c d' or 'it waits for room' in x\n" * 300),
+        ],
+    ),
+    (
+        tidy_rules.golden_texts_have_their_tests,
+        "no test b/test_c.py::test_gone[x]",
+        [
+            file(
+                "tests/golden.txt", "== b/test_c.py::test_d[y]\n- x\n== b/test_c.py::test_gone[x]\n"
+            ),
+            file("tests/b/test_c.py", "def test_d(golden): ...\n"),
+        ],
+    ),
+    (
         tidy_rules.pure_code_never_asks_for_now,
         "core/plan.py:1: asks the clock",
         [file("services/a/core/plan.py", "t = datetime.now(UTC)\n")],

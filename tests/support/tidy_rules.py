@@ -15,6 +15,8 @@ from functools import cache
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
+from tests.support import golden
+
 FILE_LINES_MAX = 600
 FUNCTION_LINES_MAX = 70
 FILE_BYTES_MAX = 512 * 1024
@@ -23,6 +25,11 @@ SIZE_PAGE = "docs/architecture.md"
 #: Private attributes of others that tests read, call or replace. It only falls: what a test needs
 #: to see is public, or seen in what the object does.
 PRIVATE_ATTRIBUTES_MAX = 32
+#: Comparisons of whole sentences with literals in tests. It only falls: what the product says
+#: stands in a golden text (tests/support/golden.py), and tests assert reasons and facts.
+SENTENCES_MAX = 207
+#: A text of at least so many words is a sentence.
+SENTENCE_WORDS_MIN = 4
 #: Private by their spelling only: a named tuple's own methods, and two functions that the
 #: documentation of `os` has, and `asyncio.events.__all__`.
 _PUBLIC_OF_PYTHON = frozenset(
@@ -76,6 +83,7 @@ _MACHINE_PATHS = re.compile(r"(?:^|[^\w.$}/*-])/(?:work|farm|root|tmp|home/\w+)/
 _UNFINISHED = re.compile(
     r"\b(?:" + "|".join(["TO" + "DO", "FIX" + "ME", "X" * 3]) + r")\b(?! \(#\d+\))"
 )
+_WORD = re.compile(r"(?<!\S)[A-Za-z]{2,}")
 _DEFINITION = re.compile(r"^\s*(?:async )?def ", re.MULTILINE)
 _OPENING_DOCSTRING = re.compile(r'(?:#[^\n]*\n|\s)*r?"""')
 _WAIVER = re.compile(r"#\s*(noqa|type:\s*ignore|pyright:\s*ignore)")
@@ -324,6 +332,64 @@ def tests_look_inside_others_less_and_less(files: list[File]) -> Iterator[str]:
         )
 
 
+def tests_compare_sentences_in_golden_texts(files: list[File]) -> Iterator[str]:
+    """Tests compare at most SENTENCES_MAX sentences with literals."""
+    counts = {
+        file.path: sum(map(_compares_a_sentence, ast.walk(file.tree())))
+        for file in files
+        if file.path.parts[0] == "tests" and file.is_python
+    }
+    total = sum(counts.values())
+    if total > SENTENCES_MAX:
+        most = sorted(counts, key=lambda path: -counts[path])[:3]
+        yield (
+            f"tests: {total} comparisons with whole sentences (limit {SENTENCES_MAX}), "
+            f"most in {', '.join(f'{path}: {counts[path]}' for path in most)}; "
+            "use the fixture `golden`"
+        )
+
+
+def _compares_a_sentence(node: ast.AST) -> bool:
+    """Whether a comparison in an assertion is one with a sentence, or with several."""
+    return isinstance(node, ast.Assert) and any(
+        isinstance(compared, ast.Compare)
+        and any(
+            isinstance(operator, ast.Eq)
+            and any(_has_a_sentence(side) for side in (compared.left, *compared.comparators))
+            for operator in compared.ops
+        )
+        for compared in ast.walk(node.test)
+    )
+
+
+def _has_a_sentence(node: ast.expr) -> bool:
+    match node:
+        case ast.Constant(value=str(text)):
+            return len(_WORD.findall(text)) >= SENTENCE_WORDS_MIN
+        case ast.JoinedStr(values=values):
+            parts = [each.value if isinstance(each, ast.Constant) else " it " for each in values]
+            return len(_WORD.findall("".join(map(str, parts)))) >= SENTENCE_WORDS_MIN
+        case ast.BinOp(left=left, right=right):
+            return _has_a_sentence(left) or _has_a_sentence(right)
+        case ast.List(elts=items) | ast.Tuple(elts=items) | ast.Dict(values=items):
+            return any(map(_has_a_sentence, items))
+        case _:
+            return False
+
+
+def golden_texts_have_their_tests(files: list[File]) -> Iterator[str]:
+    """Each section of a golden text belongs to a test that uses it."""
+    texts = {file.path: file.text for file in files if file.is_python}
+    for file in files:
+        if file.path.name != golden.NAME:
+            continue
+        for title in golden.titles(file.text):
+            place, _, name = title.partition("::")
+            test = texts.get(file.path.parent / place, "")
+            if f"def {name.partition('[')[0]}(" not in test or "golden" not in test:
+                yield f"{file.path}: there is no test {title}; remove its section"
+
+
 def _is_private_of_another(node: ast.AST) -> bool:
     return (
         isinstance(node, ast.Attribute)
@@ -413,6 +479,7 @@ RULES: tuple[Rule, ...] = (
     files_are_of_readable_length,
     functions_fit_on_a_screen,
     functions_take_the_tables_that_they_read,
+    golden_texts_have_their_tests,
     loops_bind_no_attributes,
     markdown_opens_with_a_title,
     modules_are_used,
@@ -427,6 +494,7 @@ RULES: tuple[Rule, ...] = (
     service_packages_open_with_prose,
     services_have_the_same_files,
     public_classes_of_a_service_have_names_of_their_own,
+    tests_compare_sentences_in_golden_texts,
     tests_look_inside_others_less_and_less,
     tests_mirror_the_source,
     variables_say_what_they_hold,
