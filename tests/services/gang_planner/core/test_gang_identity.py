@@ -15,6 +15,7 @@ from tests.services.gang_planner.core.scene import (
     make_pods,
     make_shape,
 )
+from tests.support.golden import Golden
 
 CPU = make_shape({"cpu": 1000})
 OWNER = Owner(api_version="apps/v1", kind="ReplicaSet", name="web", uid="owner-web")
@@ -117,14 +118,17 @@ def test_pods_whose_group_we_make_ourselves_wait_for_it_and_say_its_name() -> No
     assert scene.verdict("podgroup-owner-web").group_wanted == ""
 
 
-def test_pods_that_name_a_missing_group_are_a_gang_with_a_hashed_id_until_it_comes() -> None:
+def test_pods_that_name_a_missing_group_are_a_gang_with_a_hashed_id_until_it_comes(
+    golden: Golden,
+) -> None:
     scene = a_scene()
     scene.put(*make_pods("late", 1, CPU))
     scene.settle()
     hashed = nameless_gang_id("", "team", "late")
     why = scene.verdicts[hashed].why
     assert why is not None
-    assert why.sentence == "PodGroup team/late does not exist"
+    assert why.reason == "GroupMissing"
+    golden(why.sentence)
     scene.put(make_group("late", 1))
     (decision,) = scene.settle()
     assert decision.gang_id == "group-late"
@@ -238,9 +242,9 @@ def bare(count: int, minimum: int, **fields: Any) -> list[Pod]:
     return make_pods("web", count, CPU, **{**given, **fields})
 
 
-def test_a_minimum_that_is_lowered_on_all_pods_is_honoured_and_until_then_the_largest_counts() -> (
-    None
-):
+def test_a_minimum_that_is_lowered_on_all_pods_is_honoured_and_until_then_the_largest_counts(
+    golden: Golden,
+) -> None:
     scene = a_scene()
     pods = bare(4, 8)
     scene.put(*pods)
@@ -251,10 +255,7 @@ def test_a_minimum_that_is_lowered_on_all_pods_is_honoured_and_until_then_the_la
     verdict = scene.verdicts["owner-web"]
     assert verdict.min_member == 8
     assert verdict.why is not None
-    assert verdict.why.sentence == (
-        "4 of 8 members exist that could run; its members disagree in "
-        "scheduling.k8s.io/group-min-member (4 and 8): the largest value is in effect"
-    )
+    golden(verdict.why.sentence)
     scene.change(pods[3].uid, group_min_member=4)
     (decision,) = scene.settle()
     assert len(decision.bindings) == 4

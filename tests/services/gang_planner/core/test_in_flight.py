@@ -18,6 +18,7 @@ from tests.services.gang_planner.core.scene import (
     make_pods,
     make_shape,
 )
+from tests.support.golden import Golden
 
 SMALL = make_shape({"cpu": 100})
 WHOLE_NODE = make_shape({GPU: 1})
@@ -113,7 +114,7 @@ def test_a_gang_that_would_not_fit_anyway_is_in_nobodys_way() -> None:
     assert why.reason == "NotEnoughResources"
 
 
-def test_a_gang_that_waits_long_for_binders_gets_a_verdict_that_says_so() -> None:
+def test_a_gang_that_waits_long_for_binders_gets_a_verdict_that_says_so(golden: Golden) -> None:
     scene = a_scene(4)
     submit(scene, "a", 4)
     submit(scene, "b", 4)
@@ -126,10 +127,7 @@ def test_a_gang_that_waits_long_for_binders_gets_a_verdict_that_says_so() -> Non
     why = scene.verdict("b").why
     assert why is not None
     assert why.reason == "BindingThrottled"
-    assert why.sentence == (
-        "4 pods are being bound, which is the in-flight limit; the gang is placed when some of "
-        "them are bound"
-    )
+    golden(why.sentence)
     published = len(scene.published)
     scene.step(after_ms=SPAN_MS)
     assert len(scene.published) == published

@@ -24,6 +24,7 @@ from tests.services.gang_planner.core.scene import (
     make_pods,
     make_shape,
 )
+from tests.support.golden import Golden
 
 CPU = make_shape({"cpu": 1000})
 SCOPE = "podgroups.scheduling.k8s.io"
@@ -154,7 +155,7 @@ def test_a_group_that_must_not_preempt_waits() -> None:
     assert not evictions(scene)
 
 
-def test_a_group_that_names_no_queue_is_in_that_of_its_namespace() -> None:
+def test_a_group_that_names_no_queue_is_in_that_of_its_namespace(golden: Golden) -> None:
     scene = Scene([make_node("n0")])
     scene.put(a_group("a", 1, queue_of_namespace=True), a_group("b", 1, queue="named"))
     scene.put(make_group("volcano", 1))
@@ -173,7 +174,8 @@ def test_a_group_that_names_no_queue_is_in_that_of_its_namespace() -> None:
     assert not scene.settle()
     why = scene.verdicts["group-a"].why
     assert why is not None
-    assert why.sentence == "queue research does not exist"
+    assert why.reason == "QueueMissing"
+    golden(why.sentence)
     scene.put(Queue(uid="q", dialect="volcano", name="research", resource_version=1))
     (decision,) = scene.settle()
     scene.run(decision)

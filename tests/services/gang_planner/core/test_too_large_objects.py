@@ -35,6 +35,7 @@ from tests.services.gang_planner.core.scene import (
     make_shape,
 )
 from tests.shared.contracts.samples import SAMPLES
+from tests.support.golden import Golden
 
 replace = msgspec.structs.replace
 MANY = tuple(f"v{number}" for number in range(bounds.ENTRIES_MAX + 1))
@@ -96,7 +97,9 @@ def test_a_budget_whose_selector_is_too_large_protects_all_pods_of_its_namespace
         assert len(evictions(scene)) == expected
 
 
-def test_a_quota_that_is_too_large_admits_no_group_of_its_namespace_and_is_named() -> None:
+def test_a_quota_that_is_too_large_admits_no_group_of_its_namespace_and_is_named(
+    golden: Golden,
+) -> None:
     conf = 'actions: "enqueue, allocate"\ntiers: [{plugins: [{name: resourcequota}]}]'
     scene = Scene([make_node("n0")], conf=conf)
     quota = ResourceQuota(uid="rq", namespace="team", name="compute", resource_version=1)
@@ -106,11 +109,8 @@ def test_a_quota_that_is_too_large_admits_no_group_of_its_namespace_and_is_named
     assert inside(scene, "a", "elsewhere") == [False, True]
     why = scene.verdict("a").why
     assert why is not None
-    assert (why.reason, why.sentence) == (
-        "NotEnoughQuota",
-        "ResourceQuota team/compute: TooLarge: spec.hard has 300 resources, and Tutti judges at "
-        "most 256",
-    )
+    assert why.reason == "NotEnoughQuota"
+    golden(why.sentence)
 
 
 @pytest.mark.parametrize("kind", ["claim", "class", "bound volume", "free volume"])

@@ -12,6 +12,7 @@ from shared.contracts.pending_reasons import PendingReason
 from shared.model.objects import Queue
 from tests.services.gang_planner.core.logged_scene import LoggedScene
 from tests.services.gang_planner.core.scene import make_group, make_node, make_pods, make_shape
+from tests.support.golden import Golden
 
 FULL = make_shape({"cpu": 4000})
 PULL = 'ImagePullBackOff: Back-off pulling image "nowhere/none"'
@@ -48,14 +49,17 @@ def run(scene: LoggedScene, *names: str) -> None:
         scene.change(name, phase="Running", waiting="")
 
 
-def test_without_a_deadline_a_gang_that_never_runs_is_only_named_from_the_first_second() -> None:
+def test_without_a_deadline_a_gang_that_never_runs_is_only_named_from_the_first_second(
+    golden: Golden,
+) -> None:
     scene, _ = placed()
     run(scene, "a-worker-0", "a-worker-2")
     scene.change("a-worker-1", waiting=PULL)
     scene.until_quiet(within_ms=1_000)
     why = scene.verdict("a").why
     assert why is not None
-    assert (why.reason, why.sentence) == ("NotStarting", f"a-worker-1 does not run: {PULL}")
+    assert why.reason == "NotStarting"
+    golden(why.sentence)
     scene.until_quiet(within_ms=3_600_000)
     assert scene.releases == []
     run(scene, "a-worker-1")
@@ -63,7 +67,9 @@ def test_without_a_deadline_a_gang_that_never_runs_is_only_named_from_the_first_
     assert scene.verdict("a").why is None
 
 
-def test_a_gang_that_does_not_run_by_its_deadline_is_released_whole_and_queued_again() -> None:
+def test_a_gang_that_does_not_run_by_its_deadline_is_released_whole_and_queued_again(
+    golden: Golden,
+) -> None:
     scene, _ = placed(settings=start_by(20))
     pods = list(scene.pods.values())
     run(scene, "a-worker-0", "a-worker-2")
@@ -73,7 +79,7 @@ def test_a_gang_that_does_not_run_by_its_deadline_is_released_whole_and_queued_a
     scene.until_quiet(within_ms=1)
     (release,) = scene.releases
     assert (release.reason, len(release.victims)) == ("StartDeadline", 3)
-    assert release.why == f"placed for 20 s, and a-worker-1 does not run: {PULL}"
+    golden(release.why)
     scene.carry_out()
     scene.until_quiet()
     scene.make_again(pods)
@@ -168,14 +174,14 @@ def test_without_a_grace_a_degraded_gang_stays() -> None:
     assert scene.verdict("a").phase == "Unknown"
 
 
-def test_a_degraded_gang_is_released_after_its_grace() -> None:
+def test_a_degraded_gang_is_released_after_its_grace(golden: Golden) -> None:
     scene = degraded(settings=grace(30))
     scene.until_quiet(within_ms=29_999)
     assert scene.releases == []
     scene.until_quiet(within_ms=1)
     (release,) = scene.releases
     assert (release.reason, len(release.victims)) == ("DegradedGrace", 2)
-    assert release.why == "2 of 3 members have been left for 30 s, and no replacement is expected"
+    golden(release.why)
 
 
 def test_a_degraded_gang_that_is_restored_in_time_stays() -> None:
@@ -281,7 +287,9 @@ def late_gang(nodes: int) -> LoggedScene:
     return scene
 
 
-def test_a_gang_without_a_placed_pod_at_its_placement_deadline_is_not_placed_any_more() -> None:
+def test_a_gang_without_a_placed_pod_at_its_placement_deadline_is_not_placed_any_more(
+    golden: Golden,
+) -> None:
     scene = late_gang(nodes=1)
     why = scene.verdict("a").why
     assert why is not None
@@ -291,10 +299,7 @@ def test_a_gang_without_a_placed_pod_at_its_placement_deadline_is_not_placed_any
     why = scene.verdict("a").why
     assert why is not None
     assert why.reason == PendingReason.PLACEMENT_DEADLINE
-    assert why.sentence == (
-        "none of its pods was placed within 60 s, its placement deadline; none is placed any more: "
-        "create the gang again"
-    )
+    golden(why.sentence)
     scene.put(make_node("n1"))
     scene.until_quiet(within_ms=20_000)
     assert not scene.decisions

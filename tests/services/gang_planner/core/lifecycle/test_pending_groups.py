@@ -14,6 +14,7 @@ from tests.services.gang_planner.core.scene import (
     make_pods,
     make_shape,
 )
+from tests.support.golden import Golden
 
 CPU = make_shape({"cpu": 1000})
 CLOSED = Queue(uid="c", dialect="volcano", name="closed", resource_version=1, state="Closed")
@@ -50,7 +51,9 @@ def test_a_started_gang_gets_its_members_while_its_queue_is_closed() -> None:
     assert [one.uid for one in extra.bindings] == ["job-worker-2"]
 
 
-def test_pods_whose_group_we_make_wait_for_their_queue_and_cause_another_attempt_then() -> None:
+def test_pods_whose_group_we_make_wait_for_their_queue_and_cause_another_attempt_then(
+    golden: Golden,
+) -> None:
     """The API server refuses a generated group in a closed queue. The attempt of the podgroup
     controller that follows the next verdict creates it.
     """
@@ -59,7 +62,8 @@ def test_pods_whose_group_we_make_wait_for_their_queue_and_cause_another_attempt
     scene.settle()
     why = scene.verdict("job").why
     assert why is not None
-    assert (why.reason, why.sentence) == (PendingReason.QUEUE_NOT_OPEN, "queue closed is Closed")
+    assert why.reason == PendingReason.QUEUE_NOT_OPEN
+    golden(why.sentence)
     scene.put(msgspec.structs.replace(CLOSED, state="Open", resource_version=2))
     scene.settle()
     later = scene.verdict("job")

@@ -23,6 +23,7 @@ from tests.services.gang_planner.core.scene import (
     make_pods,
     make_shape,
 )
+from tests.support.golden import Golden
 
 CPU = make_shape({"cpu": 1000})
 PREEMPTION = """
@@ -78,9 +79,9 @@ def test_votes_of_a_tier_are_combined_as_volcano_documents() -> None:
     assert admitted("aap", "r")
 
 
-def test_a_few_groups_of_each_queue_are_let_in_without_room_and_an_autoscaler_brings_nodes() -> (
-    None
-):
+def test_a_few_groups_of_each_queue_are_let_in_without_room_and_an_autoscaler_brings_nodes(
+    golden: Golden,
+) -> None:
     """volcano#3910: groups that stay Pending have no pods, so no autoscaler adds nodes for them."""
     scene = Scene([])
     names = [f"g{index}" for index in range(6)]
@@ -90,11 +91,8 @@ def test_a_few_groups_of_each_queue_are_let_in_without_room_and_an_autoscaler_br
     assert inside(scene, *names) == [True] * 4 + [False] * 2
     why = scene.verdict("g5").why
     assert why is not None
-    assert why.sentence == (
-        "free capacity does not suffice for it, "
-        "and 4 gangs wait for capacity in queue default already; admitted before it, and without "
-        "the pods that they need: team/g0, team/g1, team/g2 and team/g3, for at most 30 s each"
-    )
+    assert why.reason == "NotAdmitted"
+    golden(why.sentence)
     # Operators make the pods of those that are inside; all of them are Unschedulable.
     for name in names[:4]:
         scene.put(*make_pods(name, 4, CPU, scheduler_name="volcano"))
@@ -172,7 +170,7 @@ def test_what_gangs_hold_beyond_their_minima_does_not_fill_a_queue() -> None:
     assert inside(scene, "next", "more") == [True, False]
 
 
-def test_a_group_waits_while_the_quotas_of_its_namespace_are_short() -> None:
+def test_a_group_waits_while_the_quotas_of_its_namespace_are_short(golden: Golden) -> None:
     conf = 'actions: "enqueue, allocate"\ntiers: [{plugins: [{name: resourcequota}]}]'
     scene = Scene([make_node("n0")], conf=conf)
 
@@ -195,10 +193,7 @@ def test_a_group_waits_while_the_quotas_of_its_namespace_are_short() -> None:
     why = scene.verdict("b").why
     assert why is not None
     assert why.reason == "NotEnoughQuota"
-    assert why.sentence == (
-        "ResourceQuota team/compute is short: job needs 2 cpu more than it leaves; admitted before "
-        "it, and without the pods that they need: team/a, for at most 30 s each"
-    )
+    golden(why.sentence)
     quota(0, 2)
     scene.settle()
     assert inside(scene, "b") == [True]
@@ -222,7 +217,7 @@ tiers:
     assert inside(scene, "late", "patient") == [True, False]
 
 
-def test_a_strict_queue_lets_no_group_pass_its_first() -> None:
+def test_a_strict_queue_lets_no_group_pass_its_first(golden: Golden) -> None:
     scene = Scene([make_node("n0")])
     scene.put(a_queue("q", capability=amounts(cpu=4000), dequeue_strategy="fifo"))
     scene.put(
@@ -233,7 +228,7 @@ def test_a_strict_queue_lets_no_group_pass_its_first() -> None:
     why = scene.verdict("small").why
     assert why is not None
     assert why.reason == "BehindInQueue"
-    assert why.sentence == "team/large is ahead in queue q, which is strictly first-in, first-out"
+    golden(why.sentence)
     scene.remove(a_group("large", 8, queue="q"))
     scene.settle()
     assert inside(scene, "small") == [True]

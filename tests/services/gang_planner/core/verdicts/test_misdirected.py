@@ -9,6 +9,7 @@ import msgspec
 from shared.contracts.verdicts import Condition
 from tests.services.gang_planner.core.losing import WORKER
 from tests.services.gang_planner.core.scene import Scene, make_group, make_node, make_pods
+from tests.support.golden import Golden
 
 LOST: dict[str, Any] = {"ours": False, "scheduler_name": "default-scheduler", "misdirected": True}
 
@@ -18,16 +19,16 @@ def reported(scene: Scene, name: str = "job") -> Condition:
     return found
 
 
-def test_a_gang_whose_pods_name_the_default_scheduler_says_so_while_they_wait() -> None:
+def test_a_gang_whose_pods_name_the_default_scheduler_says_so_while_they_wait(
+    golden: Golden,
+) -> None:
     scene = Scene([make_node("node-0")])
     scene.put(make_group("job", 2), *make_pods("job", 2, WORKER, **LOST))
     assert scene.settle() == []
     verdict = scene.verdict("job")
     assert verdict.why is not None
     assert verdict.why.reason == "NotEnoughPods"
-    assert verdict.why.sentence == (
-        "0 of 2 members exist that could run; 2 of its pods name the scheduler default-scheduler"
-    )
+    golden(verdict.why.sentence)
     condition = reported(scene)
     assert (condition.status, condition.reason) == ("True", "DefaultScheduler")
     assert condition.message.endswith("tutti.dev/schedule=true: job-worker-0, job-worker-1")
