@@ -23,6 +23,7 @@ from tests.services.admission_webhook.reviews import (
     asked,
     review,
 )
+from tests.support.golden import Golden
 
 NAMED = NamedGroup("team", "traim", "the pod waits")
 
@@ -143,10 +144,8 @@ def test_a_template_of_the_wrong_type_is_no_crash(broken: Object) -> None:
         assert named({**a_workload(resource), **broken}, resource=resource) is None
 
 
-def test_the_warning_has_the_words_of_the_pods_condition() -> None:
-    assert missing_group_warning(NAMED, ()) == (
-        "tutti: PodGroup team/traim does not exist; the pod waits until it is created"
-    )
+def test_the_warning_has_the_words_of_the_pods_condition(golden: Golden) -> None:
+    golden(missing_group_warning(NAMED, ()))
 
 
 def test_a_dry_run_of_a_group_and_its_pod_is_no_alarm() -> None:
