@@ -18,6 +18,7 @@ from shared.contracts.visibility import (
     NamedGangs,
     ObjectMeta,
 )
+from tests.support.golden import Golden
 from tutti.fits_command import fits, show
 
 
@@ -37,7 +38,7 @@ from tutti.fits_command import fits, show
     ],
 )
 def test_gangs_whose_pods_would_be_evicted_are_reported(
-    action: Literal["preempt", "reclaim"], gangs: NamedGangs, words: str
+    action: Literal["preempt", "reclaim"], gangs: NamedGangs, words: str, golden: Golden
 ) -> None:
     one = GangFit(
         name="train",
@@ -58,8 +59,8 @@ def test_gangs_whose_pods_would_be_evicted_are_reported(
     show(fit, console)
     assert isinstance(console.file, io.StringIO)
     warning, first, second = console.file.getvalue().splitlines()
-    assert warning == "Warning: document 1, Job a: words"
-    assert first == "team/train: would have to wait: no room"
+    golden(warning)
+    golden(first)
     assert words in second
 
 

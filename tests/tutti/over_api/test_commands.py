@@ -16,6 +16,7 @@ from shared.model.objects import Node
 from tests.services.api.conformity import violations
 from tests.services.api.scene import FIRST_SEEN_MS
 from tests.services.api.serving import Serving
+from tests.support.golden import Golden
 from tests.tutti.over_api.conftest import Typed
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(120)]
@@ -41,7 +42,7 @@ def conforms(kind: str, found: Any) -> None:
 
 
 async def test_queues_are_objects_of_the_api_in_every_format(
-    typed: Typed, serving: Serving
+    typed: Typed, serving: Serving, golden: Golden
 ) -> None:
     amounts = (LedgerAmount(resource="cpu", used=4500, wanted=1000, deserved=6000),)
     serving.planner.queues = LedgerAnswer(
@@ -53,12 +54,7 @@ async def test_queues_are_objects_of_the_api_in_every_format(
     text = await typed("queues")
     assert (text.exit_code, text.stderr) == (0, ""), text.output
     lines = [" ".join(line.split()) for line in text.stdout.splitlines()]
-    assert lines == [
-        "QUEUE GANGS RESOURCE USED WAITING DESERVED",
-        "a 1 run, 2 wait cpu 4500m 1 6",
-        "b 0 run, 0 wait",
-        "b: its gangs wait for capacity",
-    ]
+    golden(*lines)
     for words in (("queues",), ("top", "queues")):
         found = json.loads((await typed(*words, "-o", "json")).stdout)
         conforms("QueueList", found)
@@ -73,16 +69,15 @@ async def test_queues_are_objects_of_the_api_in_every_format(
     assert (unknown.exit_code, unknown.stderr) == (2, "tutti: no queue c\n")
 
 
-async def test_nodes_are_read_from_the_api_only(typed: Typed, serving: Serving) -> None:
+async def test_nodes_are_read_from_the_api_only(
+    typed: Typed, serving: Serving, golden: Golden
+) -> None:
     amounts = (("cpu", 4_000), ("pods", 110))
     node = Node(uid="n1", name="n1", resource_version=1, allocatable=amounts)
     serving.state.apply_cluster(4, NodeChanges(epoch=1, at_ms=1, changed=(node,)))
     text = await typed("nodes")
     assert (text.exit_code, text.stderr) == (0, ""), text.output
-    assert [" ".join(line.split()) for line in text.stdout.splitlines()] == [
-        "NODE STATE CPU PODS GANGS",
-        f"n1 Ready {'░' * 16} 0/4 0",
-    ]
+    golden(*(" ".join(line.split()) for line in text.stdout.splitlines()))
     data = json.loads((await typed("nodes", "-o", "json")).stdout)
     assert [(each["name"], each["state"]) for each in data] == [("n1", "Ready")]
     missing = await typed("nodes", served=False)
@@ -91,7 +86,7 @@ async def test_nodes_are_read_from_the_api_only(typed: Typed, serving: Serving) 
 
 
 async def test_fits_asks_about_the_gangs_of_all_namespaces_together(
-    typed: Typed, serving: Serving, tmp_path: Path
+    typed: Typed, serving: Serving, tmp_path: Path, golden: Golden
 ) -> None:
     path = tmp_path / "jobs.yaml"
     path.write_text(
@@ -100,9 +95,7 @@ async def test_fits_asks_about_the_gangs_of_all_namespaces_together(
     serving.planner.fit = FitAnswer(fits=True, ever=True, where=(("n0", 1), ("n1", 1)))
     text = await typed("fits", "-f", str(path), "-n", "b")
     assert text.exit_code == 0, text.output
-    assert text.stdout == (
-        "a/train: would fit now\n  1 on n0, 1 on n1\nb/train: would fit now\n  1 on n0, 1 on n1\n"
-    )
+    golden(text.stdout)
     serving.planner.fit = FitAnswer(
         fits=False,
         ever=True,
@@ -241,8 +234,10 @@ async def test_a_cluster_without_the_api_is_named_in_a_sentence_with_both_remedi
         assert "run `tutti up --api` on the API server's machine, or set api.enabled" in line
 
 
-async def test_an_api_that_fails_is_the_reason(typed: Typed, serving: Serving) -> None:
+async def test_an_api_that_fails_is_the_reason(
+    typed: Typed, serving: Serving, golden: Golden
+) -> None:
     serving.unavailable = "there is no connection to NATS"
     found = await typed("queues")
     assert found.exit_code == 2
-    assert found.stderr == "tutti: the API server refuses: there is no connection to NATS\n"
+    golden(found.stderr)

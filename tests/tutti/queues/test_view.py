@@ -13,6 +13,7 @@ from shared.contracts.questions import (
     LedgerTotal,
 )
 from shared.visible_objects import build_queues
+from tests.support.golden import Golden
 from tutti.queues_command import show
 
 
@@ -22,7 +23,7 @@ def shown(answer: LedgerAnswer) -> list[str]:
     return [" ".join(line.split()) for line in text.getvalue().splitlines()]
 
 
-def test_what_gangs_can_use_is_shown_beside_what_there_is() -> None:
+def test_what_gangs_can_use_is_shown_beside_what_there_is(golden: Golden) -> None:
     totals = (
         LedgerTotal(resource="cpu", total=20_000, usable=12_000),
         LedgerTotal(resource="nvidia.com/gpu", total=4, usable=4),
@@ -30,10 +31,10 @@ def test_what_gangs_can_use_is_shown_beside_what_there_is() -> None:
     amounts = tuple(LedgerAmount(resource=total.resource) for total in totals)
     queues = (LedgerQueue(name="a", exists=True, amounts=amounts),)
     *_, last = shown(LedgerAnswer(queues=queues, shared=True, totals=totals))
-    assert last == "gangs can use 12 of 20 cpu, 4 of 4 nvidia.com/gpu"
+    golden(last)
 
 
-def test_a_queue_has_a_line_per_resource_and_says_what_limits_it() -> None:
+def test_a_queue_has_a_line_per_resource_and_says_what_limits_it(golden: Golden) -> None:
     queue = LedgerQueue(
         name="research",
         parent="dept",
@@ -49,17 +50,10 @@ def test_a_queue_has_a_line_per_resource_and_says_what_limits_it() -> None:
         why="it claims 4500m cpu more, up to what it deserves",
     )
     idle = LedgerQueue(name="idle", exists=True)
-    assert shown(LedgerAnswer(queues=(idle, queue), shared=False)) == [
-        "QUEUE GANGS RESOURCE USED WAITING OWED DESERVED GUARANTEE LIMIT",
-        "idle 0 run, 0 wait",
-        "dept/research (Closing) 2 run, 1 wait, 3 outside cpu 1500m 8 6 9",
-        "memory 1Gi 1Gi 2Gi",
-        "queues have no shares: neither proportion nor capacity is configured",
-        "research: it claims 4500m cpu more, up to what it deserves",
-    ]
+    golden(*shown(LedgerAnswer(queues=(idle, queue), shared=False)))
 
 
-def test_each_reservation_has_a_line_with_its_owner_and_end() -> None:
+def test_each_reservation_has_a_line_with_its_owner_and_end(golden: Golden) -> None:
     kept = LedgerReservation(
         gang="team/spark",
         reason="MinResources",
@@ -70,8 +64,6 @@ def test_each_reservation_has_a_line_with_its_owner_and_end() -> None:
     hidden = msgspec.structs.replace(kept, gang="", until_ms=0)
     queue = LedgerQueue(name="q", exists=True, reservations=(kept, hidden), reservations_count=25)
     *_, own, other, more = shown(LedgerAnswer(queues=(queue,)))
-    assert own == (
-        "q: 31500m cpu reserved for team/spark (MinResources) until 2023-11-14 22:13:20 UTC"
-    )
-    assert other == "q: 31500m cpu reserved for a gang of another namespace (MinResources)"
+    golden(own)
+    golden(other)
     assert more == "q: 23 more reservations"

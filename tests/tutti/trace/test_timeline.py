@@ -20,6 +20,7 @@ from shared.contracts.decisions import (
 from shared.contracts.identity import gang_trace_id
 from shared.contracts.outcomes import Member, Outcome
 from shared.contracts.visibility import Decision
+from tests.support.golden import Golden
 from tutti.api.failures import Refusal
 from tutti.trace.timeline import Line, read_reference, timeline, with_lines
 
@@ -128,7 +129,7 @@ ALL = decisions(
 )
 
 
-def test_the_attempts_of_a_gang_are_listed_in_order() -> None:
+def test_the_attempts_of_a_gang_are_listed_in_order(golden: Golden) -> None:
     found = with_lines(timeline(WANTED, [], ALL), [])
     assert (found.gang, found.gang_id, found.phase) == ("team/train", "g", "Gone")
     assert [(line.at_ms, line.what, line.failed) for line in found.lines] == [
@@ -145,11 +146,11 @@ def test_the_attempts_of_a_gang_are_listed_in_order() -> None:
         (3_100, "started", False),
     ]
     details = {line.at_ms: line.detail for line in found.lines}
-    assert details[2_000] == "attempt 1: 2 bindings, quorum of 2 placed together on 1 node"
-    assert details[2_060] == "1 of 2 pods by binder-0, w-1: refused 403 denied"
+    golden(details[2_000])
+    golden(details[2_060])
     assert details[2_200] == "1 pod, BindingRefused: w-1: denied"
     assert details[3_000].endswith("in rack=a")
-    assert details[3_050] == "2 of 2 pods by binder-1"
+    golden(details[3_050])
     assert [line.took_ms for line in found.lines if line.what in {"proved", "bound"}] == [
         50,
         20,

@@ -7,6 +7,7 @@ import pytest
 import yaml
 
 from tests.api_suite.client import Client, Obj
+from tests.support.golden import Golden
 from tests.tutti.conftest import Typed
 
 FLOWS = "/apis/flow.volcano.sh/v1alpha1/namespaces/default/jobflows"
@@ -25,12 +26,12 @@ def flow(name: str) -> Obj:
 
 
 async def test_flows_are_created_listed_described_and_deleted_by_their_manifests(
-    typed: Typed, cluster_api: Client, tmp_path: Path
+    typed: Typed, cluster_api: Client, tmp_path: Path, golden: Golden
 ) -> None:
     path = tmp_path / "flows.yaml"
     path.write_text(yaml.safe_dump_all([flow("one"), flow("two")]))
     done = await typed("jobflow", "create", "-f", str(path))
-    assert done.output == "Created JobFlow: default/one\nCreated JobFlow: default/two\n"
+    golden(done.output)
     again = await typed("jobflow", "create", "-f", str(path))
     assert again.exit_code == 2
     assert again.stderr.count("already exists") == 2, "the first failure does not end it"
