@@ -32,6 +32,7 @@ from tests.services.controller.core.samples import (
     make_waiting,
     situation,
 )
+from tests.support.golden import Golden
 
 
 def at(after_ms: int) -> int:
@@ -94,7 +95,9 @@ def test_no_write_goes_before_a_gang_of_which_nothing_is_left_to_write() -> None
     assert SETTLE < ADMIT
 
 
-def test_a_gang_bound_within_a_second_costs_one_patch_one_event_and_its_pod_events() -> None:
+def test_a_gang_bound_within_a_second_costs_one_patch_one_event_and_its_pod_events(
+    golden: Golden,
+) -> None:
     memory = WrittenGang()
     assert carry_out(situation(make_verdict()), memory, at(0)) == []
     assert carry_out(situation(make_verdict(phase="Starting")), memory, at(300)) == []
@@ -103,7 +106,7 @@ def test_a_gang_bound_within_a_second_costs_one_patch_one_event_and_its_pod_even
     event = written[1]
     assert isinstance(event, EventIntent)
     assert (event.body["type"], event.body["reason"]) == ("Normal", "Scheduled")
-    assert event.message == "pod group is ready"
+    golden(event.message)
     pods = written[2]
     assert isinstance(pods, ReportPlaced)
     assert [(pod.name, pod.node) for pod in pods.pods][1] == ("w-1", "n-1")
@@ -143,7 +146,7 @@ def test_where_status_is_a_subresource_the_annotation_follows_the_status() -> No
     assert "status" not in intent.patches[1].body
 
 
-def test_a_waiting_gang_is_reported_on_group_and_pods_after_two_seconds() -> None:
+def test_a_waiting_gang_is_reported_on_group_and_pods_after_two_seconds(golden: Golden) -> None:
     memory, what = WrittenGang(), situation(make_waiting())
     assert kinds(plan(what, memory, at(1_000), KNOBS)) == ["PatchGroup"]
     carry_out(what, memory, at(1_000))
@@ -155,7 +158,7 @@ def test_a_waiting_gang_is_reported_on_group_and_pods_after_two_seconds() -> Non
     assert len(marks.marks) == 3
     assert not marks.scaling
     assert event.body["type"] == "Warning"
-    assert event.message == f"3/3 tasks in gang unschedulable: {SENTENCE}"
+    golden(event.message)
     (condition,) = marks.marks[0].body["status"]["conditions"]
     assert (condition["type"], condition["status"]) == ("PodScheduled", "False")
     assert (condition["reason"], condition["message"]) == ("NotEnoughResources", SENTENCE)
