@@ -8,7 +8,7 @@ import msgspec
 from shared.kinds.fields import Description, always, rules
 from shared.kinds.job import JobSpec
 from shared.kinds.metadata import KindObject
-from shared.kube.objects import Int32, KubeStruct
+from shared.kube.objects import Int32, Int64, KubeStruct
 from shared.kube.resources import CRONJOBS_VOLCANO
 
 ConcurrencyPolicy: TypeAlias = Literal["Allow", "Forbid", "Replace"]
@@ -45,10 +45,11 @@ class CronJobSpec(KubeStruct, frozen=True, kw_only=True):
         None
     )
     starting_deadline_seconds: Annotated[
-        int | None,
+        Int64 | None,
         rules(
             "The number of seconds by which a Job may start late. A later one is skipped.",
             minimum=0,
+            format=None,
         ),
     ] = None
     concurrency_policy: Annotated[

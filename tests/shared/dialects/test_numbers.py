@@ -1,13 +1,18 @@
 """Whatever an annotation holds, it is a number or none; numbers of objects have a bound."""
 
+import importlib
+import pkgutil
 from collections.abc import Iterator
 
 import pytest
 from msgspec import inspect
 
+import shared.kinds
 from shared.dialects.discovery import kinds
 from shared.dialects.field_checks import INT32_MAX, natural
 from shared.dialects.owner_kinds import OWNER_KINDS
+from shared.kinds.metadata import KindObject
+from shared.kube.objects import KubeObject
 
 
 @pytest.mark.parametrize("number", [0, 7, INT32_MAX])
@@ -21,9 +26,13 @@ def test_any_other_text_is_none(text: str) -> None:
 
 
 def _structs() -> dict[type, str]:
-    """Every struct into which an object of a user is decoded."""
-    read = {kind.decoded: kind.resource.title for kind in kinds()}
-    return read | {kind.decoded: kind.resource.title for kind in OWNER_KINDS}
+    """Every struct into which an object of a user is decoded: those of watches, and our kinds."""
+    for module in pkgutil.iter_modules(shared.kinds.__path__):
+        importlib.import_module(f"{shared.kinds.__name__}.{module.name}")
+    ours = [*KubeObject.__subclasses__(), *KindObject.__subclasses__()]
+    structs: dict[type, str] = {each: each.__name__ for each in ours}
+    structs |= {kind.decoded: kind.resource.title for kind in kinds()}
+    return structs | {kind.decoded: kind.resource.title for kind in OWNER_KINDS}
 
 
 def _inside(kind: inspect.Type, path: str) -> Iterator[tuple[inspect.Type, str]]:
