@@ -5,8 +5,9 @@ compared before and after: every `Trial`, every `ReleasedReservations` that is t
 question whose answer must change nothing.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import pytest
 
@@ -17,22 +18,23 @@ from services.gang_planner.core.lifecycle import repair
 from services.gang_planner.core.placement.session import Session
 from services.gang_planner.core.preemption.trial import Trial
 from services.gang_planner.core.queueing import fair_share
-from services.gang_planner.core.state.node_capacity import NodeCapacity
 from services.gang_planner.core.state.planner_state import State
-from services.gang_planner.core.state.queues import QueueEntry
+
+_STATES: WeakKeyDictionary[Session, State] = WeakKeyDictionary()
 
 
 class Capacity:
     """What is free on the nodes, and what queues are charged, at one moment."""
 
-    def __init__(self, node_capacity: NodeCapacity, queues: Iterable[QueueEntry]) -> None:
+    def __init__(self, state: State) -> None:
+        node_capacity = state.node_capacity
         node_capacity.fit_cells()
         self.cells = node_capacity.free.cells[:, : node_capacity.nodes.size].tolist()
         self.ports = {slot: dict(one) for slot, one in node_capacity.ports.content().items()}
         self.pairs = {tally: dict(one) for tally, one in node_capacity.pairs.content().items()}
         self.used = {
-            queue.name: {row: amount for row, amount in queue.used.items() if amount}
-            for queue in queues
+            name: {row: amount for row, amount in queue.used.items() if amount}
+            for name, queue in state.queues.entries.items()
         }
 
     def check(self, after: "Capacity", what: str) -> None:
@@ -41,11 +43,6 @@ class Capacity:
         assert after.ports == self.ports, f"{what} left other host ports"
         assert after.pairs == self.pairs, f"{what} left other counts of pods by terms"
         assert after.used == self.used, f"{what} left other charges of queues"
-
-
-def capacity_of(state: State) -> Capacity:
-    """Of all queues."""
-    return Capacity(state.node_capacity, state.queues.entries.values())
 
 
 class Counts(dict[str, int]):
@@ -60,6 +57,7 @@ def checked(monkeypatch: pytest.MonkeyPatch) -> Counts:
     counts = Counts()
     _check_trials(monkeypatch, counts)
     _check_loans(monkeypatch, counts)
+    _remember_states(monkeypatch)
     for module, name in (
         (gang_allocation, "would_fit"),
         (repair, "_gangs_to_release"),
@@ -71,22 +69,26 @@ def checked(monkeypatch: pytest.MonkeyPatch) -> Counts:
 
 def _unchanged(function: Callable[..., Any], name: str, counts: Counts) -> Callable[..., Any]:
     def call(tried: CycleContext | Session, *rest: Any) -> Any:
-        session = tried if isinstance(tried, Session) else tried.session
-        node_capacity = session.node_capacity
-
-        def now() -> Capacity:
-            if isinstance(tried, Session):
-                return Capacity(node_capacity, rest[0].chain)
-            return capacity_of(tried.state)
-
-        before, freed = now(), node_capacity.freed
+        state = _STATES[tried] if isinstance(tried, Session) else tried.state
+        before, freed = Capacity(state), state.node_capacity.freed
         found = function(tried, *rest)
-        before.check(now(), name)
-        assert node_capacity.freed == freed, f"{name} reported capacity as freed"
+        before.check(Capacity(state), name)
+        assert state.node_capacity.freed == freed, f"{name} reported capacity as freed"
         counts.add(name)
         return found
 
     return call
+
+
+def _remember_states(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Know the tables of each session: a question that takes no more may change any of them."""
+    refuse = gang_allocation.refuse
+
+    def refused(work: CycleContext, *rest: Any, **named: Any) -> None:
+        _STATES[work.session] = work.state
+        refuse(work, *rest, **named)
+
+    monkeypatch.setattr(gang_allocation, "refuse", refused)
 
 
 def _check_trials(monkeypatch: pytest.MonkeyPatch, counts: Counts) -> None:
@@ -99,13 +101,13 @@ def _check_trials(monkeypatch: pytest.MonkeyPatch, counts: Counts) -> None:
         init(trial, state, *claims, **named)
 
     def entered(trial: Trial) -> Trial:
-        before[trial] = capacity_of(states[trial]), states[trial].node_capacity.freed
+        before[trial] = Capacity(states[trial]), states[trial].node_capacity.freed
         return enter(trial)
 
     def left(trial: Trial, *error: object) -> None:
         leave(trial, *error)
         was, freed = before.pop(trial)
-        was.check(capacity_of(states[trial]), "a trial")
+        was.check(Capacity(states[trial]), "a trial")
         assert states[trial].node_capacity.freed == freed, "a trial reported capacity as freed"
         counts.add("Trial")
 
@@ -119,13 +121,13 @@ def _check_loans(monkeypatch: pytest.MonkeyPatch, counts: Counts) -> None:
     before: dict[ReleasedReservations, tuple[State, Capacity]] = {}
 
     def released(reservations: ReleasedReservations, state: State, holds: Any) -> None:
-        before[reservations] = state, capacity_of(state)
+        before[reservations] = state, Capacity(state)
         init(reservations, state, holds)
 
     def restored(reservations: ReleasedReservations) -> None:
         restore(reservations)
         state, was = before.pop(reservations)
-        was.check(capacity_of(state), "a restored reservation")
+        was.check(Capacity(state), "a restored reservation")
         counts.add("ReleasedReservations")
 
     monkeypatch.setattr(ReleasedReservations, "__init__", released)
