@@ -143,4 +143,5 @@ class RequestedQuota:
 
 
 def asked_request(gang: Gang) -> GangRequest:
+    """The request of a gang that asks for capacity."""
     return required(gang.request, gang.full_name, "asks for capacity and has no request")

@@ -102,6 +102,7 @@ class GangTable:
             self.changed[gang.key] = gang
 
     def admit(self, gang: Gang) -> None:
+        """Let the gang be placed: it no longer waits for admission."""
         gang.admitted = True
         self.unadmitted.pop(gang.key, None)
         self.admission_queue.take(gang)

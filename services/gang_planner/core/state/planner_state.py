@@ -1,6 +1,7 @@
 """The planner's complete state: tables, without the logic that acts on them.
 
-`planner.Planner` owns it; functions of the core take it as their first argument.
+`planner.Planner` owns it. Functions of the core take the tables that they read, those that need
+three or more the whole state.
 """
 
 from collections import deque

@@ -61,4 +61,5 @@ def find_successors(state: State, workloads: Collection[str]) -> dict[Origin, Ga
 
 
 def _may_inherit(gang: Gang) -> bool:
+    """Whether it lacks members since it has started, or has no decision yet."""
     return not (gang.quorum_held if gang.history.has_started else gang.history.attempt)
