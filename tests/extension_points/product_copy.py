@@ -1,5 +1,6 @@
 """A temporary copy of the product, to which tests add files."""
 
+import ast
 import os
 import shutil
 import subprocess
@@ -12,23 +13,29 @@ from tests.documents.blocks import blocks
 from tests.documents.links import ROOT
 
 _PACKAGES: Final = ("services", "shared", "tutti")
-#: What scenarios and the tests of dialects need of the tests.
+#: The tests that run in the copy, and what a dialect's page imports. What these import follows.
 _TESTS: Final = (
-    "scenarios/__init__.py",
-    "scenarios/reading.py",
-    "scenarios/test_scenarios.py",
-    "services/__init__.py",
-    "services/gang_planner/__init__.py",
-    "services/gang_planner/core/__init__.py",
-    "services/gang_planner/core/invariants.py",
-    "services/gang_planner/core/scene.py",
-    "services/gang_planner/core/test_policies.py",
-    "shared/__init__.py",
-    "shared/dialects/__init__.py",
-    "shared/dialects/reading.py",
-    "support/__init__.py",
-    "support/snapshots.py",
+    "tests.scenarios.test_scenarios",
+    "tests.services.gang_planner.core.test_policies",
+    "tests.shared.dialects.reading",
 )
+
+
+def _test_files() -> set[Path]:
+    """Files of the tests that the copy needs: imported ones, and the packages that they are in."""
+    files: set[Path] = set()
+    modules = [*_TESTS]
+    while modules:
+        file = Path(*modules.pop().split(".")).with_suffix(".py")
+        if file in files or not (ROOT / file).is_file():
+            continue
+        files |= {file, *(folder / "__init__.py" for folder in file.parents[:-1])}
+        for node in ast.walk(ast.parse((ROOT / file).read_text())):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("tests."):
+                # What is imported may be a module of a package.
+                names = [f"{node.module}.{imported.name}" for imported in node.names]
+                modules += [f"{node.module}", *names]
+    return files
 
 
 class ProductCopy:
@@ -38,10 +45,10 @@ class ProductCopy:
         self.root = root
         for package in _PACKAGES:
             shutil.copytree(ROOT / package, root / package)
-        for name in ("__init__.py", *_TESTS):
-            target = root / "tests" / name
+        for file in _test_files():
+            target = root / file
             target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(ROOT / "tests" / name, target)
+            shutil.copy(ROOT / file, target)
 
     def add(self, path: str, text: str) -> None:
         """Add a file. It must be new: an extension edits nothing.
