@@ -12,7 +12,6 @@ from shared.dialects.discovery import kinds
 from shared.dialects.field_checks import INT32_MAX, natural
 from shared.dialects.owner_kinds import OWNER_KINDS
 from shared.kinds.metadata import KindObject
-from shared.kube.objects import KubeObject
 
 
 @pytest.mark.parametrize("number", [0, 7, INT32_MAX])
@@ -27,10 +26,11 @@ def test_any_other_text_is_none(text: str) -> None:
 
 def _structs() -> dict[type, str]:
     """Every struct into which an object of a user is decoded: those of watches, and our kinds."""
-    for module in pkgutil.iter_modules(shared.kinds.__path__):
-        importlib.import_module(f"{shared.kinds.__name__}.{module.name}")
-    ours = [*KubeObject.__subclasses__(), *KindObject.__subclasses__()]
-    structs: dict[type, str] = {each: each.__name__ for each in ours}
+    structs: dict[type, str] = {}
+    for found in pkgutil.iter_modules(shared.kinds.__path__):
+        module = importlib.import_module(f"{shared.kinds.__name__}.{found.name}")
+        ours = (value for value in vars(module).values() if isinstance(value, type))
+        structs |= {each: each.__name__ for each in ours if issubclass(each, KindObject)}
     structs |= {kind.decoded: kind.resource.title for kind in kinds()}
     return structs | {kind.decoded: kind.resource.title for kind in OWNER_KINDS}
 
