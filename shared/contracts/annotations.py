@@ -35,6 +35,19 @@ REPAIR_DEADLINE_SECONDS = "tutti.dev/repair-deadline-seconds"
 MINIMUM_RUN_SECONDS = "tutti.dev/minimum-run-seconds"
 #: On a queue: how many of its groups are admitted although no node can hold them; 4 by default.
 ENQUEUE_WITHOUT_ROOM = "tutti.dev/enqueue-without-room"
+# Run limits: a duration as in "90m" or "4h30m", or a whole number of seconds.
+#: On a group, a workload or its pods' template: how long the gang runs at most, from when its
+#: minimum runs; on a queue: the limit of gangs that have none.
+RUN_LIMIT = "tutti.dev/run-limit"
+#: On a queue: the longest run limit of its gangs.
+RUN_LIMIT_MAX = "tutti.dev/run-limit-max"
+#: On a queue: how long before its limit a gang gets a notice of its eviction; a minute by default.
+RUN_LIMIT_NOTICE = "tutti.dev/run-limit-notice"
+#: On a queue: "false": limits only serve planning, and no gang is evicted at its limit.
+RUN_LIMIT_ENFORCED = "tutti.dev/run-limit-enforced"
+#: On a queue: how long a gang waits until free capacity is kept for it although it is not known
+#: when enough of it becomes free: gangs without a run limit have it; "0": never.
+CAPACITY_HOLD_AFTER = "tutti.dev/capacity-hold-after"
 #: Roles of a group whose pods are created only when the other roles run, and how many pods of each
 #: (1 by default): "launcher", "driver=2,monitor".
 LATE_ROLES = "tutti.dev/late-roles"

@@ -6,6 +6,8 @@ from typing import Final
 
 #: The longest duration in Go, which counts nanoseconds in 63 bits.
 MS_MAX: Final = 2**63 // 1_000_000
+#: About 68 years: what 31 bits hold.
+SECONDS_MAX: Final = 2**31 - 1
 _TEXT_CHARACTERS_MAX: Final = 64
 _PART: Final = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)")
 _WHOLE: Final = re.compile(rf"([+-]?)((?:{_PART.pattern})+|0)")
@@ -40,3 +42,14 @@ def duration_ms(text: str) -> int | None:
     if exact is None or exact < 0:
         return None
     return min(MS_MAX, -(-exact.numerator // exact.denominator))
+
+
+def seconds_of(text: str) -> int | None:
+    """A positive duration in whole seconds, rounded up: in Go's syntax, or a number of seconds. At
+    most `SECONDS_MAX`; None if the text is none.
+    """
+    if text.isascii() and text.isdigit() and len(text) <= _TEXT_CHARACTERS_MAX:
+        seconds = int(text)
+    else:
+        seconds = -(-(duration_ms(text) or 0) // 1_000)
+    return min(seconds, SECONDS_MAX) or None

@@ -277,6 +277,8 @@ class Pod(Struct, frozen=True, kw_only=True):
     misdirected: bool = False
     #: Its containers that request extended resources, if it is ours.
     extended: tuple[ContainerDevices, ...] = ()
+    #: The shortest run limit that it states, in seconds; 0: none.
+    run_limit_s: int = 0
 
 
 class NetworkTopology(Struct, frozen=True, kw_only=True):
@@ -408,6 +410,8 @@ class PodGroup(Struct, frozen=True, kw_only=True):
     #: Settings from the group's `tutti.dev/` annotations: (key, value), keys as in
     #: `shared.contracts.annotations`.
     settings: Labels = ()
+    #: The shortest run limit that it or the object above it states, in seconds; 0: none.
+    run_limit_s: int = 0
     traceparent: str = ""
     #: The root of the Job's trace that the group continues; "": the group has its own trace.
     trace_root: str = ""
@@ -454,6 +458,19 @@ class Node(Struct, frozen=True, kw_only=True):
     too_large: TooLarge | None = None
 
 
+class RunLimits(Struct, frozen=True, kw_only=True):
+    """What a queue says about the run limits of its gangs, in seconds; None: its parent decides."""
+
+    #: Of gangs that state none; 0: none.
+    usual_s: int | None = None
+    most_s: int | None = None
+    notice_s: int | None = None
+    #: Whether gangs are evicted at their limits.
+    enforced: bool | None = None
+    #: How long a gang waits until free capacity is kept for it that may never suffice; 0: never.
+    hold_after_s: int | None = None
+
+
 class Queue(Struct, frozen=True, kw_only=True):
     """A queue of either API."""
 
@@ -479,6 +496,7 @@ class Queue(Struct, frozen=True, kw_only=True):
     #: `spec.affinity` of the nodegroup policy: (kind, group names); kinds are "required",
     #: "preferred", "antiRequired", "antiPreferred".
     node_groups: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    run_limits: RunLimits = RunLimits()
 
 
 class PriorityClass(Struct, frozen=True, kw_only=True):

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from shared.kinds.durations import duration_ms
+from shared.kinds.durations import SECONDS_MAX, duration_ms, seconds_of
 
 
 @pytest.mark.parametrize(
@@ -42,3 +42,19 @@ def test_a_text_that_is_nearly_a_duration_is_refused_in_no_time() -> None:
     began_s = time.thread_time()
     assert duration_ms("1" + "m99998" * 10) is None
     assert time.thread_time() - began_s < 0.1
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("90m", 5_400),
+        ("4h30m", 16_200),
+        ("1500ms", 2),
+        ("3600", 3_600),
+        ("9" * 30, SECONDS_MAX),
+        ("9999999h", SECONDS_MAX),
+        *((text, None) for text in ("", "0", "0s", "-5", "-5m", "1.5", "2d", "٣", "soon")),
+    ],
+)
+def test_a_run_limit_is_a_duration_or_seconds(text: str, seconds: int | None) -> None:
+    assert seconds_of(text) == seconds
