@@ -11,6 +11,7 @@ from typing import Final
 from shared.dialects.group_metadata import last_run
 from shared.dialects.pods import controller_owner, traceparent
 from shared.dialects.protocol import Dialect, Kind, Status, identity
+from shared.dialects.run_limits import run_limit_s
 from shared.dialects.settings import read_settings, setting_errors
 from shared.kube import objects as kube
 from shared.kube.resources import DISRUPTION_BUDGETS
@@ -35,6 +36,7 @@ def read_disruption_budget(budget: kube.DisruptionBudget) -> model.PodGroup | No
         min_member=size,
         deleting=metadata.deletion_timestamp is not None,
         settings=read_settings(metadata.annotations),
+        run_limit_s=run_limit_s(metadata),
         last_run=last_run(metadata),
         traceparent=traceparent(metadata.annotations),
         errors=tuple(setting_errors(metadata.annotations)),

@@ -15,6 +15,7 @@ from shared.contracts.identity import gang_trace_id, job_trace_root, traceparent
 from shared.dialects import requirements
 from shared.dialects.pods import controller_owner, preemptable, traceparent
 from shared.dialects.protocol import NAME_CHARACTERS_MAX, Kind, Status, identity
+from shared.dialects.run_limits import run_limit_s
 from shared.dialects.settings import read_settings, setting_errors
 from shared.kinds.podgroup import PodGroupStatus
 from shared.kube.decoding import Undecodable
@@ -131,6 +132,7 @@ def group_kind(
         alike = msgspec.structs.replace(
             identified(metadata),
             settings=read_settings(metadata.annotations),
+            run_limit_s=run_limit_s(metadata),
             traceparent=traceparent(metadata.annotations),
             sla_waiting_ms=requirements.sla_waiting_ms(metadata.annotations),
             preemptable=preemptable(metadata),

@@ -45,7 +45,7 @@ def _queue_errors(candidate: JsonObject) -> list[FieldError]:
     spec = findings.section(candidate, "spec")
     findings.integer(spec, "spec.weight", minimum=0)
     findings.quantities(spec, "spec.capability", amount_of)
-    check_settings(findings, candidate)
+    check_settings(findings, candidate, on_queue=True)
     return findings.errors
 
 

@@ -31,6 +31,7 @@ from shared.dialects.protocol import (
     Status,
     cluster_identity,
 )
+from shared.dialects.run_limits import limits_of_queue
 from shared.dialects.settings import check_settings, read_settings, setting_errors
 from shared.kinds.podgroup import PodGroup
 from shared.kinds.queue import Queue
@@ -140,7 +141,7 @@ def read_queue(queue: Queue, *, dialect: str) -> model.Queue:
     read must not be dropped.
     """
     metadata, spec = queue.metadata, queue.spec
-    errors = list(setting_errors(metadata.annotations))
+    errors = list(setting_errors(metadata.annotations, on_queue=True))
     amounts = {
         name: _amounts(resources or {}, f"spec.{name}", errors)
         for name, resources in (
@@ -169,6 +170,7 @@ def read_queue(queue: Queue, *, dialect: str) -> model.Queue:
         hierarchy_weights=metadata.annotations.get(HIERARCHY_WEIGHTS, "")[:_PATH_CHARACTERS_MAX],
         dequeue_strategy=spec.dequeue_strategy[:NAME_CHARACTERS_MAX],
         node_groups=node_groups,
+        run_limits=limits_of_queue(metadata.annotations),
     )
 
 

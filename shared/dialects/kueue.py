@@ -47,7 +47,6 @@ DIALECT: Final = Dialect(
             "Kueue reads it when it admits the group by its quota",
             LOCAL_QUEUE,
             "kueue.x-k8s.io/priority-class",
-            "kueue.x-k8s.io/max-exec-time-seconds",
         ),
         *ignored_marks(
             "annotations",

@@ -20,6 +20,7 @@ from shared.dialects.protocol import (
     Membership,
     ReadingContext,
 )
+from shared.dialects.run_limits import run_limit_errors, run_limit_s
 from shared.dialects.shapes import shape, unjudged
 from shared.kinds.durations import duration_ms
 from shared.kube import objects as kube
@@ -80,11 +81,9 @@ def read_pod(pod: kube.Pod, context: ReadingContext) -> model.Pod:
     min_member = _min_member(metadata, joined, vocabulary)
     labels = _labels(metadata.labels) if metadata.labels else b""
     workload, part = vocabulary.workload(metadata.labels) if metadata.labels else ("", "")
-    disrupted, released, scheduled_ms = (
-        _conditions(status.conditions) if status.conditions else (False, False, 0)
-    )
+    disrupted, released, scheduled_ms = _conditions(status.conditions)
     parts = vocabulary.device_parts(given) if ours and given else ()
-    unread = objections if ours else ()
+    unread = (*objections, *run_limit_errors(given)) if ours else ()
     encoded, extended = shape(spec, status, metadata, unread=unread, device_parts=parts)
     if len(labels) > _LABEL_BYTES_MAX:
         labels = b""
@@ -137,6 +136,7 @@ def read_pod(pod: kube.Pod, context: ReadingContext) -> model.Pod:
         and spec.scheduler_name == DEFAULT_SCHEDULER
         and vocabulary.references.is_ignored_by_kube_scheduler(metadata, spec, context.served),
         extended=extended if ours else (),
+        run_limit_s=run_limit_s(metadata, spec.active_deadline_seconds),
     )
 
 

@@ -14,6 +14,7 @@ from shared.contracts import annotations
 from shared.dialects.ceilings import LIMITED, UNLIMITED
 from shared.dialects.field_checks import Findings
 from shared.dialects.protocol import JsonObject
+from shared.kinds.durations import seconds_of
 from shared.model import objects as model
 
 _ROLE: Final = r"[A-Za-z0-9]([-\w.]*\w)?(=[1-9][0-9]{0,5})?"
@@ -31,24 +32,35 @@ _TOPOLOGIES: Final = (annotations.REQUIRED_TOPOLOGY, annotations.PREFERRED_TOPOL
 _FREE_TEXTS: Final = (*_TOPOLOGIES, annotations.TRACEPARENT)
 _TEXT_CHARACTERS_MAX: Final = 4096
 _SWITCH: Final = ("", "true", "false")
+_SWITCHES: Final = (annotations.RUN_LIMIT_ENFORCED, annotations.UNDISTURBED)
+#: Of these a group has the smallest of all origins, not the first one's.
+_SMALLEST: Final = (annotations.RUN_LIMIT, annotations.OWNER_RUN_LIMIT)
+#: Durations that are "0" where there shall be none.
+_MAY_BE_NONE: Final = (annotations.CAPACITY_HOLD_AFTER, annotations.RUN_LIMIT_NOTICE)
+_RUN_LIMITS: Final = (*_SMALLEST, annotations.RUN_LIMIT_MAX, *_MAY_BE_NONE)
 SETTINGS: Final = tuple(
     sorted(
         (
             *({*LIMITED, *UNLIMITED} - {annotations.COOLDOWN_TIME}),
+            *_RUN_LIMITS,
+            *_SWITCHES,
             annotations.ENQUEUE_WITHOUT_ROOM,
             annotations.LATE_ROLES,
             annotations.PREFLIGHT,
             annotations.PROVISIONING_CLASS,
             annotations.PROVISIONING_PARAMETERS,
-            annotations.UNDISTURBED,
         )
     )
 )
 #: Settings that count on a queue only.
 OF_QUEUES: Final = (
+    annotations.CAPACITY_HOLD_AFTER,
     annotations.ENQUEUE_WITHOUT_ROOM,
     annotations.PROVISIONING_CLASS,
     annotations.PROVISIONING_PARAMETERS,
+    annotations.RUN_LIMIT_ENFORCED,
+    annotations.RUN_LIMIT_MAX,
+    annotations.RUN_LIMIT_NOTICE,
 )
 #: What pods, or an object above them, may say of their gang.
 OF_GANGS: Final = (
@@ -59,18 +71,19 @@ OF_GANGS: Final = (
 
 def of_gang(*origins: Mapping[str, str]) -> dict[str, str]:
     """The annotations of a gang's pods, and of the objects above them, that its group inherits: of
-    each key the first one's. What cannot be read is left out: no group could have it, and the
-    webhook warns of it.
+    each key the first one's, and of run limits the smallest. What cannot be read is left out: no
+    group could have it, and the webhook warns of it.
     """
     inherited: dict[str, str] = {}
     for given in origins:
         for key in OF_GANGS:
             # A gang has one topology, required or preferred.
             others = _TOPOLOGIES if key in _TOPOLOGIES else (key,)
-            if (
-                key in given
-                and inherited.keys().isdisjoint(others)
-                and not objection(key, given[key])
+            if key not in given or objection(key, given[key]):
+                continue
+            if inherited.keys().isdisjoint(others) or (
+                key in _SMALLEST
+                and (seconds_of(given[key]) or 0) < (seconds_of(inherited[key]) or 0)
             ):
                 inherited[key] = given[key]
     return inherited
@@ -85,15 +98,17 @@ def read_settings(given: Mapping[str, str]) -> model.Labels:
     )
 
 
-def setting_errors(given: Mapping[str, str]) -> Iterator[str]:
+def setting_errors(given: Mapping[str, str], *, on_queue: bool = False) -> Iterator[str]:
     """Violations of malformed settings: "path: rule"."""
     for key in SETTINGS:
-        words = objection(key, given[key]) if key in given else ""
+        words = objection(key, given[key], on_queue=on_queue) if key in given else ""
         if words:
             yield f"{_path(key)}: {words}"
 
 
-def check_settings(findings: Findings, candidate: JsonObject) -> JsonObject:
+def check_settings(
+    findings: Findings, candidate: JsonObject, *, on_queue: bool = False
+) -> JsonObject:
     """Add violations of malformed settings in an object at admission to `findings`, and return its
     annotations.
     """
@@ -101,20 +116,29 @@ def check_settings(findings: Findings, candidate: JsonObject) -> JsonObject:
     given = findings.section(metadata, "metadata.annotations")
     for key in SETTINGS:
         value = given.get(key)
-        words = objection(key, value) if isinstance(value, str) else ""
+        words = objection(key, value, on_queue=on_queue) if isinstance(value, str) else ""
         if words:
             findings.add(_path(key), words)
     return given
 
 
-def objection(key: str, value: str) -> str:
-    """Why the value of one of Tutti's annotations cannot be read; "": it can be."""
+def objection(key: str, value: str, *, on_queue: bool = False) -> str:
+    """Why the value of one of Tutti's annotations cannot be read; "": it can be.
+
+    `on_queue`: a queue has it, which may set no run limit where its parent sets one.
+    """
     if key in _FREE_TEXTS:
         long = len(value) > _TEXT_CHARACTERS_MAX
         return f"longer than {_TEXT_CHARACTERS_MAX} characters" if long else ""
     if key == annotations.PREFLIGHT:
         return "" if value in _PREFLIGHT else f'"{value[:50]}" is neither "always" nor ""'
-    if key == annotations.UNDISTURBED:
+    if key in _RUN_LIMITS:
+        none = value == "0" and (key in _MAY_BE_NONE or (on_queue and key == annotations.RUN_LIMIT))
+        readable = none or seconds_of(value) is not None
+        return (
+            "" if readable else f'"{value[:50]}" is not a duration, as in "90m", "4h30m" or "5400"'
+        )
+    if key in _SWITCHES:
         return "" if value in _SWITCH else f'"{value[:50]}" is neither "true" nor "false"'
     if key == annotations.LATE_ROLES:
         known = len(value) <= _ROLES_CHARACTERS_MAX and _ROLES.fullmatch(value)

@@ -67,7 +67,7 @@ class _ShapeSource(msgspec.Struct, frozen=True, array_like=True, gc=False):
     spec: kube.PodSpec
     resize: Resize
     identity: _Identity
-    #: Gang declarations that are not read.
+    #: What the pod declares of its gang and is not read.
     unread: tuple[str, ...] = ()
     #: Annotations by which the pod requests parts of devices.
     device_parts: tuple[str, ...] = ()
@@ -95,7 +95,7 @@ def shape(
         spec: The pod's spec, or a template's.
         status: Read for in-place resizes, and for claims that were created for the pod.
         metadata: Read for constraints on namespace, name or labels; empty for a template.
-        unread: Sentences about gang declarations that are not read (`ReferenceTable.read`).
+        unread: Sentences about what it declares of its gang and cannot be read.
         device_parts: Annotations by which it requests parts of devices, as messages name them.
     """
     source = _encode(
@@ -110,6 +110,7 @@ def shape(
                 scheduling_gates=(),
                 scheduling_group=None,
                 workload_ref=None,
+                active_deadline_seconds=0,
                 # Other volumes differ from pod to pod, and do not restrict its node.
                 volumes=tuple(volume for volume in spec.volumes if _restricts_node(volume)),
             ),

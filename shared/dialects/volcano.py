@@ -98,7 +98,7 @@ def _queue_errors(candidate: JsonObject) -> list[FieldError]:
     for path, cluster in findings.items(spec, "spec.extendClusters"):
         findings.text(cluster, f"{path}.name")
         findings.integer(cluster, f"{path}.weight", maximum=INT32_MAX)
-    check_settings(findings, candidate)
+    check_settings(findings, candidate, on_queue=True)
     _check_hierarchy(findings, findings.section(metadata, "metadata.annotations"))
     findings.choice(findings.section(candidate, "status"), "status.state", STATES)
     return findings.errors

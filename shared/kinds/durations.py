@@ -10,6 +10,11 @@ MS_MAX: Final = 2**63 // 1_000_000
 SECONDS_MAX: Final = 2**31 - 1
 _TEXT_CHARACTERS_MAX: Final = 64
 _PART: Final = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)")
+#: Units of slurm-bridge's durations, and their seconds.
+_UNITS: Final = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
+_UNIT: Final = re.compile(r"([0-9]+)([smhdw])")
+_UNITS_ONLY: Final = re.compile(rf"(?:{_UNIT.pattern})+")
+_CLOCK: Final = re.compile(r"(?:([0-9]+)-)?([0-9]+(?::[0-9]+){0,2})")
 _WHOLE: Final = re.compile(rf"([+-]?)((?:{_PART.pattern})+|0)")
 _MS: Final = {
     "ns": Fraction(1, 1_000_000),
@@ -53,3 +58,24 @@ def seconds_of(text: str) -> int | None:
     else:
         seconds = -(-(duration_ms(text) or 0) // 1_000)
     return min(seconds, SECONDS_MAX) or None
+
+
+def slurm_seconds(text: str) -> int | None:
+    """A positive time limit as slurm-bridge reads it, in seconds, rounded up to whole minutes: a
+    number of minutes, Slurm's "minutes:seconds", "hours:minutes:seconds", "days-hours" with
+    ":minutes" and ":seconds" or without, or numbers with the units s, m, h, d and w. At most
+    `SECONDS_MAX`; None if the text is none of these, or 0, which is no limit in Slurm.
+    """
+    if len(text) > _TEXT_CHARACTERS_MAX:
+        return None
+    if _UNITS_ONLY.fullmatch(text):
+        seconds = sum(int(number) * _UNITS[unit] for number, unit in _UNIT.findall(text))
+    elif matched := _CLOCK.fullmatch(text):
+        numbers = [int(part) for part in matched[2].split(":")]
+        if matched[1] is None and len(numbers) < len("hms"):
+            numbers.insert(0, 0)  # without days, minutes come first unless there are hours
+        hours, minutes, rest = (*numbers, 0, 0)[:3]
+        seconds = int(matched[1] or 0) * 86_400 + hours * 3_600 + minutes * 60 + rest
+    else:
+        return None
+    return min(-(-seconds // 60) * 60, SECONDS_MAX) or None

@@ -296,6 +296,7 @@ class PodSpec(KubeStruct, frozen=True, kw_only=True):
     preemption_policy: str = ""
     host_network: bool = False
     scheduling_gates: tuple[SchedulingGate, ...] = ()
+    active_deadline_seconds: Int64 = 0
     volumes: tuple[Volume, ...] = ()
     #: Claims of dynamic resource allocation.
     resource_claims: tuple[PodResourceClaim, ...] = ()

@@ -16,6 +16,7 @@ class JobSpec(KubeStruct, frozen=True, kw_only=True):
 
     parallelism: Int32 = 1
     completions: Int32 | None = None
+    active_deadline_seconds: Int64 = 0
     template: PodTemplate = PodTemplate()
 
 
@@ -121,6 +122,7 @@ class SchedulingOptions(KubeStruct, frozen=True, kw_only=True):
 
 class RunPolicy(KubeStruct, frozen=True, kw_only=True):
     suspend: bool = False
+    active_deadline_seconds: Int64 = 0
     scheduling_policy: SchedulingOptions = SchedulingOptions()
 
 

@@ -125,6 +125,9 @@ class GroupTrees:
             sub_groups=tuple(sorted(sub_groups, key=lambda sub_group: sub_group.name)),
             queue=root.queue or next((group.queue for group in parts if group.queue), ""),
             preempts=all(group.preempts for group in (root, *parts)),
+            run_limit_s=min(
+                (group.run_limit_s for group in (root, *parts) if group.run_limit_s), default=0
+            ),
         )
 
     def _errors(self, gang: GangKey, root: PodGroup, parts: list[PodGroup]) -> tuple[str, ...]:
