@@ -159,9 +159,7 @@ class PodGroupController(RequestConsumer):
             owner,
             verdict.group_wanted,
             queue=queue,
-            above=[
-                owned.owner.metadata.annotations for owned in owners if owned.owner is not owner
-            ],
+            above=[owned.annotations for owned in owners if owned.owner is not owner],
             asked_by_default=asked_by_default,
         )
         await self._create(manifest, verdict.namespace)
@@ -213,7 +211,7 @@ class PodGroupController(RequestConsumer):
         """
         at = owners.index(owned)
         others = (*owners[at + 1 :], *owners[:at])
-        above = [other.owner.metadata.annotations for other in others]
+        above = [other.annotations for other in others]
         joining: dict[str, list[PodRef]] = {}
         for member in verdict.unnamed:
             if owned.kind.part_label or not joining:

@@ -19,6 +19,7 @@ import msgspec
 from services.controller.core import owner_groups
 from services.controller.core.workloads import (
     Annotations,
+    apart_from_run_limit,
     bare_pod_of,
     controller_of,
     declares_another_gang,
@@ -38,6 +39,7 @@ from shared.contracts import annotations
 from shared.dialects.owned_gangs import PREFIX, Owned
 from shared.dialects.owner_kinds import OWNER_KINDS, OwnerKind, owner_kind
 from shared.dialects.protocol import JsonObject
+from shared.dialects.run_limits import annotations_of_owner
 from shared.dialects.workload_sizes import WORKLOADS, Workload, has_ended
 from shared.kinds.podgroup import PodGroup
 from shared.kinds.queue import DEFAULT_QUEUE
@@ -157,9 +159,7 @@ class WorkloadReconciler:
         """The annotations of a controller and of the objects above it, as far as they can be read,
         from the nearest one up.
         """
-        return [
-            owned.owner.metadata.annotations for owned in await self._walk.above(owner, namespace)
-        ]
+        return [owned.annotations for owned in await self._walk.above(owner, namespace)]
 
     def _cached(self, kind: OwnerKind, key: str) -> KubeObject | None:
         owners = self._owners.get(kind.resource)
@@ -189,8 +189,11 @@ class WorkloadReconciler:
     async def _patch(
         self, group: PodGroup, patch: JsonObject | None, of_queue: JsonObject | None
     ) -> None:
-        """Patch the group; then move it into its queue, which a webhook may refuse."""
-        for change in (patch, of_queue):
+        """Patch the group; then move it into its queue, and give it its run limit, which a webhook
+        may refuse.
+        """
+        rest, of_limit = apart_from_run_limit(patch)
+        for change in (rest, of_queue, of_limit):
             if change is not None:
                 written = await self._writes.patch(PODGROUPS_VOLCANO, group.metadata, change)
                 self._groups.learn(written.body)
@@ -269,6 +272,6 @@ def _relevant_fields(workload: Workload) -> tuple[object, ...]:
         spec.suspend,
         workload.status.replicas == 0,
         has_ended(workload.status.conditions),
-        workload.metadata.annotations,
+        annotations_of_owner(workload),
         spec.template,
     )

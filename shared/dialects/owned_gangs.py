@@ -5,13 +5,14 @@ asks for one by `tutti.dev/gang: all`; their queue or namespace asks for all obj
 otherwise. `owner_kinds` has the kinds.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from shared.contracts import annotations
 from shared.contracts.identity import safe_token
 from shared.dialects.owner_kinds import OWNER_KINDS, OwnerKind, owner_kind
 from shared.dialects.protocol import JsonObject
+from shared.dialects.run_limits import annotations_of_owner
 from shared.dialects.workload_sizes import ALL
 from shared.kube.objects import KubeObject, ObjectMeta
 from shared.kube.pod_usage import Usage, add, usage_of, written
@@ -31,6 +32,11 @@ class Owned(NamedTuple):
 
     kind: OwnerKind
     owner: KubeObject
+
+    @property
+    def annotations(self) -> Mapping[str, str]:
+        """What a group of its pods inherits of it."""
+        return annotations_of_owner(self.owner)
 
 
 def default_counts(owners: Sequence[Owned]) -> bool:

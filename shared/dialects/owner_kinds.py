@@ -22,6 +22,7 @@ from shared.kube.objects import (
 )
 from shared.kube.owner_objects import (
     JobSet,
+    JobTemplate,
     LeaderWorkerSet,
     MPIJob,
     PodTemplate,
@@ -66,7 +67,7 @@ class Part(NamedTuple):
     least: int
     expected: int
     template: PodTemplate
-    job: ObjectMeta = ObjectMeta()
+    job: JobTemplate = JobTemplate()
 
 
 class OwnerKind(msgspec.Struct, frozen=True, kw_only=True):
@@ -132,7 +133,7 @@ def _of_replicated_job(
     ended = status is not None and 0 < job.replicas <= status.succeeded
     count = 0 if ended else max(0, job.replicas) * pods_at_once(job.template.spec)
     least, expected = 0 if waits else count, 0 if is_later else count
-    return Part(job.name, least, expected, job.template.spec.template, job.template.metadata)
+    return Part(job.name, least, expected, job.template.spec.template, job.template)
 
 
 def _of_leader_worker_set(workload: LeaderWorkerSet) -> list[Part]:

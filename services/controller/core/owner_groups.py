@@ -20,6 +20,7 @@ from services.controller.core.workloads import (
 from shared.contracts import annotations
 from shared.dialects.owned_gangs import PREFIX, Owned, group_sizes, is_wanted
 from shared.dialects.protocol import JsonObject
+from shared.dialects.run_limits import annotations_of_owner
 from shared.dialects.settings import OF_GANGS, of_gang
 from shared.dialects.workload_sizes import ALL, Workload
 from shared.kinds.metadata import controller_reference
@@ -42,7 +43,7 @@ def owner_group_for(
             the nearest one up.
     """
     metadata = owned.owner.metadata
-    group = pod_group_for(pod, None, name, above=(metadata.annotations, *above))
+    group = pod_group_for(pod, None, name, above=(owned.annotations, *above))
     group["metadata"]["annotations"][annotations.GANG] = ALL
     of = owned.kind.resource
     owner = controller_reference(of.api_version, of.kind, metadata.name, metadata.uid)
@@ -106,9 +107,9 @@ def _changed_annotations(
 ) -> dict[str, str | None]:
     """Annotations of the owner, of the objects above it and of its pods' templates."""
     parts = owned.kind.parts(owned.owner) if owned.kind.parts is not None else []
-    of_jobs = [part.job.annotations for part in parts]
+    of_jobs = [annotations_of_owner(part.job) for part in parts]
     of_pods = [part.template.metadata.annotations for part in parts]
-    declared = of_gang(owned.owner.metadata.annotations, *above, *of_jobs, *of_pods)
+    declared = of_gang(owned.annotations, *above, *of_jobs, *of_pods)
     before = inherited_by(group)
     # All else that it has from its first pod stays.
     wanted = declared | origins_of(declared.keys() | before.difference(OF_GANGS))

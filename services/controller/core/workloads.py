@@ -23,6 +23,7 @@ from shared.dialects.field_checks import natural
 from shared.dialects.owned_gangs import PREFIX
 from shared.dialects.pod_vocabulary import pod_vocabulary
 from shared.dialects.protocol import JsonObject
+from shared.dialects.run_limits import annotations_of_owner
 from shared.dialects.settings import OF_GANGS, of_gang
 from shared.dialects.workload_sizes import (
     ALL,
@@ -296,6 +297,20 @@ def changes(
     return {key: text for key, text in wanted.items() if present.get(key) != text} | gone
 
 
+def apart_from_run_limit(
+    patch: JsonObject | None,
+) -> tuple[JsonObject | None, JsonObject | None]:
+    """A patch without its change of `RUN_LIMIT`, and that change; None: there is none."""
+    metadata: JsonObject = (patch or {}).get("metadata") or {}
+    notes: JsonObject = dict(metadata.get("annotations") or {})
+    if patch is None or annotations.RUN_LIMIT not in notes:
+        return patch, None
+    limit = {annotations.RUN_LIMIT: notes.pop(annotations.RUN_LIMIT)}
+    rest: JsonObject = {**patch, "metadata": {**metadata, "annotations": notes}}
+    is_all = rest == {"metadata": {"annotations": {}}}
+    return None if is_all else rest, {"metadata": {"annotations": limit}}
+
+
 def inherited_by(group: PodGroup) -> frozenset[str]:
     """Keys of what a group has from its pods and the objects above them."""
     return _INHERITABLE.intersection(
@@ -313,7 +328,7 @@ def _annotations_of(
     owner: Workload | None, of_pods: Annotations, above: Sequence[Annotations]
 ) -> dict[str, str]:
     """The annotations that a group has from its owner, its pods and the objects above."""
-    given = owner.metadata.annotations if owner is not None else {}
+    given: Annotations = annotations_of_owner(owner) if owner is not None else {}
     from_pods = {key: of_pods[key] for key in FROM_PODS if key in of_pods}
     inherited = of_gang(given, *above, of_pods)
     in_spec = (key for key in (*_TOPOLOGY, QUEUE_NAME) if of_pods.get(key))

@@ -7,7 +7,7 @@ from typing import Any, Final
 import msgspec
 
 from services.controller.core.jobs.step import JOB_NAME, JOB_VERSION
-from shared.contracts.annotations import GROUP_NAME, TASK_INDEX, TASK_SPEC, TRACE_ROOT
+from shared.contracts.annotations import GROUP_NAME, RUN_LIMIT, TASK_INDEX, TASK_SPEC, TRACE_ROOT
 from shared.dialects.job_groups import PARTITION, group_spec
 from shared.job_plugins.discovery import registered_plugins
 from shared.job_plugins.plugin import JobPlugin, Manifest
@@ -187,7 +187,9 @@ def _annotations(job: Job) -> dict[str, str]:
 
 
 def change_of(group: PodGroup, wanted: Manifest) -> Manifest | None:
-    """The merge patch that updates a group's spec; None when it is current."""
+    """The merge patch that updates a group's spec, and its run limit if the job states one; None
+    when they are current.
+    """
     have: dict[str, Any] = msgspec.to_builtins(group.spec)
     want = wanted["spec"]
     change: Manifest = {}
@@ -200,4 +202,8 @@ def change_of(group: PodGroup, wanted: Manifest) -> Manifest | None:
             change[field] = dict.fromkeys(old or {}) | (new or {})
         else:
             change[field] = new
-    return {"spec": change} if change else None
+    patch: Manifest = {"spec": change} if change else {}
+    limit = wanted["metadata"]["annotations"].get(RUN_LIMIT)
+    if limit is not None and limit != group.metadata.annotations.get(RUN_LIMIT):
+        patch["metadata"] = {"annotations": {RUN_LIMIT: limit}}
+    return patch or None
