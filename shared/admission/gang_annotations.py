@@ -10,6 +10,7 @@ from typing import Final
 from shared.admission.gang_declarations import read_declaration
 from shared.admission.parts import as_object, member, text_at
 from shared.admission.rules import Case
+from shared.admission.run_limits import above_maximum
 from shared.admission.suggestions import Hints
 from shared.admission.warnings import has_controller
 from shared.contracts import annotations
@@ -18,6 +19,7 @@ from shared.dialects.owner_kinds import owner_kind
 from shared.dialects.protocol import JsonObject
 from shared.dialects.settings import OF_GANGS, OF_QUEUES, objection
 from shared.dialects.workload_sizes import ALL
+from shared.kinds.queue import DEFAULT_QUEUE
 
 PREFIX: Final = "tutti.dev/"
 #: What a workload, or one of its pods, says of the size of its gang.
@@ -30,6 +32,7 @@ _OWN: Final = frozenset(
     {
         annotations.DECISION,
         annotations.INHERITED,
+        annotations.OWNER_RUN_LIMIT,
         annotations.SUPERSEDED_MINIMUM,
         annotations.TRACE_ID,
         annotations.TRACE_ROOT,
@@ -94,9 +97,21 @@ def _of_workload(case: Case, templates: list[JsonObject]) -> Iterator[str]:
                 words = f"the pods name the group {group}: write it there"
             else:
                 words = _objection(key, value, hints, may_be_whole=may_be_whole)
+                if not words and key == annotations.RUN_LIMIT:
+                    yield from _long_limit(case, annotated, templates)
             if words:
                 named = f"annotation {key[:_NAME_CHARACTERS_MAX]} {place}"
                 yield f"tutti: {named} has no effect: {words}"
+
+
+def _long_limit(case: Case, annotated: JsonObject, templates: list[JsonObject]) -> Iterator[str]:
+    """A warning about a run limit for which the group, which inherits it, will be refused."""
+    key = annotations.QUEUE_NAME
+    named = [text_at(each, "metadata", "annotations", key) for each in (*templates, case.candidate)]
+    of_namespace = case.known.namespace_queues.get(case.namespace, DEFAULT_QUEUE)
+    queue = next(filter(None, named), of_namespace)
+    for error in above_maximum(annotated, queue, case.known.queues):
+        yield f"tutti: no PodGroup will be made: {error.text}"
 
 
 def _objection(key: str, value: str, hints: Hints, *, may_be_whole: bool) -> str:

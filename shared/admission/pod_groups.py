@@ -1,18 +1,28 @@
 """PodGroups of each dialect: a default queue, the dialect's rules, and a queue that is open."""
 
+from collections.abc import Callable
+
 from shared.admission.parts import as_object, invalid, lacks_text, text_at
 from shared.admission.review import PatchOperation, added
 from shared.admission.rules import (
+    CHANGES_THE_SPEC,
     Case,
+    Conditions,
     KindRules,
-    only_changes_of_spec,
     violations_of_dialect,
 )
+from shared.admission.run_limits import malformed_limit, refused_limit
 from shared.admission.suggestions import did_you_mean
+from shared.contracts.annotations import RUN_LIMIT
 from shared.dialects.field_checks import Findings
-from shared.dialects.protocol import FieldError
+from shared.dialects.protocol import FieldError, JsonObject
 from shared.kinds.queue import DEFAULT_QUEUE
-from shared.kube.resources import PODGROUPS_INCUBATOR, PODGROUPS_SIGS, PODGROUPS_VOLCANO
+from shared.kube.resources import (
+    PODGROUPS_INCUBATOR,
+    PODGROUPS_SIGS,
+    PODGROUPS_VOLCANO,
+    Resource,
+)
 
 
 def _queue_of_namespace(case: Case) -> list[PatchOperation]:
@@ -38,11 +48,25 @@ def _default_queue(case: Case) -> list[PatchOperation]:
     return [added(DEFAULT_QUEUE, "spec", "queue")] if lacks_queue else []
 
 
+def _queue(candidate: JsonObject) -> str:
+    return text_at(candidate, "spec", "queue")
+
+
+def _violations_kube_batch(resource: Resource) -> Callable[[Case], list[FieldError]]:
+    """Of the queues only Volcano's are known, so that a maximum of another one does not count."""
+    of_dialect = violations_of_dialect(resource)
+    return lambda case: [*of_dialect(case), *refused_limit(case, _queue(case.candidate))]
+
+
 def _violations_volcano(case: Case) -> list[FieldError]:
+    """Of an update, only the run limit is checked, as Volcano validates creations only."""
+    of_limit = refused_limit(case, _queue(case.candidate))
+    if case.operation == "UPDATE":
+        return [*malformed_limit(case.candidate), *of_limit]
     findings = Findings()
     findings.errors += violations_of_dialect(PODGROUPS_VOLCANO)(case)
     queues = case.known.queues
-    queue = text_at(case.candidate, "spec", "queue")
+    queue = _queue(case.candidate)
     if queues is not None and queue:
         if queues.exists(queue):
             objection = queues.objection(queue, "PodGroup")
@@ -53,7 +77,24 @@ def _violations_volcano(case: Case) -> list[FieldError]:
             )
         if objection:
             findings.errors.append(invalid("spec.queue", queue, objection))
-    return findings.errors
+    return [*findings.errors, *of_limit]
+
+
+def _conditions(_scheduler_names: tuple[str, ...]) -> Conditions:
+    """Match conditions for the PodGroups of all three groups: creations, changes of the run limit,
+    and for kube-batch those of the spec.
+    """
+    before, after = (
+        f"(has({whole}.metadata.annotations) && '{RUN_LIMIT}' in {whole}.metadata.annotations ? "
+        f"{whole}.metadata.annotations['{RUN_LIMIT}'] : '')"
+        for whole in ("oldObject", "object")
+    )
+    of_kube_batch = f"request.resource.group != '{PODGROUPS_VOLCANO.group}'"
+    expression = (
+        f"request.operation == 'CREATE' || {before} != {after} || "
+        f"({of_kube_batch} && ({CHANGES_THE_SPEC}))"
+    )
+    return (("changes-the-spec-or-the-run-limit", expression),)
 
 
 def _priority_classes(case: Case) -> tuple[str, ...]:
@@ -65,10 +106,10 @@ RULES = (
         KindRules(
             resource=resource,
             defaults=_default_queue,
-            violations=violations_of_dialect(resource),
+            violations=_violations_kube_batch(resource),
             priority_classes=_priority_classes,
             operations=("CREATE", "UPDATE"),
-            conditions=only_changes_of_spec,
+            conditions=_conditions,
         )
         for resource in (PODGROUPS_INCUBATOR, PODGROUPS_SIGS)
     ),
@@ -77,6 +118,8 @@ RULES = (
         defaults=_queue_of_namespace,
         violations=_violations_volcano,
         priority_classes=_priority_classes,
-        queue=lambda candidate: text_at(candidate, "spec", "queue"),
+        operations=("CREATE", "UPDATE"),
+        conditions=_conditions,
+        queue=_queue,
     ),
 )

@@ -29,6 +29,8 @@ from shared.admission.rules import (
     quoted,
     string_literal,
 )
+from shared.admission.run_limits import above_maximum, malformed_limit
+from shared.contracts.annotations import QUEUE_NAME
 from shared.dialects.discovery import by_precedence
 from shared.dialects.protocol import FieldError, JsonObject
 from shared.kube.resources import PODS
@@ -101,9 +103,18 @@ def _membership(groups: ResourceGroups) -> str:
 
 
 def _violations(case: Case) -> list[FieldError]:
-    """Violations of the labels and annotations that any dialect reads on a pod of ours."""
+    """Violations of the labels and annotations that any dialect reads on a pod of ours, and of its
+    run limit, if the pod itself names its queue.
+    """
+    queue = text_at(case.candidate, "metadata", "annotations", QUEUE_NAME)
     return [
-        error for dialect in by_precedence() for error in dialect.validate("Pod", case.candidate)
+        *(
+            error
+            for dialect in by_precedence()
+            for error in dialect.validate("Pod", case.candidate)
+        ),
+        *malformed_limit(case.candidate),
+        *above_maximum(case.candidate, queue, case.known.queues if queue else None),
     ]
 
 

@@ -1,6 +1,7 @@
 """The input of a rule (`Case`), and the set of rules of one kind (`KindRules`)."""
 
 from collections.abc import Callable, Iterable, Mapping
+from typing import Final
 
 import msgspec
 
@@ -99,10 +100,12 @@ def string_literal(regular_expression: str) -> str:
     return "'" + regular_expression.replace("\\", "\\\\") + "'"
 
 
+CHANGES_THE_SPEC: Final = (
+    "has(object.spec) != has(oldObject.spec) || (has(object.spec) && object.spec != oldObject.spec)"
+)
+"""CEL that is true of an update that changes the spec."""
+
+
 def only_changes_of_spec(_scheduler_names: tuple[str, ...]) -> Conditions:
     """Match conditions that skip updates of status and metadata, which controllers write often."""
-    expression = (
-        "request.operation == 'CREATE' || has(object.spec) != has(oldObject.spec) || "
-        "(has(object.spec) && object.spec != oldObject.spec)"
-    )
-    return (("changes-the-spec", expression),)
+    return (("changes-the-spec", f"request.operation == 'CREATE' || {CHANGES_THE_SPEC}"),)

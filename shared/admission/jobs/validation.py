@@ -30,13 +30,14 @@ from shared.admission.parts import (
     violation,
 )
 from shared.admission.rules import Case
+from shared.admission.run_limits import above_maximum, malformed_limit, refused_limit
 from shared.admission.suggestions import Hints, did_you_mean
 from shared.dialects.field_checks import Findings, shown
 from shared.dialects.protocol import FieldError, JsonObject
 from shared.job_plugins.discovery import registered_plugins
 from shared.job_plugins.mpi import master_of
 from shared.kinds.job_shape import PODS_MAX
-from shared.kinds.queue import ROOT_QUEUE
+from shared.kinds.queue import DEFAULT_QUEUE, ROOT_QUEUE
 from shared.kube.quantities import QuantityError, cpu_milli
 
 _NOT_ACYCLIC: Final = (
@@ -77,6 +78,8 @@ def violations(case: Case) -> list[FieldError]:
     findings.errors += _topology_errors(spec, "spec")
     for task in tasks:
         findings.errors += _partition_errors(task, case)
+    findings.errors += malformed_limit(case.candidate)
+    findings.errors += refused_limit(case, text_at(spec, "queue"))
     if case.operation == "UPDATE":
         findings.errors += update_errors(spec, Findings().section(case.old, "spec"))
         return findings.errors
@@ -187,6 +190,9 @@ def _task_errors(task: _Task, case: Case, hints: Hints) -> Iterator[FieldError]:
         words = f"spec.task[{index}].{error.path}: {error.message}"
         path = f"{task.path}.{error.path}"
         yield FieldError(path=path, message=error.message, words=words)
+    queue = text_at(case.candidate, "spec", "queue") or DEFAULT_QUEUE
+    yield from malformed_limit(template, f"{task.path}.template.")
+    yield from above_maximum(template, queue, case.known.queues, f"{task.path}.template.")
     if text_at(task.given, "topologyPolicy") not in {"", "none"}:
         yield from _whole_cpu_errors(as_object(template.get("spec")) or {}, task, index)
 

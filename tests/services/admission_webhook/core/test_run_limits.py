@@ -1,0 +1,199 @@
+"""Run limits: refused if they are no durations, or if the queue does not allow them."""
+
+from typing import Any
+
+import pytest
+
+from shared.admission.kinds import BY_RESOURCE
+from shared.contracts.annotations import QUEUE_NAME, RUN_LIMIT, RUN_LIMIT_MAX
+from shared.dialects.kubebatch_fields import read_queue
+from shared.kinds.queue import Queue as StoredQueue
+from shared.kube.resources import JOBS_BATCH, PODGROUPS_SIGS, PODGROUPS_VOLCANO
+from shared.model.objects import Queue
+from tests.services.admission_webhook.reviews import (
+    Object,
+    a_job,
+    a_pod,
+    a_pod_group,
+    a_task,
+    judged,
+    reference_objects,
+    review,
+    texts,
+)
+from tests.shared.dialects.reading import decoded
+
+PATH = f"metadata.annotations[{RUN_LIMIT}]"
+MAX = f"metadata.annotations[{RUN_LIMIT_MAX}]"
+NOT_A_DURATION = 'is not a duration, as in "90m", "4h30m" or "5400"'
+
+
+def queue(name: str, parent: str = "", **notes: str) -> Queue:
+    """A queue as the watcher publishes it."""
+    keys = {"usual": RUN_LIMIT, "most": RUN_LIMIT_MAX}
+    metadata = {"name": name, "annotations": {keys[key]: text for key, text in notes.items()}}
+    stored = decoded(StoredQueue, {"metadata": metadata, "spec": {"parent": parent}})
+    return read_queue(stored, dialect="volcano")
+
+
+#: root allows a day, trunk 4 hours; leaf inherits that, short sets less, and free more.
+KNOWN = reference_objects(
+    queue("root", most="24h"),
+    queue("trunk", most="4h"),
+    queue("leaf", "trunk"),
+    queue("short", "trunk", most="60m", usual="30m"),
+    queue("free", "trunk", most="10h"),
+    queue("other"),
+)
+NO_MAXIMUM = reference_objects(queue("lane"), queue("usual", usual="2h"))
+
+
+def with_limit(candidate: Object, text: object) -> Object:
+    notes = {} if text is None else {RUN_LIMIT: text}
+    metadata = {**candidate["metadata"], "annotations": notes}
+    return {**candidate, "metadata": metadata}
+
+
+def group(text: object, queue_name: str = "leaf") -> Object:
+    return with_limit(a_pod_group(queue=queue_name, minMember=1), text)
+
+
+def job(text: object, queue_name: str = "leaf") -> Object:
+    return with_limit(a_job(a_task(), queue=queue_name, minAvailable=1), text)
+
+
+def of_kube_batch(text: object, queue_name: str = "leaf") -> Object:
+    return with_limit(a_pod_group(PODGROUPS_SIGS, queue=queue_name), text)
+
+
+MAKERS: pytest.MarkDecorator = pytest.mark.parametrize("make", [group, job, of_kube_batch])
+
+
+def above(text: str, most: str, name: str) -> str:
+    return f'{PATH}: Invalid value: "{text}": must be at most "{most}", {MAX} of queue `{name}`'
+
+
+@MAKERS
+@pytest.mark.parametrize("text", ["soon", "-5m", "0", "", "2d"])
+def test_a_limit_that_is_no_duration_is_refused_at_creation_and_later(make: Any, text: str) -> None:
+    words = [f'{PATH}: "{text}" {NOT_A_DURATION}']
+    assert texts(make(text), KNOWN) == words
+    assert set(words) <= set(texts(make(text), KNOWN, old=make("1h")))
+    assert texts(make(text), KNOWN, old=make(text)) == []
+
+
+@MAKERS
+@pytest.mark.parametrize(
+    ("text", "name", "errors"),
+    [
+        ("4h", "leaf", []),
+        ("4h1s", "leaf", [above("4h1s", "4h", "trunk")]),
+        ("2h", "short", [above("2h", "60m", "short")]),
+        ("9h", "free", []),
+        ("25h", "other", [above("25h", "24h", "root")]),
+        ("25h", "default", [above("25h", "24h", "root")]),
+        ("9" * 30, "free", [above("9" * 30, "10h", "free")]),
+    ],
+)
+def test_the_maximum_is_that_of_the_nearest_queue(
+    make: Any, text: str, name: str, errors: list[str]
+) -> None:
+    assert texts(make(text, name), KNOWN) == errors
+    assert texts(make(text, name), reference_objects(known=False)) == []
+
+
+@MAKERS
+@pytest.mark.parametrize(
+    ("before", "after", "name", "errors"),
+    [
+        ("3h", "1h", "leaf", []),
+        ("3h", "180m", "leaf", []),
+        ("1h", "3h", "leaf", []),
+        (None, "3h", "leaf", []),
+        ("3h", "5h", "leaf", [above("5h", "4h", "trunk")]),
+        # Stored while the queue allowed it.
+        ("9h", "8h", "leaf", []),
+        (
+            "3h",
+            None,
+            "leaf",
+            [f"{PATH}: Forbidden: may not be removed: the gang would have no run limit"],
+        ),
+        # Without it, the queue's default counts.
+        ("30m", None, "short", []),
+    ],
+)
+def test_a_change_to_a_longer_limit_needs_a_maximum_that_allows_it(
+    make: Any, before: object, after: object, name: str, errors: list[str]
+) -> None:
+    assert texts(make(after, name), KNOWN, old=make(before, name)) == errors
+
+
+@MAKERS
+def test_without_a_maximum_no_queue_allows_a_longer_limit(make: Any) -> None:
+    errors = texts(make("2h", "lane"), NO_MAXIMUM, old=make("1h", "lane"))
+    assert errors == [
+        f'{PATH}: Forbidden: may not grow from "1h" to "2h": neither queue `lane` nor one above '
+        f"sets {RUN_LIMIT_MAX}"
+    ]
+    assert texts(make("99h", "lane"), NO_MAXIMUM) == []
+    assert texts(make("1h", "lane"), NO_MAXIMUM, old=make("2h", "lane")) == []
+    # The default of the queue is the limit of a gang that states none.
+    assert texts(make("1h", "usual"), NO_MAXIMUM, old=make(None, "usual")) == []
+    assert texts(make("3h", "usual"), NO_MAXIMUM, old=make(None, "usual")) == [
+        f'{PATH}: Forbidden: may not grow from the default to "3h": neither queue `usual` nor one '
+        f"above sets {RUN_LIMIT_MAX}"
+    ]
+
+
+def test_other_updates_of_a_volcano_group_are_left_alone() -> None:
+    new = group("1h", "nowhere") | {"spec": {"minMember": -1, "queue": "nowhere"}}
+    assert texts(new, KNOWN, old=group("1h", "nowhere")) == []
+
+
+def test_the_templates_of_a_job_are_checked_at_its_creation() -> None:
+    tasks = [a_task(name) for name in ("a", "b", "c")]
+    for task, text in zip(tasks, ("soon", "5h", "1h"), strict=True):
+        task["template"]["metadata"] = {"annotations": {RUN_LIMIT: text}}
+    where = "spec.tasks[{}].template.{}"
+    assert texts(a_job(*tasks, queue="leaf"), KNOWN) == [
+        f'{where.format(0, PATH)}: "soon" {NOT_A_DURATION}',
+        where.format(1, above("5h", "4h", "trunk")),
+    ]
+
+
+def test_a_pod_is_checked_against_the_queue_that_it_names() -> None:
+    assert texts(a_pod(annotations={RUN_LIMIT: "soon"})) == [f'{PATH}: "soon" {NOT_A_DURATION}']
+    long = {RUN_LIMIT: "5h"}
+    assert texts(a_pod(annotations={**long, QUEUE_NAME: "leaf"}), KNOWN) == [
+        above("5h", "4h", "trunk")
+    ]
+    assert texts(a_pod(annotations={**long, QUEUE_NAME: "free"}), KNOWN) == []
+
+
+def test_the_author_of_a_workload_learns_that_its_group_would_be_refused() -> None:
+    workload = with_limit(
+        {
+            "apiVersion": "batch/v1",
+            "kind": "Job",
+            "metadata": {"name": "j"},
+            "spec": {
+                "template": {
+                    "metadata": {"annotations": {QUEUE_NAME: "leaf"}},
+                    "spec": {"schedulerName": "tutti", "containers": [{"name": "c"}]},
+                }
+            },
+        },
+        "5h",
+    )
+    verdict = judged(review(workload, resource=JOBS_BATCH), KNOWN)
+    assert verdict.warnings == (f"tutti: no PodGroup will be made: {above('5h', '4h', 'trunk')}",)
+    allowed = with_limit(workload, "3h")
+    assert judged(review(allowed, resource=JOBS_BATCH), KNOWN).warnings == ()
+
+
+def test_updates_of_volcanos_groups_are_sent_only_when_the_limit_changes() -> None:
+    rules = BY_RESOURCE[PODGROUPS_VOLCANO.group, PODGROUPS_VOLCANO.plural]
+    assert rules.operations == ("CREATE", "UPDATE")
+    ((_, expression),) = rules.conditions(("tutti",))
+    assert f"'{RUN_LIMIT}' in object.metadata.annotations" in expression
