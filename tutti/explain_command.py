@@ -178,6 +178,8 @@ def _of_gang(gang: ExplainedGang) -> Iterator[tuple[str, str]]:
         yield "priority", gang.priority_class
     if gang.topology:
         yield "topology", gang.topology
+    if gang.run_limit:
+        yield "run limit", gang.run_limit
     yield from (("missing", text) for text in gang.missing)
     yield from (("ignored", text) for text in gang.ignored)
 

@@ -560,6 +560,8 @@ class ExplainedGang(_Api, frozen=True, kw_only=True):
     queue: str
     priority_class: str = ""
     topology: str = ""
+    #: The smallest run limit that the objects state, and the field that states it.
+    run_limit: str = ""
     #: The groups of a tree of groups, each followed by those in it.
     parts: tuple[ExplainedGroup, ...] = ()
     #: Tutti schedules all of its pods.

@@ -12,6 +12,7 @@ from shared.contracts.visibility import ExplainedGang, ExplainedRole, ExplainedS
 from shared.dialects.ceilings import Ceilings
 from shared.dialects.ceilings import in_words as above_ceiling
 from shared.dialects.discovery import dialect, precedence_of, preferred_dialects
+from shared.dialects.run_limits import Stated
 from shared.explanation.trees import Tree, in_words
 from shared.model.gang_keys import GangKey, has_objects, is_of_pods, key_of, key_of_group
 from shared.model.group_trees import GroupTrees, is_in_tree
@@ -30,6 +31,8 @@ class Members(msgspec.Struct, frozen=True):
     scheduling: ExplainedScheduling
     #: Why the pods are not bound as members.
     objections: tuple[str, ...] = ()
+    #: Their run limits.
+    limits: tuple[Stated, ...] = ()
 
 
 class Gang(msgspec.Struct, kw_only=True):
@@ -38,6 +41,8 @@ class Gang(msgspec.Struct, kw_only=True):
     title: str
     groups: list[PodGroup] = msgspec.field(default_factory=list)
     members: list[Members] = msgspec.field(default_factory=list)
+    #: The run limits that its group has, or inherits, with the object that states each.
+    limits: list[tuple[Stated, str]] = msgspec.field(default_factory=list)
     #: What declares it where no group object is in the files; "": its pods name a group.
     declared_by: str = ""
     #: Whether its group object is created by a controller, so that none has to be in the files.
@@ -83,6 +88,10 @@ class Gangs:
         self._gang(key, title).members.append(members)
         return key
 
+    def put_limits(self, key: GangKey, limits: Iterable[Stated], title: str) -> None:
+        """The run limits that an object of this title states for the group of a gang."""
+        self._gangs[key].limits.extend((limit, title) for limit in limits)
+
     def title(self, key: GangKey) -> str:
         """The title of a gang, once all objects are read."""
         root = self._trees.gang_of(key)
@@ -102,15 +111,12 @@ class Gangs:
         if not tree:
             return self._gangs[key]
         group = self._trees.group_of_gang(key)
+        gangs = [gang for each, gang in self._gangs.items() if self._trees.gang_of(each) == key]
         return Gang(
             title=f"{key[1]}/{key[2]}",
             groups=[group] if group is not None else [],
-            members=[
-                member
-                for gang_key, gang in self._gangs.items()
-                if self._trees.gang_of(gang_key) == key
-                for member in gang.members
-            ],
+            members=[member for gang in gangs for member in gang.members],
+            limits=[limit for gang in gangs for limit in gang.limits],
             declared_by=f"a tree of {tree.objects} group objects",
             tree=tree,
         )
@@ -133,6 +139,7 @@ def _report(gang: Gang, *, stored: bool) -> ExplainedGang:
         queue=_queue(group, pods),
         priority_class=_priority_class(group, pods),
         topology=_topology(group),
+        run_limit=_run_limit(gang),
         parts=tuple(gang.tree.reports()) if gang.tree is not None else (),
         scheduled=not _errors(group)
         and all(pods.scheduling.taken and not pods.objections for pods in gang.members),
@@ -218,6 +225,18 @@ def _topology(group: PodGroup | None) -> str:
         for sub_group in group.sub_groups
     ]
     return "; ".join(parts)
+
+
+def _run_limit(gang: Gang) -> str:
+    limits = [
+        *gang.limits,
+        *((limit, "its pods") for members in gang.members for limit in members.limits),
+    ]
+    if not limits:
+        return ""
+    limit, title = min(limits, key=lambda pair: pair[0].seconds)
+    others = len({each.seconds for each, _ in limits}) > 1
+    return f"{limit.seconds} s, by {limit.path} of {title}{', the smallest of all' * others}"
 
 
 def _errors(group: PodGroup | None) -> tuple[str, ...]:

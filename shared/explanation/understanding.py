@@ -5,7 +5,7 @@ declarations and scheduler names by those of the webhook; the pods and groups of
 of the controllers. The API server is not asked, so every dialect counts as served.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, cast
 
 import msgspec
@@ -13,7 +13,7 @@ import msgspec
 from shared.admission.judgement import admit, in_namespace, repeated
 from shared.admission.parts import as_list, text_at
 from shared.admission.rules import ReferenceObjects
-from shared.contracts.annotations import GANG, GROUP_NAME, QUEUE_NAME
+from shared.contracts.annotations import GANG, GROUP_NAME, QUEUE_NAME, RUN_LIMIT
 from shared.contracts.visibility import (
     ExplainedDeclaration,
     ExplainedObject,
@@ -23,6 +23,7 @@ from shared.contracts.visibility import (
 from shared.dialects.discovery import dialects, dialects_watched_for_pods
 from shared.dialects.ignored_fields import fields_set
 from shared.dialects.owned_gangs import may_be_owned
+from shared.dialects.owner_kinds import owner_kind
 from shared.dialects.pod_vocabulary import pod_vocabulary
 from shared.dialects.pods import read_pod
 from shared.dialects.protocol import (
@@ -33,6 +34,7 @@ from shared.dialects.protocol import (
     Kind,
     ReadingContext,
 )
+from shared.dialects.run_limits import Stated, stated, stated_by_owner
 from shared.dialects.scheduler_choice import (
     EXCLUDED_NAMESPACES,
     NAMESPACE_LABELS,
@@ -61,6 +63,8 @@ _OPERATORS_SCHEDULER: Final = "volcano"
 _WHOLLY_READ: Final = frozenset({"podgroup", "queue"})
 #: Fewer pods are no gang.
 _GANG_MIN: Final = 2
+#: What training operators copy into the PodGroup.
+_COPIED: Final = "metadata.annotations"
 _ALONE: Final = "nothing declares a gang: each pod is placed on its own"
 
 _encode: Final = msgspec.json.Encoder().encode
@@ -227,6 +231,7 @@ class _Reader:
         if isinstance(neutral, PodGroup):
             subject.facts.append(f"a group object of the dialect {dialect.name}")
             subject.gangs.append(self.gangs.put_group(neutral))
+            self.gangs.put_limits(subject.gangs[-1], _stated_by(subject), subject.title)
         elif kind.neutral != "workload":
             subject.facts.append(f"read as {kind.neutral} (dialect {dialect.name})")
         fields = [field for field in dialect.ignored if field.kind == subject.kind]
@@ -249,7 +254,8 @@ class _Reader:
 
     def _pod(self, subject: _Object) -> None:
         metadata = {**subject.metadata, "name": subject.name}
-        self._pods(subject, {"metadata": metadata, "spec": subject.json.get("spec")}, 1, "", 1)
+        pod = {"metadata": metadata, "spec": subject.json.get("spec")}
+        self._pods(subject, pod, 1, "", 1, [])
 
     def _workload(self, subject: _Object, parts: Sequence[Part]) -> None:
         """A workload whose controller creates pods and no group."""
@@ -283,7 +289,10 @@ class _Reader:
                 )
             else:
                 subject.facts.append(f"its controller creates {count} pods{role}")
-            self._pods(subject, {**part.template, "metadata": made}, count, part.role, size)
+            limits = [*_stated_by(subject)] if subject.kind == "JobSet" or sizes is None else []
+            limits += stated_by_owner(sizes) if sizes is not None else ()
+            pod = {**part.template, "metadata": made}
+            self._pods(subject, pod, count, part.role, size, limits)
 
     def _whole_owner(self, subject: _Object, gang: OwnerGang) -> None:
         """An operator's object that asks for one gang of all its pods."""
@@ -292,6 +301,10 @@ class _Reader:
         each = "it" if gang.gangs == 1 else f"each of its {gang.gangs} replicas; this is the first"
         declared_by = f"{subject.title}: Tutti creates a PodGroup for {each}"
         subject.gangs.append(self.gangs.put_made_group(gang.group, declared_by))
+        self.gangs.put_limits(subject.gangs[-1], _stated_by(subject), subject.title)
+        for part, _ in gang.pods:
+            limits = stated_by_owner(part.job)
+            self.gangs.put_limits(subject.gangs[-1], limits, f"the Jobs of {subject.title}")
         for part, pod in gang.pods:
             later = part.expected - part.least
             if later > 0:
@@ -309,7 +322,8 @@ class _Reader:
                 subject, scheduler, dialect if is_named else None, owned=not is_named
             )
             count = max(part.least, part.expected)
-            self._join(subject, Members(read, count, scheduling, objections))
+            of_pods = _limits_of(typed)
+            self._join(subject, Members(read, count, scheduling, objections, of_pods))
 
     def _operated(self, subject: _Object, parts: Sequence[Part]) -> None:
         """A job of a training operator, which creates the group and sets the scheduler name."""
@@ -319,7 +333,13 @@ class _Reader:
         )
         if not _member(subject.spec, "runPolicy", "schedulingPolicy"):
             subject.facts.append("without runPolicy.schedulingPolicy all its pods are the minimum")
-        group = self._group(subject, f"{subject.title}, {condition}")
+        limits = [limit for limit in _stated_by(subject) if limit.path.startswith(_COPIED)]
+        group = self._group(subject, f"{subject.title}, {condition}", limits)
+        if _member(subject.spec, "runPolicy").get("activeDeadlineSeconds"):
+            subject.ignored.append(
+                "spec.runPolicy.activeDeadlineSeconds: no run limit, because the operator does not "
+                f"pass it on to the PodGroup: set the annotation {RUN_LIMIT}, which it copies"
+            )
         for part in parts:
             self._add(subject, part, _OPERATORS_SCHEDULER, group)
 
@@ -334,7 +354,8 @@ class _Reader:
         scheduler = job.spec.scheduler_name
         if scheduler not in self._scheduler_names:
             subject.missing.append("Tutti's Job controller leaves Jobs of other schedulers alone")
-        group = self._group(subject, f"{subject.title}, whose controller creates its PodGroup")
+        made_by = f"{subject.title}, whose controller creates its PodGroup"
+        group = self._group(subject, made_by, _stated_by(subject))
         parts = [*parts_of(subject.kind, subject.api_group, subject.spec)]
         for task, part in zip(job.spec.tasks, parts, strict=True):
             if task.depends_on is not None:
@@ -343,8 +364,8 @@ class _Reader:
             own = text_at(part.template, "spec", "schedulerName")
             self._add(subject, part, own or scheduler, group)
 
-    def _group(self, subject: _Object, declared_by: str) -> PodGroup:
-        """The group that the controller of a workload creates.
+    def _group(self, subject: _Object, declared_by: str, limits: Iterable[Stated]) -> PodGroup:
+        """The group that the controller of a workload creates, with these run limits.
 
         Raises:
             ValueError: Its pods cannot be read.
@@ -355,6 +376,7 @@ class _Reader:
         if request is None:
             raise ValueError("it has no pods")
         subject.gangs.append(self.gangs.put_made_group(request.group, declared_by))
+        self.gangs.put_limits(subject.gangs[-1], limits, subject.title)
         return request.group
 
     def _add(self, subject: _Object, part: Part, scheduler: str, group: PodGroup) -> None:
@@ -367,9 +389,18 @@ class _Reader:
         dialect, objections = self._declarations(subject, read)
         pod = msgspec.structs.replace(read_pod(read, self._context), role=part.role)
         scheduling = self._scheduling(subject, scheduler, dialect)
-        self._join(subject, Members(pod, part.replicas, scheduling, objections))
+        limits = _limits_of(read)
+        self._join(subject, Members(pod, part.replicas, scheduling, objections, limits))
 
-    def _pods(self, subject: _Object, pod: JsonObject, count: int, role: str, size: int) -> None:
+    def _pods(
+        self,
+        subject: _Object,
+        pod: JsonObject,
+        count: int,
+        role: str,
+        size: int,
+        limits_above: Iterable[Stated],
+    ) -> None:
         """Pods as they are written, or as their template is.
 
         Args:
@@ -378,6 +409,7 @@ class _Reader:
             count: Their number.
             role: Their role, if no dialect finds one; "": unknown.
             size: The size of the gang that a controller makes of them if they declare none.
+            limits_above: The run limits that this gang inherits of the objects above them.
         """
         self._ignored_of_pod(subject, pod)
         read = self._typed(subject, pod, "")
@@ -410,10 +442,13 @@ class _Reader:
                 queue=neutral.queue or above,
                 priority_class=neutral.priority_class,
             )
-            self.gangs.put_made_group(group, f"{subject.title}: Tutti creates a PodGroup for it")
+            by = f"{subject.title}: Tutti creates a PodGroup for it"
+            key = self.gangs.put_made_group(group, by)
+            self.gangs.put_limits(key, limits_above, subject.title)
         elif neutral.group_implied:
             neutral = msgspec.structs.replace(neutral, group_name="", group_implied=False)
-        self._join(subject, Members(neutral, count, scheduling, objections))
+        limits = _limits_of(read)
+        self._join(subject, Members(neutral, count, scheduling, objections, limits))
 
     def _ignored_of_pod(self, subject: _Object, pod: JsonObject) -> None:
         """Report the marks of a pod, or of a template, that no dialect acts upon."""
@@ -512,6 +547,21 @@ def _sizes(subject: _Object, part: Part) -> Workload | None:
     else:
         return None
     return msgspec.convert(without_nulls(whole), Workload, strict=False)
+
+
+def _stated_by(subject: _Object) -> Iterator[Stated]:
+    """The run limits of the object itself, not of its pods.
+
+    Raises:
+        ValueError: It cannot be read.
+    """
+    kind = owner_kind(str(subject.json.get("apiVersion")), subject.kind)
+    decoded = kube.KubeObject if kind is None else kind.decoded
+    yield from stated_by_owner(msgspec.convert(without_nulls(subject.json), decoded, strict=False))
+
+
+def _limits_of(pod: kube.Pod) -> tuple[Stated, ...]:
+    return tuple(stated(pod.metadata, pod.spec.active_deadline_seconds))
 
 
 def _fields_of(decoded: type[msgspec.Struct], name: str) -> set[str]:

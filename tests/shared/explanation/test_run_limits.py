@@ -1,0 +1,105 @@
+"""Explanations show the run limit of a gang, and the field that states it."""
+
+import pytest
+import yaml
+
+from tests.shared.explanation.test_understanding import GROUP, POD, only_gang, only_object
+
+LIMIT = "tutti.dev/run-limit"
+
+
+def with_notes(manifest: str, **notes: str) -> str:
+    document = yaml.safe_load(manifest)
+    given = document["metadata"].setdefault("annotations", {})
+    given |= notes
+    text: str = yaml.safe_dump(document)
+    return f"{text}---\n"
+
+
+def test_the_run_limit_of_a_gang_is_shown_with_the_field_that_states_it() -> None:
+    pod = POD.replace("SCHEDULER", "tutti")
+    group = with_notes(GROUP.removesuffix("---\n"), **{LIMIT: "90m"})
+    assert only_gang(GROUP, pod).run_limit == ""
+    assert only_gang(group, pod).run_limit == (
+        f"5400 s, by metadata.annotations[{LIMIT}] of PodGroup team/train"
+    )
+    limited = pod.replace("{schedulerName", "{activeDeadlineSeconds: 60, schedulerName")
+    assert only_gang(group, limited).run_limit == (
+        "60 s, by spec.activeDeadlineSeconds of its pods, the smallest of all"
+    )
+    assert only_gang(limited, group).run_limit == only_gang(group, limited).run_limit
+
+
+JOB = """
+apiVersion: batch/v1
+kind: Job
+metadata: {name: train, annotations: {tutti.dev/gang: all, tutti.dev/run-limit: 2h}}
+spec:
+  parallelism: 2
+  activeDeadlineSeconds: 600
+  template: {spec: {schedulerName: tutti, containers: [{name: main}]}}
+"""
+JOB_SET = """
+apiVersion: jobset.x-k8s.io/v1alpha2
+kind: JobSet
+metadata: {name: train, labels: {kueue.x-k8s.io/max-exec-time-seconds: "900"}, annotations: NOTES}
+spec:
+  replicatedJobs:
+  - name: workers
+    template:
+      spec:
+        parallelism: 2
+        activeDeadlineSeconds: 300
+        template: {spec: {schedulerName: tutti, containers: [{name: main}]}}
+"""
+VOLCANO_JOB = """
+apiVersion: batch.volcano.sh/v1alpha1
+kind: Job
+metadata: {name: train, annotations: {slurmjob.slinky.slurm.net/timelimit: "5"}}
+spec:
+  minAvailable: 2
+  tasks:
+  - {name: work, replicas: 2, template: {spec: {containers: [{name: main}]}}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("manifest", "sentence"),
+    [
+        (JOB, "600 s, by spec.activeDeadlineSeconds of Job default/train, the smallest of all"),
+        (
+            JOB_SET.replace("NOTES", "{tutti.dev/gang: all}"),
+            "300 s, by spec.activeDeadlineSeconds of the Jobs of JobSet default/train, "
+            "the smallest of all",
+        ),
+        (
+            VOLCANO_JOB,
+            "300 s, by metadata.annotations[slurmjob.slinky.slurm.net/timelimit] "
+            "of Job default/train",
+        ),
+    ],
+    ids=["Job", "JobSet", "Volcano's Job"],
+)
+def test_a_group_that_a_controller_makes_has_the_limits_of_its_object(
+    manifest: str, sentence: str
+) -> None:
+    assert only_gang(manifest).run_limit == sentence
+
+
+def test_a_deadline_that_an_operator_does_not_pass_on_is_named() -> None:
+    manifest = """
+apiVersion: kubeflow.org/v1
+kind: PyTorchJob
+metadata: {name: train}
+spec:
+  runPolicy: {activeDeadlineSeconds: 600}
+  pytorchReplicaSpecs:
+    Worker: {replicas: 2, template: {spec: {containers: [{name: main}]}}}
+"""
+    assert only_gang(manifest).run_limit == ""
+    (words,) = (text for text in only_object(manifest).ignored if "runPolicy" in text)
+    assert LIMIT in words
+    stated = manifest.replace(
+        "{name: train}", "{name: train, annotations: {tutti.dev/run-limit: 5m}}"
+    )
+    assert only_gang(stated).run_limit.startswith("300 s, by metadata.annotations")
