@@ -34,6 +34,7 @@ from services.observer.reporting import Reporting as ObserverReporting
 from services.watcher.config import WatcherSettings
 from services.watcher.reporting import Reporting as WatcherReporting
 from shared.dialects.pod_vocabulary import pod_vocabulary
+from shared.dialects.run_limits import SOURCES
 from shared.runtime.settings import CommonSettings, KubeSettings, Setting, describe
 from shared.telemetry.metrics import Metrics
 from shared.telemetry.tracers import tracer_for
@@ -60,6 +61,7 @@ DOCUMENTS: Final = (
             "rights",
             "dialects",
             "devices",
+            "submitting",
         )
     ),
 )
@@ -94,6 +96,10 @@ def tables() -> dict[str, str]:
     made["dialects"] = dialects_table()
     made["devices"] = device_features_table()
     made["gang marks"] = table_of(("mark", "whose"), _gang_marks())
+    made["run limits"] = table_of(
+        ("field", "of", "value"),
+        ((f"`{one.path}`", one.objects, one.unit) for one in SOURCES),
+    )
     made["policies"] = table_of(("plugin", "what it decides", "arguments and flags"), _policies())
     made["scoring rules"] = table_of(
         ("argument of `nodeorder`", "default weight", "what it prefers"), _scoring_rules()
