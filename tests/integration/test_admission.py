@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import pytest
 
+from shared.kube.resources import QUEUES_VOLCANO
 from tests.controlplane.client import ApiError, Object
 from tests.integration.stage import INCUBATOR, VOLCANO, Stage
 from tests.support.waiting import eventually
@@ -44,6 +45,32 @@ async def test_a_duration_above_its_ceiling_is_stored_with_a_warning_that_names_
         "metadata.annotations[tutti.dev/reserve-seconds]: 999999999 s is above the ceiling of 900 s"
     ) in warnings
     assert "hold-seconds" not in warnings
+
+
+async def test_a_run_limit_grows_only_as_far_as_the_queue_allows(stage: Stage) -> None:
+    limit, most = "tutti.dev/run-limit", "tutti.dev/run-limit-max"
+    queue: Object = {
+        "apiVersion": VOLCANO,
+        "kind": "Queue",
+        "metadata": {"name": "limited", "annotations": {most: "4h"}},
+        "spec": {},
+    }
+    await stage.api.create(QUEUES_VOLCANO.path(), queue)
+
+    with pytest.raises(ApiError) as refused:
+        await stage.group("long", 1, spec={"queue": "limited"}, notes={limit: "5h"})
+    assert '"5h": must be at most "4h"' in str(refused.value)
+    await stage.group("short", 1, spec={"queue": "limited"}, notes={limit: "1h"})
+    path = stage.group_path("short", VOLCANO)
+    for text, allowed in (("3h", True), ("2h", True), ("5h", False), (None, False)):
+        patch: Object = {"metadata": {"annotations": {limit: text}}}
+        if allowed:
+            await stage.api.patch(path, patch)
+        else:
+            with pytest.raises(ApiError) as long:
+                await stage.api.patch(path, patch)
+            assert limit in str(long.value)
+    await stage.api.patch(path, {"metadata": {"labels": {"app": "a"}}})
 
 
 async def test_an_annotation_without_effect_is_warned_of_with_its_object(stage: Stage) -> None:
