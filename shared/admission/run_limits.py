@@ -51,9 +51,11 @@ def refused_limit(case: Case, queue: str) -> Iterator[FieldError]:
     if after == math.inf:
         yield forbidden(_PATH, "may not be removed: the gang would have no run limit")
     elif next(_way_up(queues, name, "most_s"), None) is None:
-        was, wanted = _given(case.old), _given(case.candidate)
-        before_it = f'"{was}"' if was is not None else "the default"
-        rule = f'may not grow from {before_it} to "{wanted}"'
+        was, wanted = (
+            "the default" if text is None else f'"{text}"'
+            for text in (_given(case.old), _given(case.candidate))
+        )
+        rule = f"may not grow from {was} to {wanted}"
         yield forbidden(_PATH, f"{rule}: neither queue `{name}` nor one above sets {RUN_LIMIT_MAX}")
     else:
         yield from above_maximum(case.candidate, name, queues)

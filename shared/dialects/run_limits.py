@@ -78,6 +78,7 @@ SOURCES: Final = (
     ),
 )
 _MARKS: Final = tuple(source for source in SOURCES if source.place != "spec")
+_NOTES: Final = frozenset(source.key for source in _MARKS if source.place == "annotations")
 _DEADLINE, _POLICY = (source.path for source in SOURCES if source.place == "spec")
 
 
@@ -91,12 +92,8 @@ class Stated(NamedTuple):
 def stated(
     metadata: ObjectMeta, deadline_s: int = 0, deadline: str = _DEADLINE
 ) -> Iterator[Stated]:
-    """The limits of an object, in the order of `SOURCES`.
-
-    Args:
-        metadata: Its metadata.
-        deadline_s: The seconds in the field `deadline`; less than 1: none, as if it were absent.
-        deadline: The path of that field.
+    """The limits of an object, in the order of `SOURCES`. `deadline_s` are the seconds in its field
+    `deadline`; less than 1: none, as if it were absent.
     """
     for source in _MARKS:
         marks = metadata.annotations if source.place == "annotations" else metadata.labels
@@ -109,6 +106,9 @@ def stated(
 
 def run_limit_s(metadata: ObjectMeta, deadline_s: int = 0) -> int:
     """The smallest of `stated`, in seconds; 0: there is none."""
+    # Called for every change of a pod, and few state limits.
+    if deadline_s <= 0 and KUEUE not in metadata.labels and _NOTES.isdisjoint(metadata.annotations):
+        return 0
     return min((limit.seconds for limit in stated(metadata, deadline_s)), default=0)
 
 
@@ -141,8 +141,6 @@ def annotations_of_owner(owner: KubeObject) -> Mapping[str, str]:
 
 def limits_of_queue(given: Mapping[str, str]) -> RunLimits:
     """What a queue's annotations say; such a queue takes no gangs if one of them cannot be read."""
-    if not given:
-        return RunLimits()
 
     def seconds(key: str) -> int | None:
         text = given.get(key, "")

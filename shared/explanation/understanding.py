@@ -302,10 +302,9 @@ class _Reader:
         declared_by = f"{subject.title}: Tutti creates a PodGroup for {each}"
         subject.gangs.append(self.gangs.put_made_group(gang.group, declared_by))
         self.gangs.put_limits(subject.gangs[-1], _stated_by(subject), subject.title)
-        for part, _ in gang.pods:
-            limits = stated_by_owner(part.job)
-            self.gangs.put_limits(subject.gangs[-1], limits, f"the Jobs of {subject.title}")
         for part, pod in gang.pods:
+            of_job = stated_by_owner(part.job)
+            self.gangs.put_limits(subject.gangs[-1], of_job, f"the Jobs of {subject.title}")
             later = part.expected - part.least
             if later > 0:
                 subject.facts.append(

@@ -190,9 +190,9 @@ def _task_errors(task: _Task, case: Case, hints: Hints) -> Iterator[FieldError]:
         words = f"spec.task[{index}].{error.path}: {error.message}"
         path = f"{task.path}.{error.path}"
         yield FieldError(path=path, message=error.message, words=words)
-    queue = text_at(case.candidate, "spec", "queue") or DEFAULT_QUEUE
-    yield from malformed_limit(template, f"{task.path}.template.")
-    yield from above_maximum(template, queue, case.known.queues, f"{task.path}.template.")
+    queue, where = text_at(case.candidate, "spec", "queue"), f"{task.path}.template."
+    yield from malformed_limit(template, where)
+    yield from above_maximum(template, queue or DEFAULT_QUEUE, case.known.queues, where)
     if text_at(task.given, "topologyPolicy") not in {"", "none"}:
         yield from _whole_cpu_errors(as_object(template.get("spec")) or {}, task, index)
 

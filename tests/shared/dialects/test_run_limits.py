@@ -2,10 +2,11 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from shared.contracts import annotations
-from shared.dialects import coscheduling, volcano
+from shared.dialects import coscheduling, kubernetes, kubernetes_composite, volcano
 from shared.dialects.field_checks import Findings
 from shared.dialects.group_metadata import shown
 from shared.dialects.kubebatch_fields import read_queue
@@ -16,7 +17,9 @@ from shared.dialects.settings import check_settings, of_gang
 from shared.kinds.durations import SECONDS_MAX, slurm_seconds
 from shared.kinds.queue import Queue
 from shared.kube.owner_objects import JobTemplate
-from shared.model.objects import GANG_PREFIX, QUEUE_ERRORS, RunLimits
+from shared.model.gang_keys import key_of_group
+from shared.model.group_trees import GroupTrees
+from shared.model.objects import GANG_PREFIX, QUEUE_ERRORS, PodGroup, RunLimits
 from tests.shared.dialects.reading import decoded, group_read, metadata, pod, shape_of
 
 LIMIT = annotations.RUN_LIMIT
@@ -54,6 +57,28 @@ def test_a_group_has_the_smallest_limit_that_it_states(
 ) -> None:
     group = group_read(dialect, {"metadata": metadata(**marks), "spec": {}})
     assert (group.run_limit_s, group.errors) == (seconds, ())
+
+
+def test_a_tree_of_groups_has_the_smallest_limit_of_its_groups() -> None:
+    def group(name: str, limit: str = "", parent: str = "", **fields: Any) -> PodGroup:
+        notes = {LIMIT: limit} if limit else {}
+        policy = {"schedulingPolicy": {"gang": {"minCount": 1}}}
+        manifest = {"metadata": metadata(name, annotations=notes), "spec": policy}
+        read = group_read(kubernetes.DIALECT, manifest)
+        scope = kubernetes_composite.SCOPE if parent else ""
+        return msgspec.structs.replace(read, parent=parent, parent_scope=scope, **fields)
+
+    def limit_of(*parts: PodGroup) -> int:
+        trees = GroupTrees()
+        root = group("root", "2h", scope=kubernetes_composite.SCOPE, min_groups=1)
+        for each in (root, *parts):
+            trees.put(each)
+        whole = trees.group_of_gang(key_of_group(root))
+        assert whole is not None
+        return whole.run_limit_s
+
+    assert limit_of(group("a", parent="root")) == 7_200
+    assert limit_of(group("a", "1h", "root"), group("b", "3h", "root")) == 3_600
 
 
 @pytest.mark.parametrize(("marks", "seconds"), MARKS, ids=str)

@@ -8,13 +8,21 @@ from shared.admission.kinds import BY_RESOURCE
 from shared.contracts.annotations import QUEUE_NAME, RUN_LIMIT, RUN_LIMIT_MAX
 from shared.dialects.kubebatch_fields import read_queue
 from shared.kinds.queue import Queue as StoredQueue
-from shared.kube.resources import JOBS_BATCH, PODGROUPS_SIGS, PODGROUPS_VOLCANO
+from shared.kube.resources import (
+    JOBS_BATCH,
+    PODGROUPS_SIGS,
+    PODGROUPS_VOLCANO,
+    QUEUES_SIGS,
+    QUEUES_VOLCANO,
+    Resource,
+)
 from shared.model.objects import Queue
 from tests.services.admission_webhook.reviews import (
     Object,
     a_job,
     a_pod,
     a_pod_group,
+    a_queue,
     a_task,
     judged,
     reference_objects,
@@ -169,6 +177,13 @@ def test_a_pod_is_checked_against_the_queue_that_it_names() -> None:
         above("5h", "4h", "trunk")
     ]
     assert texts(a_pod(annotations={**long, QUEUE_NAME: "free"}), KNOWN) == []
+
+
+@pytest.mark.parametrize("resource", [QUEUES_VOLCANO, QUEUES_SIGS], ids=lambda kind: kind.group)
+def test_a_queue_with_a_malformed_limit_is_refused(resource: Resource) -> None:
+    candidate = a_queue("new", resource, weight=1)
+    candidate["metadata"]["annotations"] = {RUN_LIMIT: "0", RUN_LIMIT_MAX: "0"}
+    assert texts(candidate, KNOWN) == [f'{MAX}: "0" {NOT_A_DURATION}']
 
 
 def test_the_author_of_a_workload_learns_that_its_group_would_be_refused() -> None:
