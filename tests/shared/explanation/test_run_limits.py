@@ -4,6 +4,7 @@ import pytest
 import yaml
 
 from tests.shared.explanation.test_understanding import GROUP, POD, only_gang, only_object
+from tests.support.golden import Golden
 
 LIMIT = "tutti.dev/run-limit"
 
@@ -16,17 +17,13 @@ def with_notes(manifest: str, **notes: str) -> str:
     return f"{text}---\n"
 
 
-def test_the_run_limit_of_a_gang_is_shown_with_the_field_that_states_it() -> None:
+def test_the_run_limit_of_a_gang_is_shown_with_the_field_that_states_it(golden: Golden) -> None:
     pod = POD.replace("SCHEDULER", "tutti")
     group = with_notes(GROUP.removesuffix("---\n"), **{LIMIT: "90m"})
     assert only_gang(GROUP, pod).run_limit == ""
-    assert only_gang(group, pod).run_limit == (
-        f"5400 s, by metadata.annotations[{LIMIT}] of PodGroup team/train"
-    )
+    golden(only_gang(group, pod).run_limit)
     limited = pod.replace("{schedulerName", "{activeDeadlineSeconds: 60, schedulerName")
-    assert only_gang(group, limited).run_limit == (
-        "60 s, by spec.activeDeadlineSeconds of its pods, the smallest of all"
-    )
+    golden(only_gang(group, limited).run_limit)
     assert only_gang(limited, group).run_limit == only_gang(group, limited).run_limit
 
 
