@@ -12,7 +12,7 @@ from shared.contracts import annotations
 from shared.dialects.field_checks import natural
 from shared.dialects.settings import objection
 from shared.dialects.workload_sizes import Workload
-from shared.kinds.durations import SECONDS_MAX, seconds_of, slurm_seconds
+from shared.kinds.durations import SECONDS_MAX, seconds_of, slurm_seconds, whole_seconds
 from shared.kube.objects import KubeObject, ObjectMeta
 from shared.kube.owner_objects import JobTemplate, MPIJob
 from shared.model.objects import RunLimits
@@ -144,7 +144,7 @@ def limits_of_queue(given: Mapping[str, str]) -> RunLimits:
 
     def seconds(key: str) -> int | None:
         text = given.get(key, "")
-        return 0 if text == "0" and not objection(key, text, on_queue=True) else seconds_of(text)
+        return None if objection(key, text, on_queue=True) else whole_seconds(text)
 
     enforced = given.get(annotations.RUN_LIMIT_ENFORCED)
     return RunLimits(

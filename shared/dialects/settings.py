@@ -14,7 +14,7 @@ from shared.contracts import annotations
 from shared.dialects.ceilings import LIMITED, UNLIMITED
 from shared.dialects.field_checks import Findings
 from shared.dialects.protocol import JsonObject
-from shared.kinds.durations import seconds_of
+from shared.kinds.durations import seconds_of, whole_seconds
 from shared.model import objects as model
 
 _ROLE: Final = r"[A-Za-z0-9]([-\w.]*\w)?(=[1-9][0-9]{0,5})?"
@@ -35,7 +35,7 @@ _SWITCH: Final = ("", "true", "false")
 _SWITCHES: Final = (annotations.RUN_LIMIT_ENFORCED, annotations.UNDISTURBED)
 #: Of these a group has the smallest of all origins, not the first one's.
 _SMALLEST: Final = (annotations.RUN_LIMIT, annotations.OWNER_RUN_LIMIT)
-#: Durations that are "0" where there shall be none.
+#: Durations that are 0 where there shall be none.
 _MAY_BE_NONE: Final = (annotations.CAPACITY_HOLD_AFTER, annotations.RUN_LIMIT_NOTICE)
 _RUN_LIMITS: Final = (*_SMALLEST, annotations.RUN_LIMIT_MAX, *_MAY_BE_NONE)
 SETTINGS: Final = tuple(
@@ -133,11 +133,12 @@ def objection(key: str, value: str, *, on_queue: bool = False) -> str:
     if key == annotations.PREFLIGHT:
         return "" if value in _PREFLIGHT else f'"{value[:50]}" is neither "always" nor ""'
     if key in _RUN_LIMITS:
-        none = value == "0" and (key in _MAY_BE_NONE or (on_queue and key == annotations.RUN_LIMIT))
-        readable = none or seconds_of(value) is not None
-        return (
-            "" if readable else f'"{value[:50]}" is not a duration, as in "90m", "4h30m" or "5400"'
-        )
+        may_be_none = key in _MAY_BE_NONE or (on_queue and key == annotations.RUN_LIMIT)
+        seconds = whole_seconds(value)
+        if seconds or (seconds == 0 and may_be_none):
+            return ""
+        what = "a duration" if may_be_none else "a positive duration"
+        return f'"{value[:50]}" is not {what}, as in "90m", "4h30m" or "5400"'
     if key in _SWITCHES:
         return "" if value in _SWITCH else f'"{value[:50]}" is neither "true" nor "false"'
     if key == annotations.LATE_ROLES:

@@ -49,15 +49,19 @@ def duration_ms(text: str) -> int | None:
     return min(MS_MAX, -(-exact.numerator // exact.denominator))
 
 
-def seconds_of(text: str) -> int | None:
-    """A positive duration in whole seconds, rounded up: in Go's syntax, or a number of seconds. At
-    most `SECONDS_MAX`; None if the text is none.
+def whole_seconds(text: str) -> int | None:
+    """A duration in whole seconds, rounded up: in Go's syntax, or a number of seconds. At most
+    `SECONDS_MAX`; None if the text is none, or a negative one.
     """
     if text.isascii() and text.isdigit() and len(text) <= _TEXT_CHARACTERS_MAX:
-        seconds = int(text)
-    else:
-        seconds = -(-(duration_ms(text) or 0) // 1_000)
-    return min(seconds, SECONDS_MAX) or None
+        return min(int(text), SECONDS_MAX)
+    ms = duration_ms(text)
+    return None if ms is None else min(-(-ms // 1_000), SECONDS_MAX)
+
+
+def seconds_of(text: str) -> int | None:
+    """A positive duration, as `whole_seconds`; None if the text is none."""
+    return whole_seconds(text) or None
 
 
 def slurm_seconds(text: str) -> int | None:

@@ -34,7 +34,7 @@ from tests.support.golden import Golden
 
 PATH = f"metadata.annotations[{RUN_LIMIT}]"
 MAX = f"metadata.annotations[{RUN_LIMIT_MAX}]"
-NOT_A_DURATION = 'is not a duration, as in "90m", "4h30m" or "5400"'
+NOT_POSITIVE = 'is not a positive duration, as in "90m", "4h30m" or "5400"'
 
 
 def queue(name: str, parent: str = "", **notes: str) -> Queue:
@@ -85,7 +85,7 @@ def above(text: str, most: str, name: str) -> str:
 @MAKERS
 @pytest.mark.parametrize("text", ["soon", "-5m", "0", "", "2d"])
 def test_a_limit_that_is_no_duration_is_refused_at_creation_and_later(make: Any, text: str) -> None:
-    words = [f'{PATH}: "{text}" {NOT_A_DURATION}']
+    words = [f'{PATH}: "{text}" {NOT_POSITIVE}']
     assert texts(make(text), KNOWN) == words
     assert set(words) <= set(texts(make(text), KNOWN, old=make("1h")))
     assert texts(make(text), KNOWN, old=make(text)) == []
@@ -160,13 +160,13 @@ def test_the_templates_of_a_job_are_checked_at_its_creation() -> None:
         task["template"]["metadata"] = {"annotations": {RUN_LIMIT: text}}
     where = "spec.tasks[{}].template.{}"
     assert texts(a_job(*tasks, queue="leaf"), KNOWN) == [
-        f'{where.format(0, PATH)}: "soon" {NOT_A_DURATION}',
+        f'{where.format(0, PATH)}: "soon" {NOT_POSITIVE}',
         where.format(1, above("5h", "4h", "trunk")),
     ]
 
 
 def test_a_pod_is_checked_against_the_queue_that_it_names() -> None:
-    assert texts(a_pod(annotations={RUN_LIMIT: "soon"})) == [f'{PATH}: "soon" {NOT_A_DURATION}']
+    assert texts(a_pod(annotations={RUN_LIMIT: "soon"})) == [f'{PATH}: "soon" {NOT_POSITIVE}']
     long = {RUN_LIMIT: "5h"}
     assert texts(a_pod(annotations={**long, QUEUE_NAME: "leaf"}), KNOWN) == [
         above("5h", "4h", "trunk")
@@ -178,7 +178,7 @@ def test_a_pod_is_checked_against_the_queue_that_it_names() -> None:
 def test_a_queue_with_a_malformed_limit_is_refused(resource: Resource) -> None:
     candidate = a_queue("new", resource, weight=1)
     candidate["metadata"]["annotations"] = {RUN_LIMIT: "0", RUN_LIMIT_MAX: "0"}
-    assert texts(candidate, KNOWN) == [f'{MAX}: "0" {NOT_A_DURATION}']
+    assert texts(candidate, KNOWN) == [f'{MAX}: "0" {NOT_POSITIVE}']
 
 
 def test_the_author_of_a_workload_learns_that_its_group_would_be_refused(golden: Golden) -> None:
