@@ -13,9 +13,9 @@ from shared.admission.rules import (
 )
 from shared.admission.run_limits import malformed_limit, refused_limit
 from shared.admission.suggestions import did_you_mean
-from shared.contracts.annotations import RUN_LIMIT
 from shared.dialects.field_checks import Findings
 from shared.dialects.protocol import FieldError, JsonObject
+from shared.dialects.run_limits import MARKS, Source
 from shared.kinds.queue import DEFAULT_QUEUE
 from shared.kube.resources import (
     PODGROUPS_INCUBATOR,
@@ -81,17 +81,18 @@ def _violations_volcano(case: Case) -> list[FieldError]:
 
 
 def _conditions(_scheduler_names: tuple[str, ...]) -> Conditions:
-    """Match conditions for the PodGroups of all three groups: creations, changes of the run limit,
-    and for kube-batch those of the spec.
+    """Match conditions for the PodGroups of all three groups: creations, changes of a mark that
+    states a run limit, and for kube-batch those of the spec.
     """
-    before, after = (
-        f"(has({whole}.metadata.annotations) && '{RUN_LIMIT}' in {whole}.metadata.annotations ? "
-        f"{whole}.metadata.annotations['{RUN_LIMIT}'] : '')"
-        for whole in ("oldObject", "object")
-    )
+
+    def value(mark: Source, whole: str) -> str:
+        marks = f"{whole}.metadata.{mark.place}"
+        return f"(has({marks}) && '{mark.key}' in {marks} ? {marks}['{mark.key}'] : '')"
+
+    of_limits = (f"{value(mark, 'oldObject')} != {value(mark, 'object')}" for mark in MARKS)
     of_kube_batch = f"request.resource.group != '{PODGROUPS_VOLCANO.group}'"
     expression = (
-        f"request.operation == 'CREATE' || {before} != {after} || "
+        f"request.operation == 'CREATE' || {' || '.join(of_limits)} || "
         f"({of_kube_batch} && ({CHANGES_THE_SPEC}))"
     )
     return (("changes-the-spec-or-the-run-limit", expression),)

@@ -77,8 +77,9 @@ SOURCES: Final = (
         "seconds",
     ),
 )
-_MARKS: Final = tuple(source for source in SOURCES if source.place != "spec")
-_NOTES: Final = frozenset(source.key for source in _MARKS if source.place == "annotations")
+#: Those that objects of any kind may have in their metadata.
+MARKS: Final = tuple(source for source in SOURCES if source.place != "spec")
+_NOTES: Final = frozenset(source.key for source in MARKS if source.place == "annotations")
 _DEADLINE, _POLICY = (source.path for source in SOURCES if source.place == "spec")
 
 
@@ -95,7 +96,7 @@ def stated(
     """The limits of an object, in the order of `SOURCES`. `deadline_s` are the seconds in its field
     `deadline`; less than 1: none, as if it were absent.
     """
-    for source in _MARKS:
+    for source in MARKS:
         marks = metadata.annotations if source.place == "annotations" else metadata.labels
         seconds = source.read(marks[source.key]) if source.key in marks else None
         if seconds:

@@ -62,7 +62,7 @@ async def test_a_run_limit_grows_only_as_far_as_the_queue_allows(stage: Stage) -
     assert '"5h": must be at most "4h"' in str(refused.value)
     await stage.group("short", 1, spec={"queue": "limited"}, notes={limit: "1h"})
     path = stage.group_path("short", VOLCANO)
-    for text, allowed in (("3h", True), ("2h", True), ("5h", False), (None, False)):
+    for text, allowed in (("3h", True), ("2h", True), ("5h", False), (None, True)):
         patch: Object = {"metadata": {"annotations": {limit: text}}}
         if allowed:
             await stage.api.patch(path, patch)
@@ -71,6 +71,12 @@ async def test_a_run_limit_grows_only_as_far_as_the_queue_allows(stage: Stage) -
                 await stage.api.patch(path, patch)
             assert limit in str(long.value)
     await stage.api.patch(path, {"metadata": {"labels": {"app": "a"}}})
+    by_slurm = {"slurmjob.slinky.slurm.net/timelimit": "5"}
+    await stage.group("marked", 1, notes=by_slurm)
+    removal: Object = {"metadata": {"annotations": dict.fromkeys(by_slurm)}}
+    with pytest.raises(ApiError) as removed:
+        await stage.api.patch(stage.group_path("marked", VOLCANO), removal)
+    assert "timelimit]: Forbidden: may not be removed" in str(removed.value)
 
 
 async def test_an_annotation_without_effect_is_warned_of_with_its_object(stage: Stage) -> None:

@@ -57,6 +57,8 @@ FROM_PODS: Final = (
 )
 #: Annotations that the workload alone does not determine: they come from its pods or the planner.
 _OTHERS: Final = frozenset({*FROM_PODS, annotations.ALLOCATED_HYPERNODE})
+#: Annotations whose change a webhook may refuse.
+_LIMITS: Final = (annotations.RUN_LIMIT, annotations.OWNER_RUN_LIMIT)
 _POD_LABELS: Final = ("volcano.sh/preemptable", "volcano.sh/cooldown-time")
 _TOPOLOGY_MODE: Final = "volcano.sh/network-topology-mode"
 _TOPOLOGY_TIER: Final = "volcano.sh/network-topology-highest-tier"
@@ -300,15 +302,15 @@ def changes(
 def apart_from_run_limit(
     patch: JsonObject | None,
 ) -> tuple[JsonObject | None, JsonObject | None]:
-    """A patch without its change of `RUN_LIMIT`, and that change; None: there is none."""
+    """A patch without its change of run limits, and that change; None: there is none."""
     metadata: JsonObject = (patch or {}).get("metadata") or {}
     notes: JsonObject = dict(metadata.get("annotations") or {})
-    if patch is None or annotations.RUN_LIMIT not in notes:
+    limits = {key: notes.pop(key) for key in _LIMITS if key in notes}
+    if patch is None or not limits:
         return patch, None
-    limit = {annotations.RUN_LIMIT: notes.pop(annotations.RUN_LIMIT)}
     rest: JsonObject = {**patch, "metadata": {**metadata, "annotations": notes}}
     is_all = rest == {"metadata": {"annotations": {}}}
-    return None if is_all else rest, {"metadata": {"annotations": limit}}
+    return None if is_all else rest, {"metadata": {"annotations": limits}}
 
 
 def inherited_by(group: PodGroup) -> frozenset[str]:

@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 
 from shared.admission.kinds import BY_RESOURCE
-from shared.contracts.annotations import QUEUE_NAME, RUN_LIMIT, RUN_LIMIT_MAX
+from shared.contracts.annotations import OWNER_RUN_LIMIT, QUEUE_NAME, RUN_LIMIT, RUN_LIMIT_MAX
 from shared.dialects.kubebatch_fields import read_queue
+from shared.dialects.run_limits import KUEUE, SLURM
 from shared.kinds.queue import Queue as StoredQueue
 from shared.kube.resources import (
     JOBS_BATCH,
@@ -122,14 +123,10 @@ def test_the_maximum_is_that_of_the_nearest_queue(
         ("3h", "5h", "leaf", [above("5h", "4h", "trunk")]),
         # Stored while the queue allowed it.
         ("9h", "8h", "leaf", []),
-        (
-            "3h",
-            None,
-            "leaf",
-            [f"{PATH}: Forbidden: may not be removed: the gang would have no run limit"],
-        ),
-        # Without it, the queue's default counts.
+        # Without it, the queue's default counts, else its maximum.
         ("30m", None, "short", []),
+        ("3h", None, "leaf", []),
+        (None, "5h", "leaf", [above("5h", "4h", "trunk")]),
     ],
 )
 def test_a_change_to_a_longer_limit_needs_a_maximum_that_allows_it(
@@ -147,6 +144,39 @@ def test_without_a_maximum_no_queue_allows_a_longer_limit(golden: Golden) -> Non
         for name, before in (("lane", "1h"), ("usual", None)):
             old = make(before, name)
             golden(*texts(make("3h", name), NO_MAXIMUM, old=old))
+
+
+def marked(make: Any, marks: Object, name: str = "lane") -> Object:
+    """A group or a Job with these annotations and labels."""
+    made: Object = make(None, name)
+    labels = {KUEUE: marks[KUEUE]} if KUEUE in marks else {}
+    notes = {key: text for key, text in marks.items() if key != KUEUE}
+    return {**made, "metadata": {**made["metadata"], "annotations": notes, "labels": labels}}
+
+
+@pytest.mark.parametrize("key", [OWNER_RUN_LIMIT, SLURM, KUEUE])
+def test_no_other_mark_of_an_existing_group_grows_without_a_maximum(
+    key: str, golden: Golden
+) -> None:
+    short, long = {key: "600"}, {key: "60000"}
+    for later in (long, {}):
+        refused = [
+            texts(marked(make, later), NO_MAXIMUM, old=marked(make, short))
+            for make in (group, job, of_kube_batch)
+        ]
+        golden(*refused[0])
+        assert refused[1:] == [refused[0]] * 2
+    assert texts(marked(group, short), NO_MAXIMUM, old=marked(group, long)) == []
+    assert texts(marked(group, long, "leaf"), KNOWN, old=marked(group, short, "leaf")) == []
+    # Another mark states the smallest before and after.
+    both = [marked(group, {**marks, RUN_LIMIT: "1m"}) for marks in (short, long)]
+    assert texts(both[1], NO_MAXIMUM, old=both[0]) == []
+
+
+def test_without_a_queues_default_the_only_limit_is_not_removed(golden: Golden) -> None:
+    golden(*texts(group(None, "lane"), NO_MAXIMUM, old=group("1h", "lane")))
+    odd = group("1h", "lane") | {"metadata": {"name": "g", "annotations": [], "labels": 7}}
+    assert "may not be removed" in texts(odd, NO_MAXIMUM, old=group("1h", "lane"))[-1]
 
 
 def test_other_updates_of_a_volcano_group_are_left_alone() -> None:
@@ -206,4 +236,6 @@ def test_updates_of_volcanos_groups_are_sent_only_when_the_limit_changes() -> No
     rules = BY_RESOURCE[PODGROUPS_VOLCANO.group, PODGROUPS_VOLCANO.plural]
     assert rules.operations == ("CREATE", "UPDATE")
     ((_, expression),) = rules.conditions(("tutti",))
-    assert f"'{RUN_LIMIT}' in object.metadata.annotations" in expression
+    for key in (RUN_LIMIT, OWNER_RUN_LIMIT, SLURM):
+        assert f"'{key}' in object.metadata.annotations" in expression
+    assert f"'{KUEUE}' in object.metadata.labels" in expression

@@ -124,6 +124,8 @@ def test_the_group_of_a_volcano_job_follows_its_limit() -> None:
 
 def test_a_change_of_the_limit_which_a_webhook_may_refuse_is_a_write_of_its_own() -> None:
     limit: Object = {"metadata": {"annotations": {RUN_LIMIT: "2h"}}}
+    of_owner: Object = {"metadata": {"annotations": {OWNER_RUN_LIMIT: None}}}
+    assert apart_from_run_limit(of_owner) == (None, of_owner)
     both: Object = {
         "spec": {"minMember": 2},
         "metadata": {"annotations": {RUN_LIMIT: "2h", "a": None}},
