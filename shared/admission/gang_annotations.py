@@ -22,6 +22,8 @@ from shared.dialects.workload_sizes import ALL
 from shared.kinds.queue import DEFAULT_QUEUE
 
 PREFIX: Final = "tutti.dev/"
+#: What begins a warning about a workload whose pods would never run.
+NO_GROUP: Final = "tutti: no PodGroup will be made: "
 #: What a workload, or one of its pods, says of the size of its gang.
 _SIZES: Final = (annotations.OWNER_MIN_MEMBER, annotations.GROUP_MIN_MEMBER)
 _SIZE: Final = "group-min-member"
@@ -111,7 +113,7 @@ def _long_limit(case: Case, annotated: JsonObject, templates: list[JsonObject]) 
     of_namespace = case.known.namespace_queues.get(case.namespace, DEFAULT_QUEUE)
     queue = next(filter(None, named), of_namespace)
     for error in above_maximum(annotated, queue, case.known.queues):
-        yield f"tutti: no PodGroup will be made: {error.text}"
+        yield f"{NO_GROUP}{error.text}"
 
 
 def _objection(key: str, value: str, hints: Hints, *, may_be_whole: bool) -> str:

@@ -13,6 +13,7 @@ import jsonpatch
 import msgspec
 
 from shared.admission import admission
+from shared.admission.gang_annotations import NO_GROUP
 from shared.admission.kinds import RULES
 from shared.admission.names import SUBDOMAIN_MAX, subdomain
 from shared.admission.parts import as_object, invalid, is_list, is_object, text_at
@@ -20,7 +21,7 @@ from shared.admission.queue_tree import QueueTree
 from shared.admission.review import AdmissionRequest, GroupVersionResource
 from shared.admission.rules import ReferenceObjects
 from shared.admission.scheduler_names import job_scheduler
-from shared.contracts.annotations import QUEUE_NAME
+from shared.contracts.annotations import QUEUE_NAME, RUN_LIMIT_MAX
 from shared.contracts.fit_rules import broken_rule
 from shared.contracts.questions import (
     AskedQueue,
@@ -32,6 +33,7 @@ from shared.contracts.questions import (
 from shared.dialects.kubebatch_fields import read_queue
 from shared.dialects.manifests import Expanded, InvalidManifest, expand, flattened
 from shared.dialects.protocol import VOLCANO, JsonObject
+from shared.dialects.run_limits import limits_of_queue
 from shared.kinds.queue import DEFAULT_QUEUE
 from shared.kinds.queue import Queue as StoredQueue
 from shared.kube.resources import JOBS_VOLCANO, QUEUES_VOLCANO, Resource
@@ -66,6 +68,8 @@ class KnownQueue(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     parent: str = ""
     state: QueueState = ""
+    #: Its annotation `RUN_LIMIT_MAX`; "": it has none.
+    run_limit_max: str = ""
 
 
 class Asked(NamedTuple):
@@ -99,6 +103,8 @@ def queue_tree(queues: Iterable[KnownQueue], documents: Iterable[JsonObject] = (
             resource_version=0,
             parent=queue.parent,
             state=queue.state,
+            settings=((RUN_LIMIT_MAX, queue.run_limit_max),),
+            run_limits=limits_of_queue({RUN_LIMIT_MAX: queue.run_limit_max}),
         )
         for queue in queues
     }
@@ -114,6 +120,7 @@ def known_queues(ledger: LedgerAnswer) -> tuple[KnownQueue, ...]:
             name=queue.name,
             parent=queue.parent,
             state=queue.state if queue.state in _STATES else "Unknown",
+            run_limit_max=queue.run_limit_max,
         )
         for queue in ledger.queues
         if queue.exists
@@ -165,7 +172,13 @@ def questions(
         admitted: list[tuple[str, JsonObject]] = []
         for (where, document), twice in zip(placed, repeated(placed), strict=True):
             judged = admit(document, known)
-            errors_of_object = (*judged.errors, *twice, *unserved(document, names))
+            of_group = (text for text in judged.warnings if text.startswith(NO_GROUP))
+            errors_of_object = (
+                *judged.errors,
+                *(text.removeprefix(NO_GROUP) for text in of_group),
+                *twice,
+                *unserved(document, names),
+            )
             errors += (f"{where}: {error}" for error in errors_of_object)
             warnings += (
                 f"{where}: {warning.removeprefix('tutti: ')}" for warning in judged.warnings

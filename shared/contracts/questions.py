@@ -235,6 +235,8 @@ class LedgerQueue(Struct, frozen=True, kw_only=True):
     priority: int = 0
     strict: bool = False
     reclaimable: bool = True
+    #: Its annotation `RUN_LIMIT_MAX`; "": it has none.
+    run_limit_max: str = ""
     #: Numbers of gangs that have started, that wait for free capacity, and that are not admitted.
     running: int = 0
     waiting: int = 0

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 import yaml
 
-from shared.admission.judgement import KnownQueue, Refused, questions
+from shared.admission.judgement import KnownQueue, Refused, known_queues, questions
 from shared.contracts import codec
-from shared.contracts.questions import FitRequest
+from shared.contracts.questions import FitRequest, LedgerAnswer, LedgerQueue
 from shared.explanation.understanding import understand
 
 NAMES = ("tutti", "volcano")
@@ -17,6 +17,10 @@ QUEUES = (
     KnownQueue(name="closed", state="Closed"),
     KnownQueue(name="above", state="Open"),
     KnownQueue(name="below", parent="above", state="Open"),
+    KnownQueue(name="long", state="Open", run_limit_max="4h"),
+    KnownQueue(name="inside", parent="long", state="Open"),
+    # As a queue that was stored while the webhook was away.
+    KnownQueue(name="odd", state="Open", run_limit_max="soon"),
 )
 JOB = """
 apiVersion: batch.volcano.sh/v1alpha1
@@ -177,6 +181,41 @@ def test_a_queue_of_the_same_manifests_exists_for_their_gangs() -> None:
     )
     (one,) = asked(queue, JOB.replace("queue: default", "queue: fresh"))
     assert [(each.name, each.capability) for each in one.queues] == [("fresh", (("cpu", 2000),))]
+
+
+LIMITED = "{tutti.dev/run-limit: 5h, scheduling.volcano.sh/queue-name: inside}"
+AT_MOST = (
+    'metadata.annotations[tutti.dev/run-limit]: Invalid value: "5h": must be at most "4h", '
+    "metadata.annotations[tutti.dev/run-limit-max] of queue `long`"
+)
+
+
+def test_a_run_limit_above_the_maximum_of_a_queue_is_refused() -> None:
+    def job(queue: str, limit: str) -> str:
+        notes = f"{{name: train, annotations: {{tutti.dev/run-limit: {limit}}}}}"
+        return JOB.replace("{name: train}", notes).replace("default", queue)
+
+    assert AT_MOST in refused(job("inside", "5h"))
+    for queue, limit in (("inside", "4h"), ("default", "5h"), ("odd", "5h")):
+        assert len(asked(job(queue, limit))) == 1
+    made = (
+        "{apiVersion: scheduling.volcano.sh/v1beta1, kind: Queue, spec: {weight: 1}, "
+        "metadata: {name: fresh, annotations: {tutti.dev/run-limit-max: 1h}}}"
+    )
+    assert "of queue `fresh`" in refused(made, job("fresh", "2h"))
+
+
+def test_the_maximum_of_a_queue_comes_from_the_planners_ledger() -> None:
+    queue = LedgerQueue(name="long", exists=True, state="Open", run_limit_max="4h")
+    (known,) = known_queues(LedgerAnswer(queues=(queue,)))
+    assert known.run_limit_max == "4h"
+
+
+def test_a_workload_whose_group_would_be_refused_for_its_run_limit_is_refused() -> None:
+    limited = BATCH.replace("name: plain", f"name: plain, annotations: {LIMITED}")
+    served = limited.replace("spec: {restart", "spec: {schedulerName: tutti, restart")
+    assert AT_MOST in refused(served)
+    assert len(asked(served.replace("5h", "3h"))) == 1
 
 
 def test_queues_are_not_checked_while_they_are_unknown() -> None:
