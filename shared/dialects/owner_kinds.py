@@ -24,6 +24,7 @@ from shared.kube.owner_objects import (
     JobSet,
     JobTemplate,
     LeaderWorkerSet,
+    LimitedJob,
     MPIJob,
     PodTemplate,
     RayCluster,
@@ -259,7 +260,7 @@ OWNER_KINDS: Final = (
         part_label="leaderworkerset.sigs.k8s.io/group-index",
         gangs=lambda owner: owner.spec.replicas,
     ),
-    OwnerKind(resource=TRAIN_JOBS, decoded=KubeObject),
+    OwnerKind(resource=TRAIN_JOBS, decoded=LimitedJob),
     OwnerKind(
         resource=RAY_CLUSTERS,
         decoded=RayCluster,
@@ -269,7 +270,7 @@ OWNER_KINDS: Final = (
         # Its clean-up Job runs when the other pods are gone.
         direct_pods=True,
     ),
-    OwnerKind(resource=RAY_JOBS, decoded=KubeObject),
+    OwnerKind(resource=RAY_JOBS, decoded=LimitedJob),
     OwnerKind(resource=RAY_SERVICES, decoded=KubeObject),
     OwnerKind(
         resource=MPI_JOBS,

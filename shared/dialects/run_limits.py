@@ -14,7 +14,7 @@ from shared.dialects.settings import objection
 from shared.dialects.workload_sizes import Workload
 from shared.kinds.durations import SECONDS_MAX, seconds_of, slurm_seconds, whole_seconds
 from shared.kube.objects import KubeObject, ObjectMeta
-from shared.kube.owner_objects import JobTemplate, MPIJob
+from shared.kube.owner_objects import JobTemplate, LimitedJob, MPIJob
 from shared.model.objects import RunLimits
 
 #: The label by which Kueue deactivates a workload, in seconds.
@@ -66,8 +66,8 @@ SOURCES: Final = (
     Source(
         "spec",
         "activeDeadlineSeconds",
-        "pods and their templates; Jobs of Kubernetes, those of a JobSet too, if Tutti makes the "
-        "PodGroup",
+        "pods and their templates; Jobs of Kubernetes, RayJobs, TrainJobs; the Jobs of a JobSet if "
+        "Tutti makes the PodGroup",
         "seconds",
     ),
     Source(
@@ -90,19 +90,21 @@ class Stated(NamedTuple):
     path: str
 
 
-def stated(
-    metadata: ObjectMeta, deadline_s: int = 0, deadline: str = _DEADLINE
-) -> Iterator[Stated]:
+def stated(metadata: ObjectMeta, deadline_s: int = 0) -> Iterator[Stated]:
     """The limits of an object, in the order of `SOURCES`. `deadline_s` are the seconds in its field
-    `deadline`; less than 1: none, as if it were absent.
+    `spec.activeDeadlineSeconds`; less than 1: none, as if it were absent.
     """
     for source in MARKS:
         marks = metadata.annotations if source.place == "annotations" else metadata.labels
         seconds = source.read(marks[source.key]) if source.key in marks else None
         if seconds:
             yield Stated(seconds, source.path)
-    if deadline_s > 0:
-        yield Stated(min(deadline_s, SECONDS_MAX), deadline)
+    yield from _deadline(deadline_s, _DEADLINE)
+
+
+def _deadline(seconds: int, path: str) -> Iterator[Stated]:
+    if seconds > 0:
+        yield Stated(min(seconds, SECONDS_MAX), path)
 
 
 def run_limit_s(metadata: ObjectMeta, deadline_s: int = 0) -> int:
@@ -125,9 +127,12 @@ def stated_by_owner(owner: KubeObject) -> Iterator[Stated]:
     match owner:
         case Workload() | JobTemplate():
             yield from stated(owner.metadata, owner.spec.active_deadline_seconds)
+        case LimitedJob():
+            yield from stated(owner.metadata, owner.spec.active_deadline_seconds)
+            yield from _deadline(owner.spec.run_policy.active_deadline_seconds, _POLICY)
         case MPIJob():
-            seconds = owner.spec.run_policy.active_deadline_seconds
-            yield from stated(owner.metadata, seconds, _POLICY)
+            yield from stated(owner.metadata)
+            yield from _deadline(owner.spec.run_policy.active_deadline_seconds, _POLICY)
         case _:
             yield from stated(owner.metadata)
 

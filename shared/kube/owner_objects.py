@@ -126,6 +126,17 @@ class RunPolicy(KubeStruct, frozen=True, kw_only=True):
     scheduling_policy: SchedulingOptions = SchedulingOptions()
 
 
+class LimitedJobSpec(KubeStruct, frozen=True, kw_only=True):
+    active_deadline_seconds: Int64 = 0
+    run_policy: RunPolicy = RunPolicy()
+
+
+class LimitedJob(KubeObject, frozen=True, kw_only=True):
+    """A job of an operator of which no more is read than for how long it runs at most."""
+
+    spec: LimitedJobSpec = LimitedJobSpec()
+
+
 class MPIJobSpec(KubeStruct, frozen=True, kw_only=True):
     run_policy: RunPolicy = RunPolicy()
     mpi_replica_specs: dict[str, ReplicaSpec] = msgspec.field(default_factory=dict)

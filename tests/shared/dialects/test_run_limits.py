@@ -119,6 +119,8 @@ def owner(api_version: str, kind: str, manifest: Object) -> Any:
 OWNERS = [
     owner("batch/v1", "Job", {"spec": {"activeDeadlineSeconds": 60}}),
     owner("kubeflow.org/v2beta1", "MPIJob", {"spec": {"runPolicy": {"activeDeadlineSeconds": 60}}}),
+    owner("ray.io/v1", "RayJob", {"spec": {"activeDeadlineSeconds": 60, "entrypoint": "main"}}),
+    owner("trainer.kubeflow.org/v1alpha1", "TrainJob", {"spec": {"activeDeadlineSeconds": 60}}),
     decoded(JobTemplate, {"spec": {"activeDeadlineSeconds": 60}}),
     owner("ray.io/v1", "RayJob", {"metadata": metadata(labels={KUEUE: "60"})}),
     owner("jobset.x-k8s.io/v1alpha2", "JobSet", {"metadata": metadata(annotations={SLURM: "1"})}),
