@@ -6,12 +6,16 @@ pod whose gang wants a group: once for each gang.
 
 import logging
 from collections.abc import Callable
+from typing import TypeAlias
 
 from shared.dialects.owned_gangs import STEPS_MAX, Owned
 from shared.dialects.owner_kinds import OWNER_KINDS, OwnerKind, owner_kind
 from shared.kube.client import KubeClient
 from shared.kube.errors import Forbidden, MalformedAnswer, NotFound
 from shared.kube.objects import KubeObject, OwnerReference, Pod
+
+#: The entry of a kind by its `apiVersion` and name.
+KindOf: TypeAlias = Callable[[str, str], OwnerKind | None]
 
 logger = logging.getLogger(__name__)
 
@@ -43,9 +47,11 @@ class OwnerWalk:
                     return (owned, *await self.above(metadata.controller, metadata.namespace))
         return tuple(await self.above(metadata.controller, metadata.namespace))
 
-    async def above(self, owner: OwnerReference | None, namespace: str) -> list[Owned]:
+    async def above(
+        self, owner: OwnerReference | None, namespace: str, known: KindOf = owner_kind
+    ) -> list[Owned]:
         """A controller and the objects above it, from the nearest one up. The walk ends at a kind
-        that is not in the table, or is not served, and at an object that is gone, was created again
+        that is not `known`, or is not served, and at an object that is gone, was created again
         under its name, may not be read, or cannot be decoded.
 
         Raises:
@@ -53,7 +59,7 @@ class OwnerWalk:
         """
         owners: list[Owned] = []
         while owner is not None and len(owners) < STEPS_MAX:
-            kind = owner_kind(owner.api_version, owner.kind)
+            kind = known(owner.api_version, owner.kind)
             owned = kind and await self._read(kind, namespace, owner.name, owner.uid)
             if not owned:
                 break

@@ -25,6 +25,8 @@ from services.controller.core.workloads import (
     declares_another_gang,
     is_empty,
     leaves_queue,
+    limit_of,
+    limit_patch,
     members_patch,
     owner_of,
     queue_patch,
@@ -37,7 +39,7 @@ from services.controller.reconciling.informer import Informer
 from services.controller.reconciling.writes import Outcome
 from shared.contracts import annotations
 from shared.dialects.owned_gangs import PREFIX, Owned
-from shared.dialects.owner_kinds import OWNER_KINDS, OwnerKind, owner_kind
+from shared.dialects.owner_kinds import OWNER_KINDS, OwnerKind, limiting_kind, owner_kind
 from shared.dialects.protocol import JsonObject
 from shared.dialects.run_limits import annotations_of_owner
 from shared.dialects.workload_sizes import WORKLOADS, Workload, has_ended
@@ -89,7 +91,11 @@ class WorkloadReconciler:
         return self._groups, *self._workloads.values(), *self._owners.values()
 
     def keys(self) -> Iterable[str]:
-        return (group.metadata.key for group in self._groups.all() if _is_ours(group))
+        return (
+            group.metadata.key
+            for group in self._groups.all()
+            if _is_ours(group) or _is_of_operator(group)
+        )
 
     async def reconcile(self, key: str) -> float | None:
         group = self._groups.get(key)
@@ -102,7 +108,10 @@ class WorkloadReconciler:
         if owner is None:
             if owner_groups.owner_of(group) is not None:
                 return await self._follow_owner(group)
-            await self._follow_members(group)
+            if _is_of_operator(group):
+                await self._limit(group)
+            else:
+                await self._follow_members(group)
             return None
         workload = self._workloads[owner.kind].get(f"{group.metadata.namespace}/{owner.name}")
         if workload is None or workload.metadata.uid != owner.uid:
@@ -154,6 +163,14 @@ class WorkloadReconciler:
             return
         above = await self._above(owner, group.metadata.namespace)
         await self._patch(group, members_patch(group, owner.kind, above), queue_patch(group))
+
+    async def _limit(self, group: PodGroup) -> None:
+        """Let an operator's group have the run limit that the objects above its pods state:
+        operators pass on annotations at most.
+        """
+        metadata = group.metadata
+        above = await self._walk.above(metadata.controller, metadata.namespace, limiting_kind)
+        await self._patch(group, limit_patch(group, above), None)
 
     async def _above(self, owner: OwnerReference | None, namespace: str) -> list[Annotations]:
         """The annotations of a controller and of the objects above it, as far as they can be read,
@@ -233,8 +250,11 @@ class WorkloadReconciler:
         ]
 
     def _group_changed(self, old: PodGroup | None, new: PodGroup | None) -> None:
-        del old
-        if new is not None and _is_ours(new):
+        if new is None:
+            return
+        # Objects of operators are read when their group appears, or has lost its limit.
+        of_operator = _is_of_operator(new) and (old is None or limit_of(old) != limit_of(new))
+        if of_operator or _is_ours(new):
             self._wake(new.metadata.key)
 
     def _workload_changed(self, old: Workload | None, new: Workload | None) -> None:
@@ -261,6 +281,14 @@ class WorkloadReconciler:
 def _is_ours(group: PodGroup) -> bool:
     owned = controller_of(group) is not None or owner_groups.owner_of(group) is not None
     return owned or bare_pod_of(group) != ""
+
+
+def _is_of_operator(group: PodGroup) -> bool:
+    """Whether the operator of a known kind made it."""
+    owner = group.metadata.controller
+    if owner is None or _is_ours(group):
+        return False
+    return limiting_kind(owner.api_version, owner.kind) is not None
 
 
 def _relevant_fields(workload: Workload) -> tuple[object, ...]:

@@ -32,10 +32,10 @@ from shared.kube.resources import (
     PODS,
     REPLICA_SETS,
     STATEFUL_SETS,
+    TRAINING_JOBS,
     Resource,
 )
 
-_KUBEFLOW: Final = "kubeflow.org"
 RESOURCES: Final = (
     DEPLOYMENTS,
     REPLICA_SETS,
@@ -43,12 +43,7 @@ RESOURCES: Final = (
     DAEMON_SETS,
     Resource("batch", "v1", "cronjobs", "CronJob"),
     *(kind.resource for kind in OWNER_KINDS if kind.resource != PODS),
-    Resource(_KUBEFLOW, "v1", "jaxjobs", "JAXJob"),
-    Resource(_KUBEFLOW, "v1", "mpijobs", "MPIJob"),
-    Resource(_KUBEFLOW, "v1", "paddlejobs", "PaddleJob"),
-    Resource(_KUBEFLOW, "v1", "pytorchjobs", "PyTorchJob"),
-    Resource(_KUBEFLOW, "v1", "tfjobs", "TFJob"),
-    Resource(_KUBEFLOW, "v1", "xgboostjobs", "XGBoostJob"),
+    *TRAINING_JOBS,
 )
 
 

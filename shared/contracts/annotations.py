@@ -39,8 +39,9 @@ ENQUEUE_WITHOUT_ROOM = "tutti.dev/enqueue-without-room"
 #: On a group, a workload or its pods' template: how long the gang runs at most, from when its
 #: minimum runs; on a queue: the limit of gangs that have none.
 RUN_LIMIT = "tutti.dev/run-limit"
-#: On a group that Tutti made: the shortest limit that an object above its pods states in another
-#: way than by `RUN_LIMIT`, in seconds. The maximum of a queue does not refuse it.
+#: On a group that Tutti or an operator made: the smallest limit of the objects above its pods, in
+#: seconds; a group that Tutti made has their `RUN_LIMIT` besides. The maximum of a queue does not
+#: refuse it.
 OWNER_RUN_LIMIT = "tutti.dev/owner-run-limit"
 #: On a queue: the longest run limit of its gangs.
 RUN_LIMIT_MAX = "tutti.dev/run-limit-max"

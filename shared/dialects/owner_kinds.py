@@ -45,6 +45,7 @@ from shared.kube.resources import (
     RAY_SERVICES,
     SPARK_APPLICATIONS,
     TRAIN_JOBS,
+    TRAINING_JOBS,
     Resource,
 )
 
@@ -291,9 +292,23 @@ OWNER_KINDS: Final = (
     ),
 )
 
+#: Kinds whose operators make the PodGroups: of their objects only the run limits are read.
+LIMITED_KINDS: Final = tuple(
+    OwnerKind(resource=resource, decoded=LimitedJob) for resource in TRAINING_JOBS
+)
 _BY_KIND: Final = {(kind.resource.group, kind.resource.kind): kind for kind in OWNER_KINDS}
 
 
 def owner_kind(api_version: str, kind: str) -> OwnerKind | None:
     """The entry of a kind, in whichever version; None: it is not in the table."""
     return _BY_KIND.get((api_version.rpartition("/")[0], kind))
+
+
+def limiting_kind(api_version: str, kind: str) -> OwnerKind | None:
+    """The entry of a kind whose objects may state the run limit of a PodGroup that their operator
+    makes; None: it is not known.
+    """
+    of_operator = (each for each in LIMITED_KINDS if each.resource.api_version == api_version)
+    return next(
+        (each for each in of_operator if each.resource.kind == kind), owner_kind(api_version, kind)
+    )

@@ -50,7 +50,8 @@ SOURCES: Final = (
     Source(
         "annotations",
         annotations.OWNER_RUN_LIMIT,
-        "PodGroups that Tutti made: the smallest of the limits below of the objects above the pods",
+        "Volcano's PodGroups that Tutti or an operator made. Tutti writes it: the smallest limit "
+        "of the objects above the pods",
         "seconds",
         seconds_of,
     ),
@@ -73,7 +74,7 @@ SOURCES: Final = (
     Source(
         "spec",
         "runPolicy.activeDeadlineSeconds",
-        "MPIJobs (`v2beta1`), if Tutti makes the PodGroup",
+        "MPIJobs, and training-operator's JAXJobs, PaddleJobs, PyTorchJobs, TFJobs, XGBoostJobs",
         "seconds",
     ),
 )

@@ -13,7 +13,7 @@ import msgspec
 from shared.admission.judgement import admit, in_namespace, repeated
 from shared.admission.parts import as_list, text_at
 from shared.admission.rules import ReferenceObjects
-from shared.contracts.annotations import GANG, GROUP_NAME, QUEUE_NAME, RUN_LIMIT
+from shared.contracts.annotations import GANG, GROUP_NAME, QUEUE_NAME
 from shared.contracts.visibility import (
     ExplainedDeclaration,
     ExplainedObject,
@@ -23,7 +23,7 @@ from shared.contracts.visibility import (
 from shared.dialects.discovery import dialects, dialects_watched_for_pods
 from shared.dialects.ignored_fields import fields_set
 from shared.dialects.owned_gangs import may_be_owned
-from shared.dialects.owner_kinds import owner_kind
+from shared.dialects.owner_kinds import limiting_kind
 from shared.dialects.pod_vocabulary import pod_vocabulary
 from shared.dialects.pods import read_pod
 from shared.dialects.protocol import (
@@ -63,8 +63,6 @@ _OPERATORS_SCHEDULER: Final = "volcano"
 _WHOLLY_READ: Final = frozenset({"podgroup", "queue"})
 #: Fewer pods are no gang.
 _GANG_MIN: Final = 2
-#: What training operators copy into the PodGroup.
-_COPIED: Final = "metadata.annotations"
 _ALONE: Final = "nothing declares a gang: each pod is placed on its own"
 
 _encode: Final = msgspec.json.Encoder().encode
@@ -332,13 +330,7 @@ class _Reader:
         )
         if not _member(subject.spec, "runPolicy", "schedulingPolicy"):
             subject.facts.append("without runPolicy.schedulingPolicy all its pods are the minimum")
-        limits = [limit for limit in _stated_by(subject) if limit.path.startswith(_COPIED)]
-        group = self._group(subject, f"{subject.title}, {condition}", limits)
-        if _member(subject.spec, "runPolicy").get("activeDeadlineSeconds"):
-            subject.ignored.append(
-                "spec.runPolicy.activeDeadlineSeconds: no run limit, because the operator does not "
-                f"pass it on to the PodGroup: set the annotation {RUN_LIMIT}, which it copies"
-            )
+        group = self._group(subject, f"{subject.title}, {condition}", _stated_by(subject))
         for part in parts:
             self._add(subject, part, _OPERATORS_SCHEDULER, group)
 
@@ -554,7 +546,7 @@ def _stated_by(subject: _Object) -> Iterator[Stated]:
     Raises:
         ValueError: It cannot be read.
     """
-    kind = owner_kind(str(subject.json.get("apiVersion")), subject.kind)
+    kind = limiting_kind(str(subject.json.get("apiVersion")), subject.kind)
     decoded = kube.KubeObject if kind is None else kind.decoded
     yield from stated_by_owner(msgspec.convert(without_nulls(subject.json), decoded, strict=False))
 

@@ -148,6 +148,11 @@ RAY_CLUSTERS: Final = _namespaced("ray.io/v1", "RayCluster")
 RAY_JOBS: Final = _namespaced("ray.io/v1", "RayJob")
 RAY_SERVICES: Final = _namespaced("ray.io/v1", "RayService")
 MPI_JOBS: Final = _namespaced("kubeflow.org/v2beta1", "MPIJob")
+#: Those of training-operator.
+TRAINING_JOBS: Final = tuple(
+    _namespaced("kubeflow.org/v1", kind)
+    for kind in ("JAXJob", "MPIJob", "PaddleJob", "PyTorchJob", "TFJob", "XGBoostJob")
+)
 SPARK_APPLICATIONS: Final = _namespaced("sparkoperator.k8s.io/v1beta2", "SparkApplication")
 CUSTOM_RESOURCE_DEFINITIONS: Final = _of_cluster(
     "apiextensions.k8s.io/v1", "CustomResourceDefinition"

@@ -15,7 +15,7 @@ import msgspec
 from shared.bus.permissions import users
 from shared.contracts.visibility import GROUP
 from shared.contracts.visibility_resources import API_SERVICE, RESOURCES
-from shared.dialects.owner_kinds import OWNER_KINDS
+from shared.dialects.owner_kinds import LIMITED_KINDS, OWNER_KINDS
 from shared.dialects.rights import rights
 from shared.dialects.workload_sizes import WORKLOADS
 from shared.kinds.catalogue import CATALOGUE
@@ -232,7 +232,7 @@ CONTROLLERS: Final[dict[str, tuple[Right, ...]]] = {
         ),
         *(
             _may("get", kind.resource, "what an object above a workload says of the group")
-            for kind in OWNER_KINDS
+            for kind in (*OWNER_KINDS, *LIMITED_KINDS)
             if kind.resource != PODS
         ),
         _may("get", NAMESPACES, "its queue, for a group whose pods name none any more"),

@@ -20,10 +20,10 @@ from shared.contracts.annotations import QUEUE_NAME
 from shared.contracts.identity import safe_token
 from shared.contracts.verdicts import Verdict
 from shared.dialects.field_checks import natural
-from shared.dialects.owned_gangs import PREFIX
+from shared.dialects.owned_gangs import PREFIX, Owned
 from shared.dialects.pod_vocabulary import pod_vocabulary
 from shared.dialects.protocol import JsonObject
-from shared.dialects.run_limits import annotations_of_owner
+from shared.dialects.run_limits import annotations_of_owner, stated_by_owner
 from shared.dialects.settings import OF_GANGS, of_gang
 from shared.dialects.workload_sizes import (
     ALL,
@@ -311,6 +311,21 @@ def apart_from_run_limit(
     rest: JsonObject = {**patch, "metadata": {**metadata, "annotations": notes}}
     is_all = rest == {"metadata": {"annotations": {}}}
     return None if is_all else rest, {"metadata": {"annotations": limits}}
+
+
+def limit_of(group: PodGroup) -> str:
+    """The run limit of the objects above its pods, as it is written on the group; "": none."""
+    return group.metadata.annotations.get(annotations.OWNER_RUN_LIMIT, "")
+
+
+def limit_patch(group: PodGroup, above: Iterable[Owned]) -> JsonObject | None:
+    """The merge patch that gives an operator's group the smallest run limit of the objects above
+    its pods; None: it has it.
+    """
+    limits = [limit.seconds for owned in above for limit in stated_by_owner(owned.owner)]
+    wanted = {annotations.OWNER_RUN_LIMIT: str(min(limits))} if limits else {}
+    changed = changes(group.metadata.annotations, wanted, [annotations.OWNER_RUN_LIMIT])
+    return {"metadata": {"annotations": changed}} if changed else None
 
 
 def inherited_by(group: PodGroup) -> frozenset[str]:

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from shared.dialects.owner_kinds import OWNER_KINDS
+from shared.dialects.owner_kinds import LIMITED_KINDS, OWNER_KINDS
 from shared.kube.resources import JOBS_BATCH, PODS
 from tests.controlplane.cluster import ControlPlane
 from tests.support.open_crd import open_crd
@@ -15,10 +15,13 @@ Object = dict[str, Any]
 
 
 def install(control_plane: ControlPlane, folder: Path) -> None:
-    """Have the API server serve every kind of owner that is not its own."""
-    for kind in OWNER_KINDS:
-        if kind.resource not in (JOBS_BATCH, PODS):
-            (folder / f"{kind.resource.title}.json").write_text(json.dumps(open_crd(kind.resource)))
+    """Have the API server serve every kind of owner that is not its own; MPIJobs in the version of
+    the MPI operator.
+    """
+    kinds = {kind.resource.title: kind.resource for kind in (*LIMITED_KINDS, *OWNER_KINDS)}
+    for title, resource in kinds.items():
+        if resource not in (JOBS_BATCH, PODS):
+            (folder / f"{title}.json").write_text(json.dumps(open_crd(resource)))
     control_plane.install_crds(folder)
 
 

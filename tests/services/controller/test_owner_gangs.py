@@ -15,10 +15,12 @@ from shared.kube.credentials import load
 from shared.kube.resources import (
     JOB_SETS,
     JOBS_BATCH,
+    MPI_JOBS,
     PODGROUPS_VOLCANO,
     PODS,
     SPARK_APPLICATIONS,
     TRAIN_JOBS,
+    TRAINING_JOBS,
     Resource,
 )
 from tests.controlplane.client import Object, RawClient
@@ -380,6 +382,45 @@ async def test_the_group_of_a_jobset_moves_to_the_queue_that_it_names(
             change: Object = {"metadata": {"annotations": {queue: "two"}}}
             await client.patch(JOB_SETS, "train", change, namespace=namespace)
             await becomes(queue_of_group, "two")
+
+
+async def test_groups_that_operators_make_get_the_run_limits_of_their_jobs(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    """A user's own group of the same name as a job is left alone."""
+    limit = "tutti.dev/owner-run-limit"
+    deadline = {"spec": {"runPolicy": {"activeDeadlineSeconds": 600}}}
+    async with KubeClient(await load(str(control_plane.admin_kubeconfig))) as client:
+
+        async def group(name: str, owner: Object | None, **notes: str) -> None:
+            owners = [reference(owner)] if owner is not None else []
+            metadata = {"name": name, "annotations": notes, "ownerReferences": owners}
+            body = {"metadata": metadata, "spec": {"minMember": 2}}
+            await make(client, PODGROUPS_VOLCANO, body, namespace)
+
+        async def limits() -> dict[str, object]:
+            found: dict[str, object] = {}
+            for name in await names_of(client, PODGROUPS_VOLCANO, namespace):
+                stored = await read(client, PODGROUPS_VOLCANO, name, namespace) or {}
+                found[name] = stored["metadata"].get("annotations", {}).get(limit)
+            return found
+
+        (torch,) = (kind for kind in TRAINING_JOBS if kind.kind == "PyTorchJob")
+        job = await make(client, torch, {"metadata": {"name": "early"}, **deadline}, namespace)
+        await group("early", job)
+        await group("mine", None, **{limit: "60"})
+        async with running(client, WorkloadReconciler):
+            await becomes(limits, {"early": "600", "mine": "60"})
+            mpi = await make(client, MPI_JOBS, {"metadata": {"name": "mpi"}, **deadline}, namespace)
+            await group("mpi", mpi)
+            await becomes(limits, {"early": "600", "mine": "60", "mpi": "600"})
+            longer: Object = {"spec": {"runPolicy": {"activeDeadlineSeconds": 900}}}
+            await client.patch(MPI_JOBS, "mpi", longer, namespace=namespace)
+            await becomes(limits, {"early": "600", "mine": "60", "mpi": "900"})
+            # A tenant changes the group's own.
+            written: Object = {"metadata": {"annotations": {limit: "9000"}}}
+            await client.patch(PODGROUPS_VOLCANO, "early", written, namespace=namespace)
+            await becomes(limits, {"early": "600", "mine": "60", "mpi": "900"})
 
 
 async def test_the_group_of_a_suspended_jobset_of_which_pods_have_succeeded_stays(

@@ -83,19 +83,31 @@ def test_a_group_that_a_controller_makes_has_the_limits_of_its_object(
     assert only_gang(manifest).run_limit == sentence
 
 
-def test_a_deadline_that_an_operator_does_not_pass_on_is_named() -> None:
-    manifest = """
-apiVersion: kubeflow.org/v1
-kind: PyTorchJob
-metadata: {name: train}
+@pytest.mark.parametrize(
+    ("api_version", "kind", "replicas"),
+    [
+        ("kubeflow.org/v1", "PyTorchJob", "pytorchReplicaSpecs"),
+        ("kubeflow.org/v1", "TFJob", "tfReplicaSpecs"),
+        ("kubeflow.org/v1", "XGBoostJob", "xgbReplicaSpecs"),
+        ("kubeflow.org/v1", "PaddleJob", "paddleReplicaSpecs"),
+        ("kubeflow.org/v1", "MPIJob", "mpiReplicaSpecs"),
+        ("kubeflow.org/v2beta1", "MPIJob", "mpiReplicaSpecs"),
+    ],
+)
+def test_the_group_that_a_training_operator_makes_has_the_deadline_of_its_job(
+    api_version: str, kind: str, replicas: str
+) -> None:
+    manifest = f"""
+apiVersion: {api_version}
+kind: {kind}
+metadata: {{name: train}}
 spec:
-  runPolicy: {activeDeadlineSeconds: 600}
-  pytorchReplicaSpecs:
-    Worker: {replicas: 2, template: {spec: {containers: [{name: main}]}}}
+  runPolicy: {{activeDeadlineSeconds: 600}}
+  {replicas}:
+    Worker: {{replicas: 2, template: {{spec: {{containers: [{{name: main}}]}}}}}}
 """
-    assert only_gang(manifest).run_limit == ""
-    (words,) = (text for text in only_object(manifest).ignored if "runPolicy" in text)
-    assert LIMIT in words
+    assert only_gang(manifest).run_limit.startswith("600 s, by spec.runPolicy.activeDeadline")
+    assert not [text for text in only_object(manifest).ignored if "runPolicy" in text]
     stated = manifest.replace(
         "{name: train}", "{name: train, annotations: {tutti.dev/run-limit: 5m}}"
     )

@@ -7,10 +7,15 @@ import pytest
 
 from services.controller.core import owner_groups
 from services.controller.core.jobs.manifests import change_of, group_for
-from services.controller.core.workloads import apart_from_run_limit, pod_group_for, upkeep
+from services.controller.core.workloads import (
+    apart_from_run_limit,
+    limit_patch,
+    pod_group_for,
+    upkeep,
+)
 from shared.contracts.annotations import OWNER_RUN_LIMIT, RUN_LIMIT
 from shared.dialects.owned_gangs import Owned
-from shared.dialects.owner_kinds import owner_kind
+from shared.dialects.owner_kinds import limiting_kind, owner_kind
 from shared.dialects.run_limits import KUEUE, SLURM
 from shared.dialects.workload_sizes import Workload
 from shared.kinds.job import Job
@@ -138,3 +143,69 @@ def test_a_change_of_the_limit_which_a_webhook_may_refuse_is_a_write_of_its_own(
     labelled: Object = {"metadata": {"labels": {"a": "b"}, **limit["metadata"]}}
     rest = {"metadata": {"labels": {"a": "b"}, "annotations": {}}}
     assert apart_from_run_limit(labelled) == (rest, limit)
+
+
+def by_operator(api_version: str, kind: str, spec: Object, **metadata: Any) -> Owned:
+    """An operator's object, as the controllers read it above the group that the operator makes."""
+    known = limiting_kind(api_version, kind)
+    assert known is not None
+    assert known.resource.api_version == api_version
+    raw = {"metadata": {"name": "train", "uid": "u", **metadata}, "spec": spec}
+    return Owned(known, msgspec.convert(raw, known.decoded))
+
+
+TEN_MINUTES: Object = {"runPolicy": {"cleanPodPolicy": "None", "activeDeadlineSeconds": 600}}
+WORKERS: Object = {"Worker": {"replicas": 2, "restartPolicy": "OnFailure"}}
+SPARK = "sparkoperator.k8s.io/v1beta2"
+TRAINING = ["JAXJob", "MPIJob", "PaddleJob", "PyTorchJob", "TFJob", "XGBoostJob"]
+
+
+@pytest.mark.parametrize(
+    ("owned", "limit"),
+    [
+        *(
+            (
+                by_operator("kubeflow.org/v1", kind, {**TEN_MINUTES, "replicaSpecs": WORKERS}),
+                "600",
+            )
+            for kind in TRAINING
+        ),
+        (by_operator("kubeflow.org/v2beta1", "MPIJob", TEN_MINUTES), "600"),
+        # The MPI operator does not copy annotations, and no operator copies labels.
+        (by_operator("kubeflow.org/v2beta1", "MPIJob", {}, annotations={RUN_LIMIT: "5m"}), "300"),
+        (by_operator("kubeflow.org/v1", "TFJob", TEN_MINUTES, labels={KUEUE: "120"}), "120"),
+        (by_operator("ray.io/v1", "RayJob", {"activeDeadlineSeconds": 900}), "900"),
+        (
+            by_operator(
+                "trainer.kubeflow.org/v1alpha1", "TrainJob", {"activeDeadlineSeconds": 900}
+            ),
+            "900",
+        ),
+        (
+            by_operator(
+                "sparkoperator.k8s.io/v1beta2", "SparkApplication", {}, labels={KUEUE: "9"}
+            ),
+            "9",
+        ),
+        (by_operator("kubeflow.org/v1", "PyTorchJob", {"runPolicy": {}}), None),
+    ],
+)
+def test_the_group_that_an_operator_makes_gets_the_limit_of_its_job(
+    owned: Owned, limit: str | None
+) -> None:
+    group = msgspec.convert({"metadata": {"name": "train"}, "spec": {}}, PodGroup)
+    patch = limit_patch(group, [owned])
+    limited = None if limit is None else {"metadata": {"annotations": {OWNER_RUN_LIMIT: limit}}}
+    assert patch == limited
+    has_it = {"metadata": {"name": "train", "annotations": {OWNER_RUN_LIMIT: limit or "7"}}}
+    again = limit_patch(msgspec.convert(has_it, PodGroup), [owned])
+    assert again == (None if limit else {"metadata": {"annotations": {OWNER_RUN_LIMIT: None}}})
+
+
+def test_of_the_objects_above_an_operators_group_the_smallest_limit_counts() -> None:
+    cluster = by_operator("ray.io/v1", "RayCluster", {}, labels={KUEUE: "900"})
+    job = by_operator("ray.io/v1", "RayJob", {"activeDeadlineSeconds": 600})
+    group = msgspec.convert({"metadata": {"name": "ray"}, "spec": {}}, PodGroup)
+    assert limit_patch(group, [cluster, job]) == {
+        "metadata": {"annotations": {OWNER_RUN_LIMIT: "600"}}
+    }
