@@ -141,6 +141,7 @@ async def test_the_operator_makes_pods_only_when_the_groups_queue_admits_it(
     queue = stage.namespace
     manifest = kubeflow_job("PyTorchJob", "train", "pytorch", Master=1, Worker=1)
     manifest["spec"]["runPolicy"]["schedulingPolicy"] = {"queue": queue, "minAvailable": 2}
+    manifest["spec"]["runPolicy"]["activeDeadlineSeconds"] = 3600
     await jobs.create(manifest)
     await eventually(lambda: stage.seen_group("train"), because="the operator wrote a group")
     await stage.stays_unbound("train")
@@ -149,6 +150,9 @@ async def test_the_operator_makes_pods_only_when_the_groups_queue_admits_it(
     identity = {"apiVersion": VOLCANO, "kind": "Queue", "metadata": {"name": queue}}
     await stage.api.create(path, {**identity, "spec": {"weight": 1}})
     await stage.bound("train", 2, timeout_s=30)
+    # The operator has written the group several times since the controller did.
+    group = await stage.api.get(stage.group_path("train", VOLCANO))
+    assert group["metadata"]["annotations"]["tutti.dev/owner-run-limit"] == "3600"
     await jobs.delete("train")
     await nothing_remains(stage)
     await stage.api.delete(f"{path}/{queue}")
