@@ -7,6 +7,7 @@ import pytest
 
 from shared.contracts import annotations
 from shared.dialects import coscheduling, kubernetes, kubernetes_composite, volcano
+from shared.dialects.discovery import dialects
 from shared.dialects.field_checks import Findings
 from shared.dialects.group_metadata import shown
 from shared.dialects.kubebatch_fields import read_queue
@@ -20,7 +21,14 @@ from shared.kube.owner_objects import JobTemplate
 from shared.model.gang_keys import key_of_group
 from shared.model.group_trees import GroupTrees
 from shared.model.objects import GANG_PREFIX, QUEUE_ERRORS, PodGroup, RunLimits
-from tests.shared.dialects.reading import decoded, group_read, metadata, pod, shape_of
+from tests.shared.dialects.reading import (
+    controlled_by,
+    decoded,
+    group_read,
+    metadata,
+    pod,
+    shape_of,
+)
 
 LIMIT = annotations.RUN_LIMIT
 Object = dict[str, Any]
@@ -58,6 +66,27 @@ def test_a_group_has_the_smallest_limit_that_it_states(
 ) -> None:
     group = group_read(dialect, {"metadata": metadata(**marks), "spec": {}})
     assert (group.run_limit_s, group.errors) == (seconds, ())
+
+
+#: Each needs more than a name; a budget is a gang of its owner's pods only.
+SPECS: Object = {"disruption_budget": {"minAvailable": 2}}
+GROUPS = [each for each in dialects() if any(kind.neutral == "podgroup" for kind in each.kinds)]
+
+
+@pytest.mark.parametrize("dialect", GROUPS, ids=lambda each: each.name)
+def test_the_groups_of_every_dialect_have_the_limit_that_they_state(dialect: Dialect) -> None:
+    def read(**marks: Any) -> PodGroup:
+        given = metadata(ownerReferences=controlled_by(), **marks)
+        return group_read(dialect, {"metadata": given, "spec": SPECS.get(dialect.name, {})})
+
+    unmarked = read()
+    assert unmarked.run_limit_s == 0
+    assert read(annotations={LIMIT: "90m", SLURM: "100"}).run_limit_s == 5_400
+    assert read(labels={KUEUE: "120"}).run_limit_s == 120
+    malformed = read(annotations={LIMIT: "soon"})
+    assert malformed.run_limit_s == 0
+    (words,) = (error for error in malformed.errors if error not in unmarked.errors)
+    assert words == f'{PATH}: "soon" {NOT_POSITIVE}'
 
 
 def test_a_tree_of_groups_has_the_smallest_limit_of_its_groups() -> None:
