@@ -109,7 +109,10 @@ def _of_workload(case: Case, templates: list[JsonObject]) -> Iterator[str]:
 def _long_limit(case: Case, annotated: JsonObject, templates: list[JsonObject]) -> Iterator[str]:
     """A warning about a run limit for which the group, which inherits it, will be refused."""
     key = annotations.QUEUE_NAME
-    named = [text_at(each, "metadata", "annotations", key) for each in (*templates, case.candidate)]
+    named = [
+        text_at(case.candidate, "spec", "runPolicy", "schedulingPolicy", "queue"),
+        *(text_at(each, "metadata", "annotations", key) for each in (*templates, case.candidate)),
+    ]
     of_namespace = case.known.namespace_queues.get(case.namespace, DEFAULT_QUEUE)
     queue = next(filter(None, named), of_namespace)
     for error in above_maximum(annotated, queue, case.known.queues):

@@ -15,6 +15,7 @@ from shared.kube.resources import (
     PODGROUPS_VOLCANO,
     QUEUES_SIGS,
     QUEUES_VOLCANO,
+    TRAINING_JOBS,
     Resource,
 )
 from shared.model.objects import Queue
@@ -230,6 +231,22 @@ def test_the_author_of_a_workload_learns_that_its_group_would_be_refused(golden:
     golden(*verdict.warnings)
     allowed = with_limit(workload, "3h")
     assert judged(review(allowed, resource=JOBS_BATCH), KNOWN).warnings == ()
+
+
+def test_the_queue_of_a_training_job_is_that_of_its_scheduling_policy() -> None:
+    (torch,) = (each for each in TRAINING_JOBS if each.kind == "PyTorchJob")
+    replicas = {"Worker": {"replicas": 2, "template": {"spec": {"containers": [{"name": "c"}]}}}}
+    policy = {"runPolicy": {"schedulingPolicy": {"queue": "leaf"}}}
+    spec = {**policy, "pytorchReplicaSpecs": replicas}
+    workload: Object = {
+        "apiVersion": "kubeflow.org/v1",
+        "kind": "PyTorchJob",
+        "metadata": {"name": "j"},
+        "spec": spec,
+    }
+    (warning,) = judged(review(with_limit(workload, "5h"), resource=torch), KNOWN).warnings
+    assert above("5h", "4h", "trunk") in warning
+    assert not judged(review(with_limit(workload, "3h"), resource=torch), KNOWN).warnings
 
 
 def test_updates_of_volcanos_groups_are_sent_only_when_the_limit_changes() -> None:
