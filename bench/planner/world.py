@@ -7,8 +7,12 @@ from typing import Any
 
 import msgspec
 
-from services.gang_planner.core.configuration.configuration import parse_configuration
+from services.gang_planner.core.configuration.configuration import (
+    parse_configuration,
+    with_defaults,
+)
 from services.gang_planner.core.planner import Planner
+from services.gang_planner.core.state.gang_settings import Defaults
 from shared.contracts.cluster import (
     ClaimChanges,
     CsiDriverChanges,
@@ -221,6 +225,8 @@ class World:
     def __init__(self, nodes: Iterable[Node], *, configuration: str = "") -> None:
         listed = tuple(nodes)
         self.nodes = len(listed)
+        # As the service has it.
+        configuration = with_defaults(configuration, Defaults(reservations=1))
         self.planner = Planner(parse_configuration(configuration))
         self.cpu_s = 0.0
         #: CPU of the slowest cycle.

@@ -67,6 +67,15 @@ class PlannerSettings(CommonSettings, frozen=True, kw_only=True):
             "0: minResources gate nothing",
         ),
     ] = 600
+    reservations: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=100,
+            description="gangs that wait for capacity and get a reservation, for each root of the "
+            "queue tree; the file of policies may say otherwise",
+        ),
+    ] = 1
     reserve_s_max: _SecondsMax = Ceilings().reserve_s
     minimum_run_s_max: Annotated[
         int,

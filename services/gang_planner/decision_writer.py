@@ -172,7 +172,10 @@ class DecisionWriter:
         for verdict in [*self._take_owed(), *step.verdicts]:
             await self._publish(verdict)
         self._reporting.observe(
-            planner.gangs_by_phase(), planner.open_decisions, planner.open_holds
+            planner.gangs_by_phase(),
+            planner.open_decisions,
+            planner.open_holds,
+            planner.open_reservations,
         )
         self._reporting.pods_in_flight(planner.pods_in_flight, in_flight_max)
         await self._checkpoint_if_due(fence)

@@ -5,6 +5,7 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Final, get_args
 
+from services.gang_planner.core.lifecycle.run_limits import OVERRUN
 from services.gang_planner.core.state.gang_history import NOTED_REASONS
 from services.gang_planner.gang_starts import GangStarts
 from services.gang_planner.inbox import Arrival, ClusterArrival, DecisionArrival, OutcomeArrival
@@ -130,6 +131,13 @@ class Reporting:
         self._holds_closed = metrics.counters(
             "holds_closed_total", "Holds that ended, by how.", "reason", ("Filled", "Expired")
         )
+        self._overruns = metrics.counter(
+            "run_limit_overruns_total",
+            "Gangs that ran for longer than a run limit that is not enforced.",
+        )
+        self._reservations = metrics.gauge(
+            "reservations_open", "Waiting gangs for which capacity is kept, or will be."
+        )
         self._lag = _LogLag(metrics, now_ms)
         self._starts = GangStarts(metrics, now_ms)
         self._log = DecisionLog()
@@ -174,6 +182,8 @@ class Reporting:
             self._repairs(record.reason).inc()
         elif isinstance(record, NoteClosed) and record.kind == "hold":
             self._holds_closed(record.reason).inc()
+        elif isinstance(record, NoteOpened) and record.reason == OVERRUN:
+            self._overruns.inc()
         elif isinstance(record, GangStarted):
             self._started.inc()
 
@@ -204,13 +214,16 @@ class Reporting:
         self._pods_in_flight.set(pods)
         self._in_flight_max.set(limit)
 
-    def observe(self, phases: Mapping[str, int], open_decisions: int, open_holds: int) -> None:
+    def observe(
+        self, phases: Mapping[str, int], open_decisions: int, open_holds: int, reservations: int
+    ) -> None:
         """Set the gauges, once per cycle."""
         self._starts.observe(sum(phases.get(phase, 0) for phase in _PARTIAL))
         for phase, count in phases.items():
             self._gangs(phase).set(count)
         self._open.set(open_decisions)
         self._holds.set(open_holds)
+        self._reservations.set(reservations)
 
     def _decided(self, decision: GangDecision) -> None:
         self._decisions.inc()

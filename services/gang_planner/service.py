@@ -283,6 +283,7 @@ def _policy_of(settings: PlannerSettings) -> PolicyFile:
         repair_deadline_s=settings.repair_deadline_s,
         hold_s=settings.hold_s,
         reserve_s=settings.reserve_s,
+        reservations=settings.reservations,
         ceilings=settings.ceilings,
     )
     try:

@@ -243,13 +243,29 @@ class GangStarted(Struct, frozen=True, kw_only=True, tag="gang.started"):
     cycle: Cycle | None = None
 
 
-NoteKind = Literal["repair", "release", "hold", "backoff", "start", "degraded", "preemption"]
+NoteKind = Literal[
+    "repair",
+    "release",
+    "hold",
+    "backoff",
+    "start",
+    "degraded",
+    "preemption",
+    "run",
+    "reservation",
+]
 """repair: some members of a starting gang are bound, fewer than its quorum. release: its bound pods
 are being deleted. hold: capacity is reserved for a lost member. backoff: a pause after a failure.
 start: placed, and must run by a deadline. degraded: started, below its quorum, and must be restored
-by a deadline. preemption: pods are evicted for the gang, and their capacity is reserved for it; the
-`EvictionDecision` itself opens it, the `GangDecision` that names it or a `NoteClosed` closes it.
+by a deadline. run: its minimum runs, until its run limit. reservation: it waits, and capacity is
+kept for it from an instant on. preemption: pods are evicted for the gang, and their capacity is
+reserved for it; the `EvictionDecision` itself opens it, the `GangDecision` that names it or a
+`NoteClosed` closes it.
 """
+
+
+Rooms: TypeAlias = tuple[tuple[bytes, tuple[tuple[str, int], ...]], ...]
+"""(msgpack of a `Shape`, (node, number of pods of it)): capacity that is kept for a gang."""
 
 
 class NoteOpened(Struct, frozen=True, kw_only=True, tag="note.opened"):
@@ -292,6 +308,11 @@ class NoteOpened(Struct, frozen=True, kw_only=True, tag="note.opened"):
     gang_key: tuple[str, str, str] | None = None
     queue: str = ""
     priority: int = 0
+    #: Of a run: when its minimum was first seen running.
+    since_ms: int = 0
+    #: Of a reservation: what is kept for it, from `until_ms` on. Of one that is only held, until
+    #: then: it is not known when that suffices.
+    rooms: Rooms = ()
 
 
 class NoteClosed(Struct, frozen=True, kw_only=True, tag="note.closed"):

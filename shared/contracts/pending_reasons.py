@@ -64,6 +64,8 @@ class PendingReason(enum.StrEnum):
     NOT_ENOUGH_QUOTA = "NotEnoughQuota"
     #: It may fit: the search for nodes ended because its budget was used up.
     SEARCH_BUDGET_EXCEEDED = "SearchBudgetExceeded"
+    #: It would fit, and might delay a gang for which capacity is reserved.
+    WOULD_DELAY = "WouldDelayReservation"
     #: It is partly bound, and its missing members do not fit.
     REPAIR_ROOM = "RepairRoom"
     #: Pods are being evicted for it, and their nodes have reservations for it.
@@ -107,5 +109,7 @@ class PendingReason(enum.StrEnum):
     START_DEADLINE = "StartDeadline"
     #: Its bound pods are released, because it was below its quorum for too long.
     DEGRADED_GRACE = "DegradedGrace"
+    #: Its bound pods are evicted, because its run limit has passed.
+    RUN_LIMIT = "RunLimitExceeded"
     #: Members are placed and do not run. The sentence has the kubelet's message.
     NOT_STARTING = "NotStarting"

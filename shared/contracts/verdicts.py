@@ -44,6 +44,9 @@ class Condition(Struct, frozen=True, kw_only=True):
     or no autoscaler accepts it.
     OtherScheduler: pods of it name kube-scheduler, which does not read its group.
     DurationShortened: its group asks for a longer duration than the operator allows.
+    Reserved: capacity is kept for it from an instant on, or now for some time; the message says
+    when, where, and which gangs end before. RunLimit: its run limit is near, and it is evicted at
+    an instant, or it has passed a limit that is not enforced.
     """
 
     type: str

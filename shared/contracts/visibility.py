@@ -78,7 +78,7 @@ class _Question(_Api, Generic[K, S], frozen=True, kw_only=True):
 
 class GangCondition(_Api, frozen=True, kw_only=True):
     """A condition of a gang: Unschedulable, Scheduled, PartlyBound, Degraded, RoomHeld, Releasing,
-    OtherScheduler, DurationShortened or Evicted.
+    OtherScheduler, DurationShortened, Reserved, RunLimit or Evicted.
     """
 
     type: str

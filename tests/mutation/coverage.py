@@ -17,6 +17,13 @@ TESTS: Final[dict[str, tuple[str, ...]]] = {
     "binder": ("tests/services/binder",),
     "api": ("tests/services/api",),
     "lifecycle": (_CORE,),
+    "foresight": (
+        f"{_CORE}/foresight",
+        f"{_CORE}/lifecycle/test_run_limits.py",
+        f"{_CORE}/preemption/test_replayed.py",
+        f"{_CORE}/test_replayed_holds.py",
+        f"{_CORE}/test_replayed_repairs.py",
+    ),
     "ledgers": (_CORE,),
     "security": (
         "tests/services/binder/test_preconditions.py",

@@ -10,7 +10,7 @@ import msgspec
 ROOT: Final = Path(__file__).parents[2]
 LISTS: Final = Path(__file__).parent / "mutants"
 #: The areas with lists, in the order of the page.
-AREAS: Final = ("binder", "api", "lifecycle", "ledgers", "security")
+AREAS: Final = ("binder", "api", "lifecycle", "foresight", "ledgers", "security")
 
 
 class Mutant(msgspec.Struct, frozen=True, kw_only=True):

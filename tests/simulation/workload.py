@@ -115,20 +115,21 @@ def _plan(rng: Random, shape: Shape, number: int) -> Plan:
     )
     group = rng.choice((*GROUPS, None)) if owner else rng.choice(GROUPS)
     poisoned = rng.random() < 0.10
+    arrives_ms, runs_ms = rng.randrange(shape.over_ms), rng.randint(500, 12_000)
     return Plan(
         name=f"gang-{number}",
-        arrives_ms=rng.randrange(shape.over_ms),
+        arrives_ms=arrives_ms,
         size=size,
         minimum=minimum,
         cpu_milli=cpu_milli,
-        runs_ms=rng.randint(500, 12_000),
+        runs_ms=runs_ms,
         group=group,
         owner=owner,
         priority=rng.choice((0, 0, 0, 10)),
         poison=rng.randrange(size) if poisoned else -1,
         poison_status=rng.choice((403, 422)),
         heals_ms=rng.choice((0, 8_000, 20_000)) if poisoned else 0,
-        settings=_settings(rng) if group is not None else (),
+        settings=(*_settings(rng), *_run_limit(runs_ms)) if group is not None else (),
         preflight=group is not None and rng.random() < 0.05,
         mishaps=_mishaps(rng),
         queue=rng.choice(("", "", "", OTHER_QUEUE)) if group is not None else "",
@@ -145,6 +146,16 @@ def _settings(rng: Random) -> tuple[tuple[str, int], ...]:
     if rng.random() < 0.15:
         settings.append((annotations.DEGRADED_GRACE_SECONDS, rng.choice((2, 4))))
     return tuple(settings)
+
+
+def _run_limit(runs_ms: int) -> tuple[tuple[str, int], ...]:
+    """Half of the gangs state how long they run at most, in seconds. Those that lose members run
+    longer, and are evicted at their limit. It is drawn from what was drawn before, so that the
+    plans of known seeds are the same as without it.
+    """
+    if runs_ms % 2:
+        return ()
+    return ((annotations.RUN_LIMIT, runs_ms // 1_000 + 1 + runs_ms % 5),)
 
 
 def _mishaps(rng: Random) -> tuple[tuple[Mishap, int], ...]:

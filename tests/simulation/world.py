@@ -7,6 +7,7 @@ room now and then: the API server binds both, and a kubelet refuses the later on
 from collections.abc import Callable
 from typing import Any, Final
 
+from shared.contracts import annotations
 from shared.dialects.discovery import kinds
 from shared.kube.resources import NODES, PODS, QUEUES_VOLCANO
 from tests.simulation.claims import Claims, ClaimShape
@@ -59,7 +60,10 @@ class World:
         for number in range(self.shape.nodes):
             self.nodes.add(f"node-{number}", self.shape.node_cpu_milli)
         for name in ("default", OTHER_QUEUE):
-            manifest = {"metadata": {"name": name}, "spec": {"weight": 1}, "status": {}}
+            # Runs are seconds long: a notice of a minute would be longer.
+            notes = {annotations.RUN_LIMIT_NOTICE: "1s"}
+            metadata = {"name": name, "annotations": notes}
+            manifest = {"metadata": metadata, "spec": {"weight": 1}, "status": {}}
             self.etcd.create(QUEUES_VOLCANO, manifest, by="user")
         plans = draw(self.loop.dice.rng("workload"), self.shape)
         if self.claims is not None:

@@ -262,7 +262,8 @@ def _judge(name: str, group: Group, members: Sequence[MemberPod], least: int) ->
         is_gang = least > 1 or not group.name.startswith(MADE_FOR_PODS_PREFIX)
         quorum = f" beyond its quorum of {least}" if is_gang else ""
         state, sentence = _placed(name, members, quorum)
-        return state, f"{sentence}; {holds['RoomHeld']}" if "RoomHeld" in holds else sentence
+        notices = [holds[type_] for type_ in ("RoomHeld", "RunLimit") if type_ in holds]
+        return state, "; ".join([sentence, *notices])
     if verdict is None:
         return _unjudged(name, group, members)
     return _judged(name, verdict, holds, members, (len(placed), least))

@@ -8,6 +8,7 @@
 * `framework`, `policies`, `configuration`: what a policy may contribute; one file per policy; the
   file that selects them;
 * `placement`: from a gang to nodes for its members, all or nothing;
+* `foresight`: what becomes free, when, and for which waiting gangs it is kept;
 * `transitions`: the life of a gang, as one table of states and events;
 * `cycle_context`: what one cycle has decided so far;
 * `queueing`: needs, fair shares, turns;

@@ -9,9 +9,11 @@ from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 from services.gang_planner.core.actions import allocate, enqueue
+from services.gang_planner.core.actions.reserve import Reserve
 from services.gang_planner.core.allocation import replacements
 from services.gang_planner.core.configuration.configuration import Configuration
 from services.gang_planner.core.cycle_context import CycleContext
+from services.gang_planner.core.foresight.reservations import Reservations
 from services.gang_planner.core.ingest import decision_log
 from services.gang_planner.core.lifecycle import (
     announced_losses,
@@ -23,6 +25,7 @@ from services.gang_planner.core.lifecycle import (
     repair,
     unseen_losses,
 )
+from services.gang_planner.core.lifecycle.run_limits import RunLimit
 from services.gang_planner.core.placement.session import ACTION_WORK, Session
 from services.gang_planner.core.preemption import requests, tracking
 from services.gang_planner.core.state import in_flight
@@ -82,6 +85,7 @@ class CycleRunner:
         """Use these from the next cycle on."""
         self._configuration = configuration
         self._actions = configuration.in_turn
+        self._reservations = Reservations(self._state, session, configuration.reserve_rules)
         self._session = session
 
     def run(self, now_ms: int, in_flight_max: int, synced_ms: int | None) -> Step:
@@ -171,7 +175,9 @@ class CycleRunner:
             in_flight_max=in_flight_max,
             synced_ms=synced_ms,
         )
-        work = CycleContext(state, self._session, cycle, self.now_ms, self._timers)
+        work = CycleContext(
+            state, self._session, cycle, self.now_ms, self._timers, self._reservations
+        )
         self._session.begin(state.reservations.pods_in_flight, in_flight_max)
         state.queues.limit(state.nodes.changes.position, lambda: self._session.totals)
         if state.preemptions.logged:
@@ -187,7 +193,7 @@ class CycleRunner:
 
     def _assess(self, work: CycleContext, assessed: dict[str, Gang]) -> None:
         """Advance and assess every gang that changed, and add it to `assessed` by its id."""
-        gangs = work.state.gangs
+        state, gangs = work.state, work.state.gangs
         changed = list(gangs.changed.values())
         gangs.changed.clear()
         actions = self._configuration.actions
@@ -204,6 +210,12 @@ class CycleRunner:
             if failures or history.notes.any_open or history.started or gang.bound:
                 self._advance(work, gang)
             assessment.assess(work, actions, gang)
+            if history.started or history.notes.run is not None:
+                RunLimit(work, gang).watch()
+            if history.notes.reservation is not None or gang.key in state.reserved:
+                Reserve(work).follow(gang)
+            if work.reservations.profile.spans:
+                work.reservations.profile.follow(gang)
             if gang.vacant:
                 gangs.drop_if_empty(gang)
         for gang in gangs.to_republish.values():
@@ -268,6 +280,8 @@ class CycleRunner:
         if "enqueue" not in self._configuration.actions:
             work.admit_all = True
             self._enqueue(work)
+        if work.state.reserved:
+            Reserve(work).review()
         for action in self._actions:
             self.on_action(action)
             self._session.work_left = max(self._session.work_left, ACTION_WORK)
@@ -281,12 +295,18 @@ class CycleRunner:
                     allocate.run(work)
                 case "backfill":
                     allocate.run(work, best_effort=True)
+                case "reserve":
+                    # Reservations are reviewed before all other actions, and made when a gang is
+                    # refused.
+                    pass
                 case "preempt" | "gangpreempt":
                     requests.run(work, "preempt", whole=action == "gangpreempt")
                 case "reclaim" | "gangreclaim":
                     requests.run(work, "reclaim", whole=action == "gangreclaim")
                 case _:
                     raise InvariantViolation(f"action {action}", "was accepted and does not exist")
+        Reserve(work).close_unusable()
+        work.reservations.end()
         self.on_action("")
 
     @staticmethod
@@ -313,6 +333,8 @@ class CycleRunner:
         verdicts = self._book.write(state, explainer, assessed, self.now_ms, stale=not decisive)
         self._wake(self._book.next_ms(state.node_capacity.freed, self.now_ms))
         wakeup_ms = self._next_wakeup_ms(work, decisive=decisive)
+        if work.decisions or work.notes:
+            state.recorded_ms = self.now_ms
         state.view.consumed_seq = state.view.outcomes_seq
         work.put_in_order()
         return Step(work.decisions, work.notes, verdicts, wakeup_ms)

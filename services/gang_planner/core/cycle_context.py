@@ -7,6 +7,7 @@ from typing import Final, assert_never
 
 import msgspec
 
+from services.gang_planner.core.foresight.reservations import Reservations
 from services.gang_planner.core.placement.session import Session
 from services.gang_planner.core.state import in_flight
 from services.gang_planner.core.state.gang_settings import start_deadline_ms
@@ -25,6 +26,7 @@ from shared.contracts.decisions import (
     NoteClosed,
     NoteKind,
     NoteOpened,
+    Rooms,
 )
 from shared.model.gang_keys import GangKey
 
@@ -46,6 +48,7 @@ class CycleContext:
     #: The time of this cycle, in milliseconds.
     now_ms: int
     timers: Timers
+    reservations: Reservations
     decisions: list[Act] = field(default_factory=list[Act])
     notes: list[Note] = field(default_factory=list[Note])
     #: Notes opened in this cycle: no module acts on a note before it is in the log.
@@ -113,7 +116,7 @@ class CycleContext:
 
     def _open_release(self, gang: Gang, reason: str, message: str) -> None:
         self.open_note(gang, "release", until_ms=0, reason=reason, message=message)
-        for kind in ("repair", "start", "degraded"):
+        for kind in ("repair", "start", "degraded", "run"):
             self.close_note(gang, kind, "Released")
 
     def _begin_start(self, gang: Gang) -> None:
@@ -129,7 +132,15 @@ class CycleContext:
         self.open_note(gang, "backoff", until_ms=until_ms, reason=reason, message=message)
 
     def open_note(
-        self, gang: Gang, kind: NoteKind, *, until_ms: int, reason: str, message: str = ""
+        self,
+        gang: Gang,
+        kind: NoteKind,
+        *,
+        until_ms: int,
+        reason: str,
+        message: str = "",
+        since_ms: int = 0,
+        rooms: Rooms = (),
     ) -> None:
         """Open a note of the gang, or replace the open one of this kind.
 
@@ -147,6 +158,8 @@ class CycleContext:
             attempt=gang.history.attempt,
             message=message,
             cycle=self.cycle,
+            since_ms=since_ms,
+            rooms=rooms,
         )
         gang.history.notes.put(note)
         gang.history.known_as = gang.gang_id

@@ -53,9 +53,9 @@ _SHAPES_PER_RESOURCE: Final = 20
 class Planner:
     """The planner's state machine."""
 
-    def __init__(self, configuration: Configuration) -> None:
+    def __init__(self, configuration: Configuration, book: Book | None = None) -> None:
         self._state = State()
-        self._book = Book()
+        self._book = book or Book()
         self._undecided: deque[Act | Note] = deque()
         self._leading = False
         self._cycle = CycleRunner(self._state, self._book)
@@ -128,6 +128,7 @@ class Planner:
         state = self._state
         self._configuration = configuration
         state.defaults = configuration.defaults
+        state.foresees = configuration.reserve_rules.per_root > 0
         policies = configuration.policies(state)
         self._policies = policies
         state.reads_tasks = policies.reads_tasks
@@ -199,6 +200,11 @@ class Planner:
     def open_holds(self) -> int:
         """The number of lost members with a hold, with or without a reservation."""
         return sum(not hold.reserving for hold in self._state.holds.by_uid.values())
+
+    @property
+    def open_reservations(self) -> int:
+        """The number of waiting gangs for which capacity is kept, or will be."""
+        return len(self._state.reserved)
 
     def gangs_by_phase(self) -> Mapping[str, int]:
         """The number of gangs managed by Tutti, by phase, as of the last cycle. Gangs under repair

@@ -202,6 +202,10 @@ TABLE: Final[Mapping[GangEvent, Row]] = {
         _from(_RUNNING, _DEGRADED, to=_RELEASING_STARTED, effect=Effect.OPEN_RELEASE),
         "only a started gang that has not completed has a grace period, and a release ends it",
     ),
+    GangEvent.RUN_LIMIT_PASSED: Row(
+        _from(_RUNNING, _DEGRADED, to=_RELEASING_STARTED, effect=Effect.OPEN_RELEASE),
+        "a run begins with the start, and ends with a release; a completed gang has no member left",
+    ),
     GangEvent.RELEASE_WITHDRAWN: Row(
         _from(_RELEASING, to=_STARTING, effect=Effect.WITHDRAW_RELEASE),
         "only the release of a gang that has not started is withdrawn",

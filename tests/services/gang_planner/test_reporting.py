@@ -6,7 +6,7 @@ import pytest
 
 from services.gang_planner.inbox import OutcomeArrival
 from services.gang_planner.reporting import Reporting
-from shared.contracts.decisions import Binding, Cycle, GangDecision, GangStarted
+from shared.contracts.decisions import Binding, Cycle, GangDecision, GangStarted, NoteOpened
 from shared.contracts.outcomes import Member, Outcome
 from shared.contracts.verdicts import GangPhase, Verdict, Why
 from shared.telemetry.metrics import Metrics
@@ -153,15 +153,27 @@ def test_the_time_of_gangs_bound_in_part_goes_on_between_cycles_and_stops_with_t
     partial = "tutti_gang_planner_partial_gang_seconds_total"
     reports.now_ms += 5_000
     assert reports.value(partial) == 0.0
-    reports.reporting.observe({"Running": 7, "Repairing": 2, "Releasing": 1}, 0, 0)
+    reports.reporting.observe({"Running": 7, "Repairing": 2, "Releasing": 1}, 0, 0, 0)
     reports.now_ms += 2_000
     assert reports.value(partial) == 6.0
-    reports.reporting.observe({"Running": 8, "Repairing": 0, "Releasing": 1}, 0, 0)
+    reports.reporting.observe({"Running": 8, "Repairing": 0, "Releasing": 1}, 0, 0, 0)
     reports.now_ms += 1_000
     assert reports.value(partial) == 7.0
-    reports.reporting.observe({"Running": 8, "Repairing": 0, "Releasing": 0}, 0, 0)
+    reports.reporting.observe({"Running": 8, "Repairing": 0, "Releasing": 0}, 0, 0, 0)
     reports.now_ms += 60_000
     assert reports.value(partial) == 7.0
+
+
+def test_overruns_of_limits_for_planning_and_open_reservations_are_counted() -> None:
+    reports = Reports()
+    for number, reason in enumerate(("Running", "Overrun", "Overrun")):
+        note = NoteOpened(
+            gang_id=f"g{number}", epoch=1, kind="run", at_ms=1, until_ms=2, reason=reason
+        )
+        reports.reporting.appended(number, note)
+    assert reports.value("tutti_gang_planner_run_limit_overruns_total") == 2
+    reports.reporting.observe({}, 0, 0, 3)
+    assert reports.value("tutti_gang_planner_reservations_open") == 3
 
 
 def test_gangs_are_counted_by_the_reason_that_was_said_last() -> None:

@@ -22,9 +22,11 @@ _EVENT_TYPES: Final[dict[str, EventType]] = {
     "OtherScheduler": "Warning",
     "DurationShortened": "Warning",
     "ProvisioningFailed": "Warning",
+    "Reserved": "Normal",
+    "RunLimit": "Warning",
 }
-#: Condition -> the Event's reason in Volcano, where it differs.
-_REASONS: Final = {"Evicted": "Evict"}
+#: Condition -> the Event's reason where it differs; Volcano has the first one.
+_REASONS: Final = {"Evicted": "Evict", "RunLimit": "RunLimitEnds"}
 #: Conditions that are written before the gang's phase has settled.
 _PRESSING: Final = frozenset({*_EVENT_TYPES, "Releasing"})
 _RELEASED: Final = "; its bound pods are deleted, so that it does not hold capacity in part"

@@ -11,6 +11,7 @@ a backlog of decisions.
 from collections import Counter
 from typing import Final
 
+from services.gang_planner.core.actions.reserve import Reserve
 from services.gang_planner.core.allocation import batch, gang_allocation
 from services.gang_planner.core.cycle_context import CycleContext
 from services.gang_planner.core.placement.refusals import Shortfalls
@@ -47,6 +48,8 @@ def run(work: CycleContext, *, best_effort: bool = False) -> None:
         # Gangs that were refused beside it are tried again.
         state.node_capacity.freed += 1
     active = dict.fromkeys(state.backlog.active(state.node_capacity.freed))
+    if len(active) < len(state.backlog.buckets):
+        active.update(dict.fromkeys(Reserve(work).candidates(active)))
     if state.holds.by_uid:
         active.update(dict.fromkeys(gang_allocation.outranking(state)))
     # Their quota may suffice since another gang of them is gone.
@@ -104,6 +107,8 @@ class _Pass:
             if not line.holds(queue.name):
                 turns.drop_first()
         self._together.place()
+        if self._work.state.reserved:
+            self._work.reservations.lift()
         if self._set_aside and not session.exhausted and not self._work.throttled:
             _Pass(self._work, self._demand, self._set_aside).run()
 
@@ -113,6 +118,8 @@ class _Pass:
         """
         line, session = self._line, self._work.session
         index, bucket, gang = line.head(queue)
+        if self._work.state.reserved:
+            self._see(gang)
         if not gang.queue.strict and self._has_spent_enough(bucket):
             self._set_aside.append(bucket)
             return False
@@ -125,7 +132,8 @@ class _Pass:
         if early and self._waits(bucket, gang):
             return False
         limit, gathered = self._limit(bucket, gang), False
-        if limit is UNLIMITED:
+        # Gangs behind a reserved one may get a reservation as soon as it is placed.
+        if limit is UNLIMITED and gang.key not in self._work.state.reserved:
             most = self._demand.unlimited(gang.queue, bucket.need, len(bucket.entries))
             gathered = self._together.gather(bucket, line, turns, most)
         if not gathered:
@@ -145,6 +153,16 @@ class _Pass:
         self._demand.placed(gang.queue)
         line.put_back(index)
         return True
+
+    def _see(self, gang: Gang) -> None:
+        """Let the nodes show what the gang may use beside the reservations of other gangs."""
+        reservations, now_ms = self._work.reservations, self._work.now_ms
+        if reservations.would_see(gang, now_ms):
+            # Those gathered saw something else.
+            self._together.place()
+            reservations.show(gang, now_ms)
+            if self._shortfalls is not None:
+                self._shortfalls.forget()
 
     def _cannot_fit(self, bucket: Bucket, gang: Gang) -> bool:
         """Whether the gang cannot fit, which no attempt has to show; its bucket is refused then."""
@@ -198,6 +216,11 @@ class _Pass:
         """Refuse the bucket, whose first gang does not fit now."""
         gang_allocation.refuse(self._work, bucket, limit, short=short)
         self._demand.judge(bucket)
+        reserve = Reserve(self._work)
+        reserve.refused(bucket, limit)
+        if reserve.wants(bucket):
+            self._together.place()
+            reserve.reserve(bucket)
         bucket.minimum_unattainable = bool(bucket.need.reserved) and self._never(bucket, gang)
         if gang.queue.strict and not bucket.minimum_unattainable:
             _park(self._work.state, self._line.drop(gang.queue.name), gang)

@@ -21,6 +21,7 @@ from services.gang_planner.core.framework.policy_set import PolicySet
 from services.gang_planner.core.policies import discovered
 from services.gang_planner.core.state.gang_settings import WITHOUT_ROOM, Defaults
 from services.gang_planner.core.state.planner_state import State
+from services.gang_planner.core.state.run_limits import NO_RESERVATIONS, ReserveRules
 from shared.yaml_documents import InvalidYaml, read_document
 
 DEFAULT_TEXT: Final = """
@@ -39,8 +40,13 @@ tiers:
 """
 
 ACTIONS: Final = frozenset(
-    {"enqueue", "allocate", "backfill", "preempt", "reclaim", "gangpreempt", "gangreclaim"}
+    {
+        *("enqueue", "allocate", "backfill", "reserve"),
+        *("preempt", "reclaim", "gangpreempt", "gangreclaim"),
+    }
 )
+#: Reservations for each root at most: each costs a plan in every cycle that frees capacity.
+_PER_ROOT_MAX: Final = 100
 #: Actions that evict pods of other gangs.
 _ASKING: Final = frozenset({"preempt", "reclaim", "gangpreempt", "gangreclaim"})
 #: Flags and the contributions that each one switches off, besides victims and inter-pod rules.
@@ -109,6 +115,24 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
         early = self.actions[: self.actions.index("allocate")]
         return self.actions + tuple(action for action in early if action in _ASKING)
 
+    @property
+    def reserve_rules(self) -> ReserveRules:
+        """The arguments of the action `reserve`, which `allocate` and `backfill` carry out whether
+        it is named or not.
+
+        Raises:
+            ConfigurationError: One is invalid.
+        """
+        given = dict(self.action_arguments).get("reserve", ())
+        arguments = Arguments("configurations[reserve]", dict(given))
+        usual = NO_RESERVATIONS
+        per_root, most = self.defaults.reservations, _PER_ROOT_MAX
+        return ReserveRules(
+            arguments.integer("reservations", per_root, maximum=most),
+            arguments.integer("heldPercent", usual.held_percent, maximum=100),
+            1_000 * arguments.integer("heldSeconds", usual.held_ms // 1_000, maximum=86_400),
+        )
+
     def policies(self, state: State) -> PolicySet:
         """The configured policies, for these tables."""
         built = [_build(option)[0] for option in self.plugins if option.name in discovered()]
@@ -150,6 +174,7 @@ def parse_configuration(text: str) -> Configuration:
         action_arguments=tuple(_action_arguments(root.get("configurations"))),
     )
     configuration.policies(State())
+    _ = configuration.reserve_rules
     return configuration
 
 

@@ -31,7 +31,6 @@ PLUGINS: Final[Mapping[str, str]] = {
 #: Volcano's actions that Tutti does not implement.
 ACTIONS: Final[Mapping[str, str]] = {
     "elect": _TARGET_JOB,
-    "reserve": _TARGET_JOB,
     "shuffle": "only the plugins rescheduling and tdm use it, which Tutti does not implement",
 }
 

@@ -84,8 +84,10 @@ class Arguments:
         value = self._get(name)
         return None if value is None else str(value).strip()
 
-    def integer(self, name: str, default: int, *, minimum: int = 0) -> int:
-        """A whole number of at least `minimum`, from text or a number."""
+    def integer(
+        self, name: str, default: int, *, minimum: int = 0, maximum: int | None = None
+    ) -> int:
+        """A whole number from `minimum` to `maximum` (None: any), from text or a number."""
         value = self._get(name)
         if value is None:
             return default
@@ -95,6 +97,8 @@ class Arguments:
             raise ConfigurationError(self._path(name), f"must be a whole number, not {value!r}")
         if int(text) < minimum:
             raise ConfigurationError(self._path(name), f"must be at least {minimum}, not {text}")
+        if maximum is not None and int(text) > maximum:
+            raise ConfigurationError(self._path(name), f"must be at most {maximum}, not {text}")
         return int(text)
 
     def boolean(self, name: str, default: bool) -> bool:

@@ -76,6 +76,7 @@ def apply_record(state: State, seq: int, record: DecisionRecord) -> None:
     if record.cycle is not None:
         state.holds.recall_cycle(state, record.cycle.cluster_seq)
         state.in_flight_max = record.cycle.in_flight_max
+        state.recorded_ms = record.cycle.now_ms
         state.view.consumed_seq = max(state.view.consumed_seq, record.cycle.outcomes_seq)
     note_record(state.gangs, seq, record)
     gang = state.gangs.find(record.gang_id)

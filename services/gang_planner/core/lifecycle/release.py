@@ -39,15 +39,18 @@ def made_again(member: Member) -> bool:
     return release_cost(member.pod.owner) != "for ever"
 
 
-def deletable(member: Member) -> bool:
-    """Whether a release would delete the pod: it is bound, and a controller recreates it."""
-    return member.state in _BOUND and made_again(member)
+def deletable(member: Member, reason: str = "") -> bool:
+    """Whether a release for this reason would delete the pod: it is bound, and a controller
+    recreates it, or its run has ended.
+    """
+    return member.state in _BOUND and (reason == PendingReason.RUN_LIMIT or made_again(member))
 
 
-def worthwhile(gang: Gang) -> bool:
-    """Whether any member is bound or in flight, and a controller recreates it."""
+def worthwhile(gang: Gang, reason: str = "") -> bool:
+    """Whether a release for this reason would delete any member that is bound or in flight."""
+    ends = reason == PendingReason.RUN_LIMIT
     members = gang.members.values()
-    return any(member.state in _HELD and made_again(member) for member in members)
+    return any(member.state in _HELD and (ends or made_again(member)) for member in members)
 
 
 def begin(
@@ -59,7 +62,7 @@ def begin(
     `reason` and `message` are those of the release's note; the reason is the gang's pending reason
     until it is placed again.
     """
-    if gang.history.releasing or not worthwhile(gang):
+    if gang.history.releasing or not worthwhile(gang, reason):
         return False
     work.report(gang, cause, reason=reason.value, message=message)
     return True
@@ -79,7 +82,7 @@ def advance(work: CycleContext, gang: Gang) -> None:
     victims: list[Member] = []
     waits = False
     for member in gang.members.values():
-        if deletable(member):
+        if deletable(member, note.reason):
             if _may_ask(work, gang, member.pod.uid):
                 victims.append(member)
             waits = True

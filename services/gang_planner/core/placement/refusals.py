@@ -47,6 +47,10 @@ class Shortfalls:
         #: Gangs of higher priority may take capacity that is reserved for other gangs.
         self._lowest_held = min(held, default=None)
 
+    def forget(self) -> None:
+        """Compare nodes again: they show other amounts now."""
+        self._gains.clear()
+
     def remains(self, bucket: Bucket, shortfall: Shortfall) -> bool:
         """Whether none of the bucket's gangs can fit, as when it had this shortfall."""
         node_capacity = self._session.node_capacity

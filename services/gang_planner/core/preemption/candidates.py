@@ -31,6 +31,7 @@ from services.gang_planner.core.state.needs import Need
 from services.gang_planner.core.state.planner_state import State
 from services.gang_planner.core.state.pod_shapes import ShapeTable
 from services.gang_planner.core.state.sub_gangs import part_of, sub_gangs, surplus_of_sets
+from services.gang_planner.core.state.tables import ClusterView
 
 #: Cost of judging a gang, in node columns.
 _JUDGING: Final = 20
@@ -60,7 +61,7 @@ class VictimCandidates:
         deleted = [member for member in self.leaving if member.state == LEAVING]
         #: When the first of these no longer counts as leaving; None: there is none.
         self._leaving_until_ms = min(
-            (_due_ms(work.state, member) for member in deleted), default=None
+            (_due_ms(work.state.view, member) for member in deleted), default=None
         )
 
     def of(self, preemptor: Preemptor) -> list[Unit]:
@@ -318,7 +319,9 @@ def leaving(state: State, now_ms: int) -> list[Member]:
         for gang in state.gangs.gangs.values()
         if gang.counts[LEAVING]
         for member in gang.members.values()
-        if member.state == LEAVING and member.slot is not None and now_ms < _due_ms(state, member)
+        if member.state == LEAVING
+        and member.slot is not None
+        and now_ms < _due_ms(state.view, member)
     ]
     for uid in state.preemptions.victims:
         member = state.members.get(uid)
@@ -327,9 +330,9 @@ def leaving(state: State, now_ms: int) -> list[Member]:
     return members
 
 
-def _due_ms(state: State, member: Member) -> int:
+def _due_ms(view: ClusterView, member: Member) -> int:
     """When a pod that is being deleted no longer counts as about to leave its node."""
-    return state.view.local_ms(member.leaving_ms) + LEAVES_WITHIN_MS
+    return view.local_ms(member.leaving_ms) + LEAVES_WITHIN_MS
 
 
 def _first_to_go(member: Member) -> tuple[int, int, int, int, str]:

@@ -41,6 +41,7 @@ _CURABLE: Final = frozenset(
         PendingReason.NOT_ENOUGH_RESOURCES,
         PendingReason.NOT_ENOUGH_QUOTA,
         PendingReason.SEARCH_BUDGET_EXCEEDED,
+        PendingReason.WOULD_DELAY,
     }
 )
 #: Preemptions open at a time for gangs of one namespace: each reserves capacity that no gang can
@@ -71,6 +72,7 @@ def run(work: CycleContext, kind: Kind, *, whole: bool) -> None:
             pass
         if bucket.entries:
             run.note_due(bucket)
+    work.reservations.lift()
 
 
 class _Run:
@@ -124,6 +126,7 @@ class _Run:
         if self._candidates is None:
             self._candidates = VictimCandidates(work, self._rules)
         preemptor = Preemptor(gang, self._kind, work.now_ms)
+        work.reservations.show(gang, work.now_ms, evicts=True)
         eligible_ms, chosen = 0, None
         if self._may_take(bucket):
             eligible_ms = self._candidates.eligible_ms(preemptor)

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import Final, NamedTuple
 
 from services.gang_planner.core.cycle_context import CycleContext
+from services.gang_planner.core.foresight.reservations import Reservations
 from services.gang_planner.core.framework.eviction_rules import Kind, Preemptor
 from services.gang_planner.core.placement.session import Session
 from services.gang_planner.core.preemption.candidates import VictimCandidates
@@ -19,6 +20,7 @@ from services.gang_planner.core.state.gangs import Gang, Member
 from services.gang_planner.core.state.needs import Need
 from services.gang_planner.core.state.planner_state import State
 from services.gang_planner.core.state.queued_demand import QueuedDemand
+from services.gang_planner.core.state.run_limits import NO_RESERVATIONS
 from services.gang_planner.core.state.timers import Timers
 from shared.contracts.decisions import Cycle
 
@@ -53,7 +55,8 @@ def displaced(
         now_ms: The time at which protections are evaluated.
     """
     cycle = Cycle(cluster_seq=0, outcomes_seq=0, now_ms=now_ms, configuration="")
-    work = CycleContext(state, session, cycle, now_ms, Timers())
+    reservations = Reservations(state, session, NO_RESERVATIONS)
+    work = CycleContext(state, session, cycle, now_ms, Timers(), reservations)
     if not preempts(work.state.gangs, gang):
         return None
     for action in actions:

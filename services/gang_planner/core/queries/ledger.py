@@ -25,6 +25,7 @@ from services.gang_planner.core.state.titles import title_of
 from services.gang_planner.core.verdicts.new_nodes import Forecast
 from services.gang_planner.core.verdicts.quota_messages import queue_refusal
 from shared.contracts import codec, reasons
+from shared.contracts.annotations import RUN_LIMIT_MAX
 from shared.contracts.questions import (
     LedgerAmount,
     LedgerAnswer,
@@ -64,7 +65,10 @@ def ledger(state: State, session: Session, after: str = "") -> LedgerAnswer:
             line.count(state, gang, demand)
     fair_share.share_out(state, session, demand, alone=True)
     # `fair_share.wanted` has demand only while several queues share.
-    waits, promises = amounts_of_subtrees(state, demand.by_queue), _promises(state.gangs)
+    waits, promises = (
+        amounts_of_subtrees(state.queues, state.shapes.entries, demand.by_queue),
+        _promises(state.gangs),
+    )
     gangs: dict[str, list[Gang]] = {}
     for line in lines.values():
         for entry in line.entry.chain:
@@ -257,6 +261,7 @@ class _Line:
             priority=entry.priority,
             strict=entry.strict,
             reclaimable=entry.reclaimable,
+            run_limit_max=dict(queue.settings).get(RUN_LIMIT_MAX, "") if queue is not None else "",
             running=self._running,
             waiting=len(self.waiting),
             outside=self._outside,

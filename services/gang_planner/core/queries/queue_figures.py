@@ -5,12 +5,13 @@ planner has no time for that, and must not do it between its cycles.
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from services.gang_planner.core.state.columns import add_amounts
 from services.gang_planner.core.state.planner_state import State
-from services.gang_planner.core.state.queues import QueueEntry
+from services.gang_planner.core.state.pod_shapes import ShapeEntry
+from services.gang_planner.core.state.queues import QueueEntry, QueueTable
 
 
 class QueueFigures(NamedTuple):
@@ -64,19 +65,18 @@ def _waiting(state: State) -> dict[str, dict[int, int]]:
         of_queue = counts.setdefault(bucket.need.queue, Counter())
         for _, shape_id, members in bucket.need.wanted:
             of_queue[shape_id] += members * len(bucket.entries)
-    return amounts_of_subtrees(state, counts)
+    return amounts_of_subtrees(state.queues, state.shapes.entries, counts)
 
 
 def amounts_of_subtrees(
-    state: State, counts: Mapping[str, Mapping[int, int]]
+    queues: QueueTable, shapes: Sequence[ShapeEntry], counts: Mapping[str, Mapping[int, int]]
 ) -> dict[str, dict[int, int]]:
     """Amounts by queue name and resource row, including each queue's subtree; `counts` are members
     by queue name and shape id.
     """
-    shapes = state.shapes.entries
     totals: dict[str, dict[int, int]] = {}
     for queue, by_shape in counts.items():
-        for entry in state.queues.entry(queue).chain:
+        for entry in queues.entry(queue).chain:
             amounts = totals.setdefault(entry.name, {})
             for shape_id, count in by_shape.items():
                 add_amounts(amounts, shapes[shape_id].pairs, count)

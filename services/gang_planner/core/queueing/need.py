@@ -24,6 +24,8 @@ from services.gang_planner.core.state.needs import (
 )
 from services.gang_planner.core.state.node_capacity import NodeCapacity
 from services.gang_planner.core.state.planner_state import State
+from services.gang_planner.core.state.queue_rules import USUAL
+from services.gang_planner.core.state.run_limits import limit_ms
 
 
 def unplaced_quorum(gang: Gang) -> int:
@@ -54,7 +56,18 @@ def need_of(state: State, gang: Gang) -> Need:
     queue = gang.queue.name
     # Equals `Need.signature`: gangs with equal needs share a bucket.
     one_by_one = not quorum and gang.one_by_one
-    signature = queue, quorum, minima, wanted, avoid, structure, ranks, lacking, one_by_one
+    signature: tuple[object, ...] = (
+        *(queue, quorum, minima, wanted, avoid, structure, ranks, lacking, one_by_one),
+    )
+    foresight = None
+    if state.foresees:
+        group, rules = gang.group, gang.queue.run_rules
+        limited = (group is not None and group.run_limit_s) or gang.traits.limited
+        # Most gangs have no limit.
+        lasts_ms = limit_ms(gang) if limited or rules is not USUAL else 0
+        own = gang.gang_id if gang.history.notes.reservation is not None else ""
+        foresight = lasts_ms, gang.priority, own
+        signature = (*signature, foresight)
     bucket = state.backlog.buckets.get(signature)
     if bucket is not None:
         return bucket.need
@@ -72,6 +85,7 @@ def need_of(state: State, gang: Gang) -> Need:
         lacking=lacking,
         one_by_one=one_by_one,
         reserved=reserved,
+        foresight=foresight,
     )
 
 

@@ -331,6 +331,8 @@ def _account(state: State, member: Member, slot: int | None) -> None:
         state.node_capacity.devices.grants.land(member.shape)
     if member.slot == slot:
         return
+    if member.gang is not None:
+        member.gang.moves += 1
     before = member.slot
     if before is not None:
         residents = state.residents[before]

@@ -130,6 +130,7 @@ class Backlog:
         bucket.refused_at = freed
         bucket.short_of_quota = short_of_quota
         bucket.blocked_by = None
+        bucket.would_delay = None
         bucket.claimants = claimants
         if claimants:
             self.held[signature] = bucket

@@ -27,13 +27,18 @@ class OpenNotes(msgspec.Struct):
     degraded: NoteOpened | None = None
     release: NoteOpened | None = None
     repair: NoteOpened | None = None
+    reservation: NoteOpened | None = None
+    run: NoteOpened | None = None
     start: NoteOpened | None = None
     #: Whether any is open: an attribute, because every change of a gang reads it.
     any_open: bool = False
 
     def __iter__(self) -> Iterator[NoteOpened]:
         """The notes, by kind."""
-        notes = self.backoff, self.degraded, self.release, self.repair, self.start
+        notes = (
+            *(self.backoff, self.degraded, self.release, self.repair),
+            *(self.reservation, self.run, self.start),
+        )
         return (note for note in notes if note is not None)
 
     def put(self, note: NoteOpened) -> None:
@@ -157,6 +162,7 @@ NOTED_REASONS: Final = {
         PendingReason.BINDING_REFUSED,
         PendingReason.START_DEADLINE,
         PendingReason.DEGRADED_GRACE,
+        PendingReason.RUN_LIMIT,
     )
 }
 

@@ -36,6 +36,8 @@ class Defaults(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     #: Long enough to pull the image of a driver or leader and to start it. Short enough that an
     #: operator that never creates the other pods does not keep nodes empty for hours.
     reserve_s: int = 600
+    #: Reservations for gangs that wait for capacity, for each root of the queue tree.
+    reservations: int = 0
     #: The longest durations that groups and pods may ask for.
     ceilings: Ceilings = Ceilings()
 

@@ -89,6 +89,8 @@ class GangEvent(enum.StrEnum):
     START_DEADLINE_PASSED = "start deadline passed"
     #: A started gang was below its quorum for longer than its grace period.
     GRACE_PASSED = "degraded grace passed"
+    #: A started gang ran for as long as its run limit allows, and had its notice.
+    RUN_LIMIT_PASSED = "run limit passed"
     #: The quorum was placed before any deletion was decided.
     RELEASE_WITHDRAWN = "release withdrawn"
     #: No member is still bound, terminating or assumed.

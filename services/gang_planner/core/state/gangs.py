@@ -29,6 +29,7 @@ from services.gang_planner.core.state.member_states import (
 )
 from services.gang_planner.core.state.needs import (
     Claimant,
+    Delay,
     Explanation,
     FailedSearch,
     Need,
@@ -104,6 +105,10 @@ class Bucket(msgspec.Struct, eq=False):
     minimum_unattainable: bool = False
     #: Title of the gang that must be placed first, because the queue is strict.
     blocked_by: str | None = None
+    #: It would fit, but might delay this reservation.
+    would_delay: Delay | None = None
+    #: No instant is known for its gangs as of this state (`actions.reserve`).
+    unplanned_at: tuple[object, ...] | None = None
     #: It would fit, but leaves the capacity to these queues, which deserve it.
     claimants: tuple[Claimant, ...] = ()
     #: It would not fit on empty nodes, as of `judged_at` in the nodes' changes: its queue's demand
@@ -148,6 +153,8 @@ class Bucket(msgspec.Struct, eq=False):
             return None
         if self.short_of_quota:
             return PendingReason.NOT_ENOUGH_QUOTA
+        if self.would_delay is not None:
+            return PendingReason.WOULD_DELAY
         if self.budget_exceeded:
             return PendingReason.SEARCH_BUDGET_EXCEEDED
         return PendingReason.NOT_ENOUGH_RESOURCES
@@ -196,6 +203,8 @@ class Gang(msgspec.Struct, eq=False):
     waiting: dict[tuple[str, int], dict[str, Member]] = {}
     #: Number of members and reservations that take capacity, by shape.
     held: dict[int, int] = {}
+    #: Grows whenever a member takes or leaves capacity.
+    moves: int = 0
     priority: int = 0
     #: The declarations of its members, used where no object declares the gang.
     declarations: MemberDeclarations = msgspec.field(default_factory=MemberDeclarations)
@@ -438,6 +447,8 @@ class Gang(msgspec.Struct, eq=False):
             traits.self_declared += pod.group_self_declared - before.group_self_declared
         if pod.waiting != before.waiting:
             traits.stuck += bool(pod.waiting) - bool(before.waiting)
+        if pod.run_limit_s != before.run_limit_s:
+            traits.limited += bool(pod.run_limit_s) - bool(before.run_limit_s)
         if pod.priority != before.priority or pod.task_priority != before.task_priority:
             traits.rank_pod(pod)
         return self.declarations.replace(before, pod)
@@ -483,6 +494,7 @@ class Gang(msgspec.Struct, eq=False):
                 del group[member.pod.uid]
                 if not group:
                     del waiting[key]
+        self.moves += 1
         counts[WAITING] -= len(members)
         counts[ASSUMED] += len(members)
         for (role, shape_id), count in taken.items():
@@ -505,6 +517,7 @@ class Gang(msgspec.Struct, eq=False):
 
     def hold(self, shape: ShapeEntry, count: int) -> None:
         """Add `count` (may be negative) held units of this shape, and charge the queue."""
+        self.moves += 1
         held = self.held.get(shape.id, 0) + count
         if held:
             self.held[shape.id] = held

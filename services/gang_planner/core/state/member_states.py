@@ -46,6 +46,8 @@ class PodTraits(msgspec.Struct, eq=False):
     preferring: int = 0
     #: The kubelet reports why they do not run.
     stuck: int = 0
+    #: They state a run limit.
+    limited: int = 0
     #: The task priority of the first pod, and whether pods with other ones have joined.
     rank: int | None = None
     ranked: bool = False
@@ -61,6 +63,8 @@ class PodTraits(msgspec.Struct, eq=False):
         self.preferring += pod.scheduler_name in SCHEDULERS_WITH_PREFERENCE
         if pod.waiting:
             self.stuck += 1
+        if pod.run_limit_s:
+            self.limited += 1
         self.rank_pod(pod)
 
     def remove(self, pod: Pod, *, is_last: bool) -> None:
@@ -70,6 +74,7 @@ class PodTraits(msgspec.Struct, eq=False):
         self.self_declared -= pod.group_self_declared
         self.preferring -= pod.scheduler_name in SCHEDULERS_WITH_PREFERENCE
         self.stuck -= bool(pod.waiting)
+        self.limited -= bool(pod.run_limit_s)
         if is_last:
             self.rank, self.ranked = None, False
 

@@ -176,6 +176,9 @@ class Need(msgspec.Struct, kw_only=True, eq=False):
     #: Number of reserved units of `minResources`: `wanted` begins with these, and no pods exist for
     #: them (`min_resources`).
     reserved: int = 0
+    #: Its run limit in milliseconds, its priority, and its own id if it has a reservation: gangs
+    #: that differ in these may use different capacity. None: no gang gets reservations.
+    foresight: tuple[int, int, str] | None = None
     #: None: it waits for no ProvisioningRequest.
     provisioning: ProvisioningStage | None = None
     #: Equal for interchangeable gangs.
@@ -195,6 +198,8 @@ class Need(msgspec.Struct, kw_only=True, eq=False):
             self.lacking,
             self.one_by_one,
         )
+        if self.foresight is not None:
+            self.signature = (*self.signature, self.foresight)
         if self.provisioning is not None:
             self.signature = (*self.signature, self.provisioning)
 
@@ -251,6 +256,17 @@ def amounts_of_first(wanted: Iterable[Wanted], members: int, shapes: ShapeTable)
         add_amounts(amounts, shapes.entries[shape_id].pairs, taken)
         members -= taken
     return amounts
+
+
+class Delay(NamedTuple):
+    """The reservation that a gang might delay: whose it is, and for when."""
+
+    gang: GangKey
+    title: str
+    #: 0: capacity is kept from now on.
+    from_ms: int
+    #: The longest run limit with which the gang would not delay it; 0: there is none.
+    most_ms: int
 
 
 class FailedSearch(NamedTuple):

@@ -46,6 +46,14 @@ class State(Tables):
         self.reads_tasks = False
         #: Gangs with an open repair, and those released for one, as of their last assessment.
         self.repairs: dict[GangKey, Gang] = {}
+        #: Gangs with an open note of a reservation, as of their last assessment; and the versions
+        #: of all that their last plans depend on.
+        self.reserved: dict[GangKey, Gang] = {}
+        self.reserved_mark: tuple[object, ...] = ()
+        #: The instant of the newest cycle with a record in the log.
+        self.recorded_ms = 0
+        #: Whether gangs may get reservations.
+        self.foresees = False
         #: Gangs whose ProvisioningRequest is open; some of them may have been placed, or be gone.
         self.requesting: dict[GangKey, Gang] = {}
         #: The in-flight limit of the newest cycle read from the log, in pods; 0: no limit.

@@ -1,7 +1,7 @@
 """ResourceClaims whose devices a preemptor gets: which of them become free when pods leave."""
 
 from collections import Counter
-from collections.abc import Container
+from collections.abc import Container, Iterable
 from collections.abc import Set as AbstractSet
 
 from services.gang_planner.core.state.claim_ledger import Key
@@ -52,9 +52,6 @@ def vacated_for(
     return [claim for claim in freed if users[claim.uid] <= leaving[keys[claim.uid]]]
 
 
-def are_reserved_for(tables: Tables, pods: AbstractSet[str]) -> bool:
+def are_reserved_for(claims: Iterable[ResourceClaim], pods: AbstractSet[str]) -> bool:
     """Whether a claim with devices is reserved for any of these pods."""
-    return any(
-        claim.is_allocated and not pods.isdisjoint(claim.reserved_for)
-        for claim in tables.reference_objects.resource_claims.values()
-    )
+    return any(claim.is_allocated and not pods.isdisjoint(claim.reserved_for) for claim in claims)

@@ -322,7 +322,9 @@ def devices_held(tables: "Tables", preemption: Preemption) -> bool:
     awaits_devices = tables.node_capacity.devices.awaits_devices
     if any(awaits_devices(shape) for shape in shapes):
         return True
-    return preempted_claims.are_reserved_for(tables, _uids(preemption.act.victims))
+    return preempted_claims.are_reserved_for(
+        tables.reference_objects.resource_claims.values(), _uids(preemption.act.victims)
+    )
 
 
 def _uids(named: Iterable[Binding | Victim]) -> frozenset[str]:

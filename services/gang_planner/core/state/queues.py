@@ -18,11 +18,12 @@ from typing import Final, NamedTuple, Protocol
 
 from services.gang_planner.core.state.columns import ResourceIndex, add_amounts, clamped
 from services.gang_planner.core.state.pod_shapes import ShapeEntry
+from services.gang_planner.core.state.queue_rules import NO_RULES, USUAL, QueueRules, rules_in
 from shared.contracts.pending_reasons import PendingReason
 from shared.contracts.reasons import QueueRefusal
 from shared.dialects.discovery import precedence_of
 from shared.model.gang_keys import GangKey
-from shared.model.objects import Queue, Resources
+from shared.model.objects import Queue, Resources, RunLimits
 
 DEFAULT: Final = "default"
 ROOT: Final = "root"
@@ -87,6 +88,8 @@ class QueueEntry:
         #: The queue and its ancestors, nearest first.
         self.chain: tuple[QueueEntry, ...] = (self,)
         self.has_children = False
+        #: Rules for the runs of its gangs.
+        self.run_rules: QueueRules = USUAL
         self.fault: QueueRefusal | None = None
         #: Promises: minima of admitted gangs that have not started, by gang id.
         self.promises: dict[str, dict[int, int]] = {}
@@ -148,6 +151,11 @@ class QueueEntry:
         self.guarantee = self.amounts(queue.guarantee) if queue is not None else {}
         self.declared = self.amounts(queue.deserved) if queue is not None else {}
         self.ceiling = self.capability
+
+    def find_rules(self) -> None:
+        """Read the rules for runs again, in its object and those of its ancestors."""
+        objects = (entry.queue for entry in self.chain)
+        self.run_rules = rules_in([each.run_limits for each in objects if each is not None])
 
     def amounts(self, resources: Resources) -> dict[int, int]:
         return {self._resources.row(name): clamped(amount) for name, amount in resources}
@@ -328,6 +336,7 @@ class QueueTable:
         if self._hierarchical:
             _, ancestors = self._place(entry)
             entry.chain = (entry, *(self.entries[ancestor] for ancestor in ancestors))
+            entry.find_rules()
         return entry
 
     def _stored(self, name: str) -> QueueEntry:
@@ -425,8 +434,11 @@ class QueueTable:
 
     def _choose(self, name: str) -> None:
         entry = self._stored(name)
-        before = self._position(entry)
+        before, limits = self._position(entry), _limits_of(entry)
         entry.use(min(self._declared[name].values(), key=_preference, default=None))
+        if _limits_of(entry) != limits:
+            for each in self.entries.values():
+                each.find_rules()
         self._unsettled = True
         # Without a hierarchy, no queue's position or fault depends on another queue.
         self._moved |= self._hierarchical and self._position(entry) != before
@@ -453,6 +465,7 @@ class QueueTable:
             entry.fault = fault
             entry.chain = (entry, *(self.entries[ancestor] for ancestor in ancestors))
             entry.has_children = False
+            entry.find_rules()
         for entry in self.entries.values():
             # A name that gangs have made up takes no right from `root`.
             for ancestor in entry.chain[1:] if entry.queue is not None else ():
@@ -507,3 +520,7 @@ class QueueTable:
 
 def _preference(queue: Queue) -> tuple[int, str, str]:
     return precedence_of(queue.dialect), queue.dialect, queue.uid
+
+
+def _limits_of(entry: QueueEntry) -> RunLimits:
+    return entry.queue.run_limits if entry.queue is not None else NO_RULES

@@ -56,10 +56,17 @@ _MOVING: Final = frozenset(
         PendingReason.NOT_ENOUGH_RESOURCES,
         PendingReason.REPAIR_ROOM,
         PendingReason.SEARCH_BUDGET_EXCEEDED,
+        PendingReason.WOULD_DELAY,
     }
 )
 #: Reasons for which Volcano has one reason: see `conditions`.
-_OF_ROOM: Final = frozenset({PendingReason.NOT_ENOUGH_QUOTA, PendingReason.NOT_ENOUGH_RESOURCES})
+_OF_ROOM: Final = frozenset(
+    {
+        PendingReason.NOT_ENOUGH_QUOTA,
+        PendingReason.NOT_ENOUGH_RESOURCES,
+        PendingReason.WOULD_DELAY,
+    }
+)
 
 
 class Book:

@@ -18,6 +18,7 @@ from services.gang_planner.core.state.reference_objects import ReferenceObjects
 from services.gang_planner.core.verdicts.hold_messages import degraded_in_words, in_words
 from services.gang_planner.core.verdicts.member_messages import evicted_words
 from services.gang_planner.core.verdicts.provisioning_messages import failure, provisioned_message
+from services.gang_planner.core.verdicts.reservation_messages import reserved, run_in_words
 from shared.contracts import reasons
 from shared.contracts.annotations import SCHEDULE
 from shared.contracts.pending_reasons import PendingReason
@@ -75,6 +76,8 @@ def conditions(
             _room_held(gang, holds, names),
             _degraded(gang, holds, names),
             _other_scheduler(gang),
+            _reserved(gang),
+            _run_limit(gang),
         ]
     if gang.group is not None and (gang.group.settings or "DurationShortened" in known):
         claims.append(_duration_shortened(gang, state.defaults))
@@ -224,6 +227,21 @@ def _other_scheduler(gang: Gang) -> _Claim:
 def misdirected_words(gang: Gang) -> str:
     """How many members name the default scheduler, which does not read their gang."""
     return reasons.in_words(OtherScheduler(DEFAULT_SCHEDULER, gang.declarations.misdirected))
+
+
+def _reserved(gang: Gang) -> _Claim:
+    note = reserved(gang)
+    if note is None:
+        return _Claim("Reserved", holds=False)
+    return _Claim("Reserved", True, note.reason, note.message)
+
+
+def _run_limit(gang: Gang) -> _Claim:
+    note = gang.history.notes.run
+    words = run_in_words(note) if note is not None else ""
+    if note is None or not words:
+        return _Claim("RunLimit", holds=False)
+    return _Claim("RunLimit", True, note.reason, words)
 
 
 def _names(gang: Gang) -> str:

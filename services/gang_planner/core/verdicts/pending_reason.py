@@ -52,6 +52,7 @@ from services.gang_planner.core.verdicts.quota_messages import (
     unattainable_in_words,
     with_unready,
 )
+from services.gang_planner.core.verdicts.reservation_messages import delay_in_words, reserved
 from services.gang_planner.core.verdicts.sentences import SENTENCES
 from shared.contracts import codec
 from shared.contracts.pending_reasons import PendingReason
@@ -99,7 +100,8 @@ class Explainer:
         bucket = gang.bucket
         if bucket is None or bucket.blocked_by or gang.held or gang.history.preemption_ended:
             return self._why(gang, reason, since_ms)
-        if reason != bucket.reason or self._state.holds.of(gang) or disagreement_words(gang):
+        own = self._state.holds.of(gang) or gang.history.notes.reservation is not None
+        if reason != bucket.reason or own or disagreement_words(gang):
             return self._why(gang, reason, since_ms)
         # No part of the explanation is specific to this gang.
         key = bucket, reason, since_ms, gang.namespace, is_out_of_reach(gang)
@@ -177,6 +179,8 @@ class Explainer:
                     explanation = explanation._replace(
                         sentence=f"{_UNKNOWN}; {explanation.sentence}"
                     )
+            case PendingReason.WOULD_DELAY:
+                explanation = Explanation(delay_in_words(_bucket(gang), gang))
             case PendingReason.REPAIR_ROOM:
                 explanation = self.bucket(_bucket(gang))
                 explanation = explanation._replace(
@@ -197,11 +201,13 @@ class Explainer:
     def _with_holds(self, gang: Gang, sentence: str) -> str:
         open_holds = self._state.holds.of(gang)
         disagreement = disagreement_words(gang)
-        if not open_holds and not gang.history.preemption_ended and not disagreement:
+        reservation = reserved(gang)
+        promise = reservation.message if reservation is not None else ""
+        if not (open_holds or gang.history.preemption_ended or disagreement or promise):
             return sentence
         names = self._state.resources.names
         holds = holds_in_words(open_holds, names) if open_holds else ""
-        parts = [sentence, disagreement, ended_words(gang), holds]
+        parts = [promise, sentence, disagreement, ended_words(gang), holds]
         return "; ".join(part for part in parts if part)
 
     def bucket(self, bucket: Bucket) -> Explanation:

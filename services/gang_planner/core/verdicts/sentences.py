@@ -158,5 +158,6 @@ SENTENCES: Final[Mapping[PendingReason, Callable[[State, Gang], str]]] = {
     PendingReason.REPAIRS_BLOCKED: _released_words,
     PendingReason.START_DEADLINE: _released_words,
     PendingReason.DEGRADED_GRACE: _released_words,
+    PendingReason.RUN_LIMIT: _released_words,
     PendingReason.NOT_STARTING: lambda _, gang: not_running_words(gang),
 }

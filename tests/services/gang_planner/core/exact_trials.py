@@ -14,6 +14,8 @@ import pytest
 from services.gang_planner.core.allocation import gang_allocation
 from services.gang_planner.core.allocation.gang_allocation import ReleasedReservations
 from services.gang_planner.core.cycle_context import CycleContext
+from services.gang_planner.core.foresight.plan import Future
+from services.gang_planner.core.foresight.reservations import Reservations
 from services.gang_planner.core.lifecycle import repair
 from services.gang_planner.core.placement.session import Session
 from services.gang_planner.core.preemption.trial import Trial
@@ -57,6 +59,7 @@ def checked(monkeypatch: pytest.MonkeyPatch) -> Counts:
     counts = Counts()
     _check_trials(monkeypatch, counts)
     _check_loans(monkeypatch, counts)
+    _check_futures(monkeypatch, counts)
     _remember_states(monkeypatch)
     for module, name in (
         (gang_allocation, "would_fit"),
@@ -114,6 +117,28 @@ def _check_trials(monkeypatch: pytest.MonkeyPatch, counts: Counts) -> None:
     monkeypatch.setattr(Trial, "__init__", made)
     monkeypatch.setattr(Trial, "__enter__", entered)
     monkeypatch.setattr(Trial, "__exit__", left)
+
+
+def _check_futures(monkeypatch: pytest.MonkeyPatch, counts: Counts) -> None:
+    begin, leave = Reservations.future, Future.__exit__
+    before: dict[Future, tuple[State, Capacity]] = {}
+
+    def begun(reservations: Reservations, now_ms: int) -> Future:
+        reservations.lift()
+        state: State = vars(reservations)["_state"]
+        was = Capacity(state)
+        future = begin(reservations, now_ms)
+        before[future] = state, was
+        return future
+
+    def left(future: Future, *error: object) -> None:
+        leave(future, *error)
+        state, was = before.pop(future)
+        was.check(Capacity(state), "a plan")
+        counts.add("Future")
+
+    monkeypatch.setattr(Reservations, "future", begun)
+    monkeypatch.setattr(Future, "__exit__", left)
 
 
 def _check_loans(monkeypatch: pytest.MonkeyPatch, counts: Counts) -> None:

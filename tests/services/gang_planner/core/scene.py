@@ -10,9 +10,13 @@ from typing import Any
 
 import msgspec
 
-from services.gang_planner.core.configuration.configuration import parse_configuration
+from services.gang_planner.core.configuration.configuration import (
+    parse_configuration,
+    with_defaults,
+)
 from services.gang_planner.core.cycle import Step
 from services.gang_planner.core.planner import Planner
+from services.gang_planner.core.state.gang_settings import Defaults
 from services.gang_planner.core.state.holds import Hold
 from services.gang_planner.core.state.planner_state import State
 from shared.contracts.cluster import Gone, PodChanges, Synced
@@ -99,6 +103,9 @@ class Scene:
     """One planner, leading, with everything that was decided and said so far."""
 
     def __init__(self, nodes: Iterable[Node] = (), *, conf: str = "", leading: bool = True) -> None:
+        if "planner settings" not in conf:
+            # As the service has it; a configuration without settings is that of old recordings.
+            conf = with_defaults(conf, Defaults(reservations=1))
         self.planner = Planner(parse_configuration(conf))
         #: The resourceVersion up to which the watcher has read claims; None: it reads none.
         self.claims_known_up_to: int | None = None

@@ -18,6 +18,8 @@ CHANGE_NODE_CAPACITY = {
     "state/accounting.py",
     "allocation/gang_allocation.py",
     "framework/statement.py",
+    # On a copy.
+    "foresight/plan.py",
     "preemption/trial.py",
     "state/reservations.py",
 }

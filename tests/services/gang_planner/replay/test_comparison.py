@@ -53,7 +53,7 @@ def recorded() -> list[Frame]:
     page = snapshot_of(NODES, at_ms=10_000, cluster_seq=1)
     epoch = EpochOpened(epoch=1, planner="p", at_ms=10_000, cluster_epoch=1)
     return [
-        Frame(kind="configuration", payload=SPREAD.encode()),
+        Frame(kind="configuration", payload=scene.conf.source.encode()),
         Frame(kind="snapshot", payload=codec.encode(page)),
         Frame(kind="decision", seq=1, payload=codec.encode(epoch)),
         *scene.frames,

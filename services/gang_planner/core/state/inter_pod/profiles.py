@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 
 from services.gang_planner.core.state.gangs import Member
-from services.gang_planner.core.state.inter_pod.label_index import decoded
+from services.gang_planner.core.state.inter_pod.label_index import LabelIndex, decoded
 from services.gang_planner.core.state.inter_pod.terms import Matcher, Subject
 from services.gang_planner.core.state.node_capacity import NodeCapacity
 from services.gang_planner.core.state.pod_shapes import ShapeEntry, ShapeTable
@@ -28,7 +28,7 @@ def entry_of(tables: Tables, pod: Pod) -> ShapeEntry:
     entry = entry_of_shape(tables, pod.shape)
     if not shapes.terms.any:
         return entry
-    profile = shapes.terms.profile(_subject(tables, pod))
+    profile = shapes.terms.profile(_subject(tables.labels, pod))
     return shapes.intern(pod.shape, profile) if profile else entry
 
 
@@ -77,11 +77,11 @@ def asked(
             return None
         for uid in candidates:
             member = tables.members[uid]
-            if matcher.matches(_subject(tables, member.pod)):
+            if matcher.matches(_subject(tables.labels, member.pod)):
                 for slot in _places(tables, member):
                     node_capacity.pairs.add(slot, tally, 1)
     terms.fresh = []
-    return [shapes.intern(pod.shape, terms.profile(_subject(tables, pod))) for pod in pods]
+    return [shapes.intern(pod.shape, terms.profile(_subject(tables.labels, pod))) for pod in pods]
 
 
 def regard(tables: Tables) -> None:
@@ -160,10 +160,10 @@ def _places(tables: Tables, member: Member) -> list[int]:
     return places
 
 
-def _subject(tables: Tables, pod: Pod) -> Subject:
+def _subject(labels: LabelIndex, pod: Pod) -> Subject:
     return Subject(
         pod.namespace,
-        tables.labels.namespace(pod.namespace),
+        labels.namespace(pod.namespace),
         decoded(pod.labels),
         pod.deleting,
     )

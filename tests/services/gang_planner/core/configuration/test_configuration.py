@@ -96,8 +96,8 @@ tiers:
 - plugins: [{name: drf, enableNamespaceOrder: false}, {name: reservation}, {name: fairshare}]
 """
     found = parse_configuration(text)
-    assert found.actions == ("enqueue", "allocate")
-    assert len(found.warnings) == 5
+    assert found.actions == ("enqueue", "reserve", "allocate")
+    assert len(found.warnings) == 4
 
 
 def test_settings_without_effect_are_reported_with_their_reasons() -> None:
@@ -232,3 +232,39 @@ def test_the_planners_own_settings_travel_in_the_source_and_count_in_the_digest(
 def test_settings_that_no_planner_wrote_are_refused() -> None:
     with pytest.raises(ConfigurationError, match="planner settings"):
         parse_configuration('actions: allocate\n# tutti planner settings: {"preflight": "never"}')
+
+
+@pytest.mark.parametrize(
+    ("given", "rules"),
+    [
+        ("{}", (0, 60, 3_600_000)),
+        ("{reservations: 100, heldPercent: 0, heldSeconds: 60}", (100, 0, 60_000)),
+    ],
+)
+def test_reservations_are_arguments_of_the_action_reserve(
+    given: str, rules: tuple[int, int, int]
+) -> None:
+    found = parse_configuration(f"configurations: [{{name: reserve, arguments: {given}}}]")
+    assert found.reserve_rules == rules
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "bound"),
+    [
+        ("reservations", 101, "most 100"),
+        ("reservations", -1, "least 0"),
+        ("heldPercent", 101, "most 100"),
+        ("heldSeconds", 86_401, "most 86400"),
+    ],
+)
+def test_reservations_have_bounds(name: str, value: int, bound: str) -> None:
+    path = rf"configurations\[reserve\]\.arguments\[{name}\]"
+    with pytest.raises(ConfigurationError, match=rf"{path}: must be at {bound}, not {value}"):
+        parse_configuration(f"configurations: [{{name: reserve, arguments: {{{name}: {value}}}}}]")
+
+
+def test_the_planners_setting_is_the_number_of_reservations_unless_the_file_has_one() -> None:
+    usual = Defaults(reservations=3)
+    assert parse_configuration(with_defaults("", usual)).reserve_rules.per_root == 3
+    text = "configurations: [{name: reserve, arguments: {reservations: 0}}]"
+    assert parse_configuration(with_defaults(text, usual)).reserve_rules.per_root == 0

@@ -27,6 +27,7 @@ def submit(
     hold: int | None = None,
     grace: int | None = None,
     start: int | None = None,
+    limit: int = 0,
 ) -> list[Pod]:
     """A gang with these annotations, in seconds."""
     settings = (
@@ -36,7 +37,8 @@ def submit(
     )
     made = make_pods(name, size, FULL)
     found = tuple((key, str(value)) for key, value in settings if value is not None)
-    scene.put(make_group(name, size if minimum is None else minimum, settings=found), *made)
+    least = size if minimum is None else minimum
+    scene.put(make_group(name, least, settings=found, run_limit_s=limit), *made)
     return made
 
 
@@ -234,6 +236,24 @@ def an_extra_member_fails_shortly_before_the_start_deadline() -> None:
     scene.until_quiet()
     fail(scene, failed(scene.decisions[-1][1]))
     scene.until_quiet(within_ms=2_000)
+
+
+def a_gang_runs_until_its_limit() -> None:
+    scene = cluster()
+    submit(scene, limit=100)
+    scene.step()
+    scene.carry_out(phase="Running")
+    scene.until_quiet(within_ms=100_000)
+
+
+def a_degraded_gang_runs_until_its_limit() -> None:
+    scene = cluster()
+    pods = submit(scene, hold=0, limit=100)
+    scene.step()
+    scene.carry_out(phase="Running")
+    scene.until_quiet()
+    scene.remove(scene.pods[pods[0].uid])
+    scene.until_quiet(within_ms=100_000)
 
 
 def an_extra_member_fails() -> None:

@@ -152,6 +152,14 @@ SCENARIOS: Final[dict[Pair, Callable[[], None]]] = {
     ): gang_lives.a_degraded_gang_does_not_run_by_its_start_deadline,
     (
         GangState.RUNNING,
+        GangEvent.RUN_LIMIT_PASSED,
+    ): gang_lives.a_gang_runs_until_its_limit,
+    (
+        GangState.DEGRADED,
+        GangEvent.RUN_LIMIT_PASSED,
+    ): gang_lives.a_degraded_gang_runs_until_its_limit,
+    (
+        GangState.RUNNING,
         GangEvent.GRACE_PASSED,
     ): gang_lives.a_grace_passes_before_a_restarted_planner_assesses_the_gang,
     (

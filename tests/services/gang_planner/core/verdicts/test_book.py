@@ -178,6 +178,7 @@ def test_a_change_from_lacking_quota_to_lacking_nodes_is_reported_once_a_second(
     assert reason() == "NotEnoughQuota"
     assert scene.wakeup_ms == asked_ms + 1_000
     scene.step(after_ms=900)
+    scene.settle()
     assert reason() == "NotEnoughResources"
     (one,) = [one for one in scene.verdict("w").conditions if one.type == "Unschedulable"]
     assert (one.reason, one.since_ms) == ("NotEnoughResources", asked_ms)

@@ -12,6 +12,7 @@ _SEARCHED: Final = frozenset(
         PendingReason.NOT_ENOUGH_QUOTA,
         PendingReason.SEARCH_BUDGET_EXCEEDED,
         PendingReason.REPAIR_ROOM,
+        PendingReason.WOULD_DELAY,
     }
 )
 #: Of an object without a gang.

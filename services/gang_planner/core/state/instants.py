@@ -1,0 +1,15 @@
+"""Instants and durations in messages to users."""
+
+from datetime import UTC, datetime
+
+
+def in_words(at_ms: int) -> str:
+    """An instant, as in "2026-11-30 14:20:05 UTC"."""
+    return datetime.fromtimestamp(at_ms // 1_000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def duration(lasts_ms: int) -> str:
+    """A duration in whole seconds, as in "1h30m" or "45s"."""
+    seconds = lasts_ms // 1_000
+    parts = ((seconds // 3_600, "h"), (seconds % 3_600 // 60, "m"), (seconds % 60, "s"))
+    return "".join(f"{count}{unit}" for count, unit in parts if count) or "0s"
