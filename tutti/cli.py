@@ -143,6 +143,10 @@ HEADINGS: Final[Mapping[str, Table]] = {
             "tutti.forwarding_commands:replay",
             "Replay a planner's recording, also with other settings.",
         ),
+        "simulate": (
+            "tutti.simulate.command:simulate",
+            "Try configurations on the jobs of a trace.",
+        ),
         "migrate": ("tutti.migrate.command:migrate", "Prepare a switch from another scheduler."),
         "crds": ("tutti.crds_command:crds", "Install or update Tutti's CRDs, or print them."),
         "provision": (

@@ -108,6 +108,7 @@ WORDS: Final = {
     "trace": ["a"],
     "bundle": ["FOLDER/bundle.tar.gz"],
     "provision": ["--namespace", "a", "--name", "a"],
+    "simulate": ["TRACE", "--live"],
 }
 #: Ends as a service does; the tests of `tutti up` have its statuses.
 SERVICES: Final = {"up"}
@@ -129,7 +130,9 @@ def test_a_command_that_reaches_no_cluster_ends_with_status_2_and_one_line(
 ) -> None:
     manifest = tmp_path / "pod.yaml"
     manifest.write_text("{apiVersion: v1, kind: Pod, metadata: {name: a}}")
-    names = {"MANIFEST": str(manifest)}
+    trace = tmp_path / "trace.csv"
+    trace.write_text("run_time,interval,node_num\n1,0,1\n")
+    names = {"MANIFEST": str(manifest), "TRACE": str(trace)}
     words = [names.get(word, word) for word in WORDS.get(path, [])]
     away = ["--kubeconfig", str(tmp_path / "none")]
     done = CliRunner().invoke(main, [*path.split(), *words, *away])

@@ -91,6 +91,7 @@ async def test_kinds_queues_and_namespaces_are_completed(
 def test_every_command_that_takes_names_completes_them() -> None:
     """Files and words of other programs aside."""
     others = {"bundle file", "replay arguments", "bench arguments", "nats-reload folders"}
+    others.add("simulate trace")
     found = {*_without_completion(main, ""), *_without_completion(vcctl, "")}
     assert found - others == {"help words"}
 

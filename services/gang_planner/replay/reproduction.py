@@ -37,6 +37,8 @@ class Report(NamedTuple):
     differences: list[str]
     #: Records at the end whose inputs are not in the segment, because the recorder was killed.
     cut_off: int = 0
+    #: The instant of the cycle that first differs.
+    differs_from_ms: int | None = None
 
 
 class Inputs:
@@ -88,18 +90,20 @@ def reproduce(frames: Iterable[Frame]) -> Report:
     expected: deque[Act | Note] = deque()
     equal = 0
     differences: list[str] = []
+    differs_from_ms: int | None = None
     for number, (seq, record, payload) in enumerate(inputs.decisions):
         cycle = cycle_of(record)
         if cycle is None:
             apply_without_cycle(planner, inputs, seq, record)
             continue
         if not inputs.reach(cycle):
-            return Report(equal, differences, len(inputs.decisions) - number)
+            return Report(equal, differences, len(inputs.decisions) - number, differs_from_ms)
         if not expected:
             apply_up_to(planner, inputs, cycle)
             step = planner.step(cycle.now_ms, cycle.in_flight_max, cycle.synced_ms)
             expected.extend([*step.decisions, *step.notes])
         if not expected:
+            differs_from_ms = differs_from_ms or cycle.now_ms
             differences.append(
                 f"record {seq}: nothing was decided where the log has {_name(record)}"
             )
@@ -110,8 +114,9 @@ def reproduce(frames: Iterable[Frame]) -> Report:
         if codec.encode(again) == payload:
             equal += 1
         else:
+            differs_from_ms = differs_from_ms or cycle.now_ms
             differences.append(f"record {seq}: {_name(again)} instead of {_name(record)}")
-    return Report(equal, differences)
+    return Report(equal, differences, differs_from_ms=differs_from_ms)
 
 
 def apply_up_to(planner: Planner, inputs: Inputs, cycle: Cycle) -> None:
