@@ -28,6 +28,7 @@ from services.gang_planner.core.state.planner_state import State
 from services.gang_planner.core.state.pod_shapes import ShapeTable
 from services.gang_planner.core.state.run_limits import NEVER, ReserveRules, end_ms, limit_ms
 from shared.contracts.decisions import NoteOpened, Rooms
+from shared.contracts.subjects import PAGE_BYTES_MAX
 from shared.model.gang_keys import GangKey
 
 #: Reasons of the note: the gang starts at `until_ms` at the latest; capacity is kept until then,
@@ -36,6 +37,9 @@ RESERVED: Final = "Reserved"
 HELD: Final = "Held"
 PAUSED: Final = "Paused"
 _PROVISIONED: Final = ProvisioningStage.PROVISIONED
+#: Of the nodes of a reservation in its note, and of one of them without its name.
+_ROOMS_BYTES_MAX: Final = PAGE_BYTES_MAX // 2
+_PLACE_BYTES: Final = 12
 #: A gang whose instant moves by less than this does not move those behind it by more.
 _LATE_MS: Final = 60_000
 
@@ -345,7 +349,9 @@ def rooms_of(nodes: NodeTable, shapes: ShapeTable, note: NoteOpened) -> Iterator
 
 
 def rooms_in_log(nodes: NodeTable, rooms: Iterable[Pods]) -> Rooms:
-    """What a plan keeps, as a note has it."""
+    """What a plan keeps, as a note has it: on as many nodes as fit into a page of a checkpoint.
+    These are all, unless there are thousands with long names.
+    """
     names = nodes.names
     merged: dict[bytes, dict[str, int]] = {}
     for pods in rooms:
@@ -354,9 +360,17 @@ def rooms_in_log(nodes: NodeTable, rooms: Iterable[Pods]) -> Rooms:
         counts: list[int] = pods.counts.tolist()
         for slot, count in zip(slots, counts, strict=True):
             places[names[slot]] = places.get(names[slot], 0) + count
-    return tuple(
-        (encoded, tuple(sorted(places.items()))) for encoded, places in sorted(merged.items())
-    )
+    left, kept = _ROOMS_BYTES_MAX, list[tuple[bytes, tuple[tuple[str, int], ...]]]()
+    for encoded, places in sorted(merged.items()):
+        left -= len(encoded)
+        fitting: list[tuple[str, int]] = []
+        for name, count in sorted(places.items()):
+            left -= len(name) + _PLACE_BYTES
+            if left >= 0:
+                fitting.append((name, count))
+        if fitting:
+            kept.append((encoded, tuple(fitting)))
+    return tuple(kept)
 
 
 def _seen_of(

@@ -283,3 +283,17 @@ def test_an_eviction_that_does_not_fit_into_a_message_is_not_decided() -> None:
     why = scene.verdict("high").why
     assert why is not None
     assert why.reason == "NotEnoughResources"
+
+
+def test_a_reservation_on_thousands_of_nodes_with_the_longest_names_fits_into_a_page() -> None:
+    scene = LoggedScene([make_node(f"{index}-".ljust(NAME_MAX, "n")) for index in range(3_000)])
+    scene.put(make_group("a", 1, run_limit_s=600), *make_pods("a", 1, FULL))
+    scene.until_quiet(within_ms=1_000)
+    scene.carry_out(phase="Running")
+    scene.put(make_group("b", 3_000, run_limit_s=600), *make_pods("b", 3_000, FULL))
+    scene.until_quiet(within_ms=2_000)
+    (note,) = (record for _, record in scene.records if getattr(record, "rooms", ()))
+    assert len(codec.encode(note)) <= PAGE_BYTES_MAX * 3 // 4
+    ((_, places),) = note.rooms
+    assert len(places) > 900
+    assert_sent(scene)
