@@ -20,7 +20,7 @@ from shared.dialects.protocol import (
     Membership,
     ReadingContext,
 )
-from shared.dialects.run_limits import run_limit_errors, run_limit_s
+from shared.dialects.run_limits import KUEUE, NOTES, run_limit_errors, run_limit_s
 from shared.dialects.shapes import shape, unjudged
 from shared.kinds.durations import duration_ms
 from shared.kube import objects as kube
@@ -65,9 +65,7 @@ def read_pod(pod: kube.Pod, context: ReadingContext) -> model.Pod:
         context: Which scheduler names are ours, and which dialects are served.
 
     Returns:
-        The pod with its gang, role, rank and workload as the dialects read them, and its encoded
-        shape. Whatever cannot be judged is named in the shape, and keeps a pod of ours from being
-        bound.
+        The pod as the dialects read it. What cannot be judged is named in its encoded shape.
     """
     metadata, spec, status = pod.metadata, pod.spec, pod.status
     given = metadata.annotations
@@ -81,9 +79,11 @@ def read_pod(pod: kube.Pod, context: ReadingContext) -> model.Pod:
     min_member = _min_member(metadata, joined, vocabulary)
     labels = _labels(metadata.labels) if metadata.labels else b""
     workload, part = vocabulary.workload(metadata.labels) if metadata.labels else ("", "")
-    disrupted, released, scheduled_ms = _conditions(status.conditions)
+    reported = status.conditions
+    disrupted, released, scheduled_ms = _conditions(reported) if reported else (False, False, 0)
     parts = vocabulary.device_parts(given) if ours and given else ()
-    unread = (*objections, *run_limit_errors(given)) if ours else ()
+    limit_errors = run_limit_errors(given) if annotations.RUN_LIMIT in given else ()
+    unread = (*objections, *limit_errors) if ours else ()
     encoded, extended = shape(spec, status, metadata, unread=unread, device_parts=parts)
     if len(labels) > _LABEL_BYTES_MAX:
         labels = b""
@@ -136,7 +136,7 @@ def read_pod(pod: kube.Pod, context: ReadingContext) -> model.Pod:
         and spec.scheduler_name == DEFAULT_SCHEDULER
         and vocabulary.references.is_ignored_by_kube_scheduler(metadata, spec, context.served),
         extended=extended if ours else (),
-        run_limit_s=run_limit_s(metadata, spec.active_deadline_seconds),
+        run_limit_s=_limit_s(metadata, spec.active_deadline_seconds),
     )
 
 
@@ -238,6 +238,13 @@ def _same_owner(api_version: str, kind: str, name: str, uid: str) -> model.Owner
 def _count(text: str, otherwise: int) -> int:
     """A number of at most nine digits in a text; `otherwise` if the text is none."""
     return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else otherwise
+
+
+def _limit_s(metadata: kube.ObjectMeta, deadline_s: int) -> int:
+    """The pod's run limit. Called for every change of a pod, and few state one."""
+    if deadline_s <= 0 and KUEUE not in metadata.labels and NOTES.isdisjoint(metadata.annotations):
+        return 0
+    return run_limit_s(metadata, deadline_s)
 
 
 def _decision(given: dict[str, str]) -> int:

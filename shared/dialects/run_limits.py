@@ -80,7 +80,8 @@ SOURCES: Final = (
 )
 #: Those that objects of any kind may have in their metadata.
 MARKS: Final = tuple(source for source in SOURCES if source.place != "spec")
-_NOTES: Final = frozenset(source.key for source in MARKS if source.place == "annotations")
+#: Annotations that state limits.
+NOTES: Final = frozenset(source.key for source in MARKS if source.place == "annotations")
 _DEADLINE, _POLICY = (source.path for source in SOURCES if source.place == "spec")
 
 
@@ -110,9 +111,6 @@ def _deadline(seconds: int, path: str) -> Iterator[Stated]:
 
 def run_limit_s(metadata: ObjectMeta, deadline_s: int = 0) -> int:
     """The smallest of `stated`, in seconds; 0: there is none."""
-    # Called for every change of a pod, and few state limits.
-    if deadline_s <= 0 and KUEUE not in metadata.labels and _NOTES.isdisjoint(metadata.annotations):
-        return 0
     return min((limit.seconds for limit in stated(metadata, deadline_s)), default=0)
 
 

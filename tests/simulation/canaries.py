@@ -240,20 +240,20 @@ CANARIES: Final[dict[str, Canary]] = {
         _fencing_off,
         20,
         ("is in force", "stale epoch", "no outcome", "stored as", "opened at sequence"),
-        first=184,
+        first=187,
     ),
-    "cluster_fencing_off": Canary(_cluster_fencing_off, 12, ("is of epoch",), first=101),
+    "cluster_fencing_off": Canary(_cluster_fencing_off, 12, ("is of epoch",), first=104),
     "second_outcome": Canary(_second_outcome, 12, ("second outcome",)),
     "ack_before_the_effect": Canary(_ack_before_the_effect, 12, ("no outcome", "not ended")),
     "outcome_lost": Canary(_outcome_lost, 6, ("no outcome",)),
-    "bound_by_name": Canary(_bound_by_name, 60, ("does not say",), first=136),
+    "bound_by_name": Canary(_bound_by_name, 60, ("does not say",), first=145),
     "deleted_by_name": Canary(_deleted_by_name, 80, ("no decision names",), first=107),
     "preflight_skipped": Canary(_preflight_skipped, 8, ("binds again",)),
     "late_room_ended_early": Canary(_late_room_ended_early, 40, ("is given away",), first=105),
     "repair_never_opened": Canary(
         _repair_never_opened, 160, ("without a repair", "undisturbed"), first=198
     ),
-    "start_assumed": Canary(_start_assumed, 200, ("never complete",), first=297),
+    "start_assumed": Canary(_start_assumed, 200, ("never complete",), first=148),
     "stale_epoch_obeyed": Canary(
         _stale_epoch_obeyed, 8, ("of a stale epoch",), overlook=("is in force",)
     ),

@@ -287,9 +287,10 @@ class Reserve:
         held_ms, now_ms = self._reservations.rules.held_ms, self._work.now_ms
         due = note.until_ms <= now_ms
         plan = self._reservations.plan(future, gang, bucket.need, beyond=due)
-        if plan is not None and plan.from_ms < NEVER:
+        if plan is not None and now_ms < plan.from_ms < NEVER:
             self._keep(gang, plan)
-        elif not due:
+        elif not due or (plan is not None and plan.from_ms <= now_ms):
+            # If it fits now, it waits for something else, such as its queue's share.
             return
         elif plan is None and note.reason == PAUSED:
             self._close(gang, "NoInstant")
