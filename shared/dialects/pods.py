@@ -67,8 +67,7 @@ def read_pod(pod: kube.Pod, context: ReadingContext) -> model.Pod:
     Returns:
         The pod as the dialects read it. What cannot be judged is named in its encoded shape.
     """
-    metadata, spec, status = pod.metadata, pod.spec, pod.status
-    given = metadata.annotations
+    metadata, spec, status, given = pod.metadata, pod.spec, pod.status, pod.metadata.annotations
     vocabulary = pod_vocabulary()
     ours = spec.scheduler_name in context.scheduler_names
     owner = controller_owner(metadata)
