@@ -67,7 +67,9 @@ class RunLimit:
                 return
             words = f"its run limit of {duration(lasts_ms)} has passed"
             event = GangEvent.RUN_LIMIT_PASSED
-            release.begin(work, gang, event, PendingReason.RUN_LIMIT, words)
+            if release.begin(work, gang, event, PendingReason.RUN_LIMIT, words):
+                # It was assessed before, so members may wait, which no action places any more.
+                work.state.backlog.take(gang)
             return
         notice_ms = self._rules.notice_ms if enforced else 0
         turns_ms = until_ms - notice_ms

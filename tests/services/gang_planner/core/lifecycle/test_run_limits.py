@@ -61,6 +61,20 @@ def test_a_gang_gets_a_notice_and_is_evicted_whole_once_at_its_limit(golden: Gol
     golden(release.why)
 
 
+def test_a_member_that_fits_at_the_instant_of_the_eviction_is_not_placed() -> None:
+    """Found by the simulation (seed 597): the planner decided both in one cycle, and ended."""
+    scene = running(run_limit_s=600)
+    (free,) = {f"n{index}" for index in range(4)} - {pod.node for pod in scene.pods_of("a")}
+    filler = make_pods("filler", 1, FULL, node=free, phase="Running")
+    scene.put(*filler, *make_pods("a", 1, FULL, role="more"))
+    scene.until_quiet(within_ms=600_000 - 1)
+    assert (len(scene.decisions), len(scene.releases)) == (1, 0)
+    scene.remove(*filler)
+    scene.step(after_ms=1)
+    scene.until_quiet()
+    assert (len(scene.decisions), len(scene.releases)) == (1, 1)
+
+
 def test_pods_that_no_controller_makes_again_are_evicted_as_well() -> None:
     scene = running(run_limit_s=600, pods={"owner": None})
     scene.until_quiet(within_ms=600_000)
