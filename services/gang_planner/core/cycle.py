@@ -203,9 +203,8 @@ class CycleRunner:
             if history.state is _COMPLETED:
                 follow_run(gang)
             assessment.update_late_roles(work.timers, gang, work.now_ms)
-            known_as = history.known_as
-            if known_as is not None and known_as != gang.gang_id:
-                work.rename(gang, known_as)
+            if history.known_as is not None and history.is_logged_as_other(gang.gang_id):
+                work.rename(gang)
             failures = gang.unread or history.bad or history.failed_pods
             if failures or history.notes.any_open or history.started or gang.bound:
                 self._advance(work, gang)

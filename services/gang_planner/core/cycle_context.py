@@ -192,15 +192,17 @@ class CycleContext:
             )
         )
 
-    def rename(self, gang: Gang, before: str) -> None:
-        """Write the gang's open notes again, after a new object changed its id from `before`."""
+    def rename(self, gang: Gang) -> None:
+        """Write the gang's open notes again, after a new object changed its id."""
         history = gang.history
         history.known_as = gang.gang_id
         # Also if it is dormant now: that depends on cycles that wrote no records.
         if history.has_started:
             self.record_start(gang)
         for note in list(history.notes):
-            self.add_closed(before, note.kind, RENAMED)
+            if note.gang_id == gang.gang_id:
+                continue
+            self.add_closed(note.gang_id, note.kind, RENAMED)
             again = msgspec.structs.replace(
                 note,
                 gang_id=gang.gang_id,
@@ -235,7 +237,8 @@ class CycleContext:
     def put_in_order(self) -> None:
         """Sort releases and notes by gang: the order of assessments depends on cycles that wrote no
         records, which a replay does not run. Evictions for preemptors keep their order: a later one
-        counts on capacity that an earlier one frees.
+        counts on capacity that an earlier one frees. A note with a former id ends after it is open
+        under the new one, because the planner may be killed between the two.
         """
         taken = [decision for decision in self.decisions if isinstance(decision, EvictionDecision)]
         if taken:
@@ -247,8 +250,12 @@ class CycleContext:
             releases = [eviction for eviction in taken if eviction.via != "eviction"]
             evictions = [eviction for eviction in taken if eviction.via == "eviction"]
             self.decisions = [*sorted(releases, key=_gang_id), *evictions, *binds]
-        self.notes.sort(key=_gang_id)
+        self.notes.sort(key=_renamed_last)
 
 
 def _gang_id(record: Act | Note) -> str:
     return record.gang_id
+
+
+def _renamed_last(note: Note) -> tuple[bool, str]:
+    return isinstance(note, NoteClosed) and note.reason == RENAMED, note.gang_id

@@ -321,6 +321,11 @@ def _open(state: State, note: NoteOpened) -> None:
         state.holds.recall(state, note)
         return
     history = state.gangs.history(note.gang_id)
+    before = getattr(history.notes, note.kind)
+    if before is not None and before.gang_id != note.gang_id:
+        # It is open under the gang's former id until the log ends it there. A planner that was
+        # killed between the two records leaves that to the next one, see `forget_gone`.
+        state.gangs.history(before.gang_id).notes.put(before)
     history.notes.put(note)
     restore_state(history, started=history.started)
     history.attempt = max(history.attempt, note.attempt)

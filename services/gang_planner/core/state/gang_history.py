@@ -107,6 +107,10 @@ class History(msgspec.Struct, eq=False):
         self.started = state in STARTED
         self.releasing = state in IN_RELEASE
 
+    def is_logged_as_other(self, gang_id: str) -> bool:
+        """Whether the log has it, or an open note of it, under another id than this."""
+        return self.known_as != gang_id or any(note.gang_id != gang_id for note in self.notes)
+
     def count_decided(self, members: int) -> None:
         """Count members that a decision has placed, first in place of those without a hold."""
         self.holds_forgone = max(0, self.holds_forgone - members)

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from services.gang_planner.core.planner import Planner
-from shared.contracts.decisions import GangDecision, NoteClosed, NoteOpened
+from shared.contracts.decisions import GangDecision, GangStarted, NoteClosed, NoteOpened
 from tests.services.gang_planner.core.logged_scene import LoggedScene
 from tests.services.gang_planner.core.scene import make_group, make_node, make_pods, make_shape
 
@@ -135,3 +135,53 @@ def test_a_refused_gang_is_proved_though_two_planners_saw_its_group_go_and_come(
     last = scene.acts[-1][1]
     assert isinstance(last, GangDecision)
     assert (last.gang_id, last.attempt, last.preflight) == ("group-b", 2, True)
+
+
+@pytest.mark.parametrize("start", ["from the log", "from a checkpoint", "as a standby"])
+@pytest.mark.parametrize("after", ["group-0", "group-b"])
+@pytest.mark.parametrize("lost", [0, 1, 2, 3])
+def test_a_run_limit_ends_under_both_ids_whichever_records_a_killed_planner_has_written(
+    after: str, lost: int, start: str
+) -> None:
+    """Found by the simulation (seed 501): the end of the note with the former id was not written,
+    and the planner that took over had the gang in memory since before its change.
+    """
+    scene = LoggedScene([make_node("n0", {"cpu": 8000, "pods": 9})])
+    scene.put(make_group("a", 2, run_limit_s=600), *make_pods("a", 2, FULL))
+    scene.until_quiet()
+    scene.carry_out(phase="Running")
+    scene.until_quiet(within_ms=100)
+    assert open_notes(scene) == [("group-a", "run")]
+    (note,) = (note for _, note in scene.records if isinstance(note, NoteOpened))
+    (group,) = (made for uid, made in scene.objects.items() if uid == "group-a")
+    pages, active, standby = scene.pages, scene.planner, Planner(scene.conf)
+    scene.planner = standby
+    for seq, record in scene.records:
+        standby.apply_decision(seq, record)
+    scene.load_present_snapshot()
+    for planner in (standby, active):
+        scene.planner = planner
+        scene.remove(group)
+        scene.put(msgspec.structs.replace(group, uid=after))
+    written = len(scene.records)
+    scene.step()
+    renamed = scene.records[written:]
+    assert [type(record) for _, record in renamed] == [GangStarted, NoteOpened, NoteClosed]
+    del scene.records[len(scene.records) - lost :]
+    scene.pages = pages
+    if start == "as a standby":
+        scene.planner = standby
+        for seq, record in scene.records[written:]:
+            standby.apply_decision(seq, record)
+        scene.decision_seq += 1
+        scene.take_over(standby)
+    else:
+        scene.restart(checkpoint=start == "from a checkpoint")
+    scene.until_quiet(within_ms=100)
+    assert open_notes(scene) == [(after, "run")]
+    (again,) = scene.state.gangs.by_id[after].history.notes
+    # If its start was written and not its note, its limit begins again.
+    assert again.until_ms == note.until_ms or lost == 2
+    scene.remove(scene.objects[after], *scene.pods_of("a"))
+    scene.until_quiet(within_ms=700_000)
+    assert open_notes(scene) == []
