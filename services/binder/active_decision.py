@@ -20,6 +20,7 @@ from shared.bus.pull import Delivery
 from shared.bus.setup import BINDER_ACK_WAIT_S
 from shared.contracts import annotations
 from shared.contracts.decisions import Act, Binding, EvictionDecision, GangDecision, Victim
+from shared.contracts.pending_reasons import PendingReason
 from shared.model.invariants import InvariantViolation
 
 Marks: TypeAlias = dict[str, Any]
@@ -119,6 +120,9 @@ def _condition_of(decision: EvictionDecision) -> Marks:
     """
     decided = dt.datetime.fromtimestamp(decision.cycle.now_ms // 1000, dt.UTC)
     reason, message = "GangReleased", f"Tutti releases gang {decision.gang}, {decision.reason}"
+    if decision.reason == PendingReason.RUN_LIMIT:
+        # Unlike other releases it is an event of the workload, which policies of Jobs follow.
+        reason, message = decision.reason, f"Tutti evicts gang {decision.gang}"
     if decision.via == "eviction":
         # The reason that kube-scheduler gives: controllers and users search for it.
         reason = "PreemptionByScheduler"

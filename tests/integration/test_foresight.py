@@ -76,20 +76,59 @@ async def test_small_gangs_leave_the_instant_of_a_large_one(stage: Stage) -> Non
     await stage.bound("big", 4)
 
 
-async def test_a_gang_is_evicted_whole_at_its_limit_after_a_notice(stage: Stage) -> None:
-    await stage.nodes(2)
+async def brief_queue(stage: Stage, name: str) -> None:
+    """A queue whose gangs get a notice of three seconds."""
     queue: Object = {
         "apiVersion": VOLCANO,
         "kind": "Queue",
-        "metadata": {"name": "brief", "annotations": {annotations.RUN_LIMIT_NOTICE: "3s"}},
+        "metadata": {"name": name, "annotations": {annotations.RUN_LIMIT_NOTICE: "3s"}},
         "spec": {},
     }
     await stage.api.create(QUEUES_VOLCANO.path(), queue)
+
+
+async def test_the_policy_of_a_volcano_job_sees_its_run_limit_as_an_eviction(stage: Stage) -> None:
+    await stage.nodes(2)
+    await brief_queue(stage, "brief-jobs")
+    container = {"name": "main", "image": "none", "resources": {"requests": WHOLE}}
+    job: Object = {
+        "apiVersion": "batch.volcano.sh/v1alpha1",
+        "kind": "Job",
+        "metadata": {"name": "brief-job", "annotations": {annotations.RUN_LIMIT: "6s"}},
+        "spec": {
+            "schedulerName": "tutti",
+            "minAvailable": 2,
+            "queue": "brief-jobs",
+            "policies": [{"event": "PodEvicted", "action": "AbortJob"}],
+            "tasks": [
+                {
+                    "name": "worker",
+                    "replicas": 2,
+                    "template": {"spec": {"containers": [container], "restartPolicy": "Never"}},
+                }
+            ],
+        },
+    }
+    path = f"/apis/batch.volcano.sh/v1alpha1/namespaces/{stage.namespace}/jobs"
+    await stage.api.create(path, job)
+
+    async def aborted() -> bool:
+        found = await stage.api.get(f"{path}/brief-job")
+        assert found.get("status", {}).get("state", {}).get("phase") == "Aborted", found["status"]
+        return True
+
+    await eventually(aborted, timeout_s=60.0, because="its policy aborts it")
+    await stage.api.delete(f"{path}/brief-job", {})
+
+
+async def test_a_gang_is_evicted_whole_at_its_limit_after_a_notice(stage: Stage) -> None:
+    await stage.nodes(2)
+    await brief_queue(stage, "brief")
     await submit(stage, "brief", 2, "6s", spec={"queue": "brief"})
     await stage.bound("brief", 2)
     notice = await condition(stage, "brief", "RunLimit")
     assert notice["reason"] == "EvictionNotice"
-    assert "all its pods are evicted at" in notice["message"]
+    assert "Tutti evicts all its pods at" in notice["message"]
     assert await event(stage, "brief", "RunLimitEnds") == notice["message"]
 
     async def evicted() -> bool:
@@ -97,4 +136,4 @@ async def test_a_gang_is_evicted_whole_at_its_limit_after_a_notice(stage: Stage)
         return True
 
     await eventually(evicted, timeout_s=SEEN_S, because="its pods are deleted")
-    assert "run limit of 6s has passed" in await event(stage, "brief", "GangReleased")
+    assert "run limit of 6s has passed" in await event(stage, "brief", "RunLimitExceeded")

@@ -121,6 +121,18 @@ async def test_an_answer_that_does_not_come_in_time_narrows_the_window() -> None
     assert refused.dispatcher.width == 4
 
 
+def test_pods_are_evicted_at_a_run_limit_and_released_for_all_other_reasons() -> None:
+    why = "its run limit of 1h has passed"
+    release = make_release(1)
+    at_limit = msgspec.structs.replace(release, reason="RunLimitExceeded", why=why)
+    marks = Stand(at_limit).active.marks
+    assert marks["reason"] == "RunLimitExceeded"
+    assert marks["message"].endswith(why)
+    for reason in ("BindingRefused", "StartDeadline", "DegradedGrace"):
+        other = msgspec.structs.replace(release, reason=reason)
+        assert Stand(other).active.marks["reason"] == "GangReleased"
+
+
 def test_the_condition_of_a_victim_is_bounded_and_names_no_gang_of_another_namespace() -> None:
     decision = msgspec.structs.replace(an_eviction(), gang="secret/job", why="x" * 5_000)
     message = Stand(decision).active.marks["message"]

@@ -30,6 +30,8 @@ _REASONS: Final = {"Evicted": "Evict", "RunLimit": "RunLimitEnds"}
 #: Conditions that are written before the gang's phase has settled.
 _PRESSING: Final = frozenset({*_EVENT_TYPES, "Releasing"})
 _RELEASED: Final = "; its bound pods are deleted, so that it does not hold capacity in part"
+_EVICTED: Final = "; Tutti evicts its pods"
+_RUN_LIMIT: Final = PendingReason.RUN_LIMIT.value
 _EXPIRED: Final = "no pod came for the reserved capacity; it is free for other gangs"
 
 
@@ -89,10 +91,12 @@ def _of_condition(condition: Condition) -> Iterator[Announcement]:
     elif condition.type == "RoomHeld" and condition.reason == "Expired":
         yield Announcement(type="Warning", reason="HoldExpired", message=_EXPIRED, why=since)
     elif condition.type == "Releasing" and condition.message:
+        # The message begins with the reason, also when the release has ended.
+        at_limit = condition.message.startswith(f"{_RUN_LIMIT}: ")
         yield Announcement(
             type="Warning",
-            reason="GangReleased",
-            message=condition.message + _RELEASED,
+            reason=_RUN_LIMIT if at_limit else "GangReleased",
+            message=condition.message + (_EVICTED if at_limit else _RELEASED),
             why=since,
             once=not holds,
         )

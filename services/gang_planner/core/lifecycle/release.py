@@ -1,4 +1,6 @@
-"""Release: deletes the bound pods of a gang that cannot be completed, to free its capacity.
+"""Release: deletes the bound pods of a gang that cannot be completed, to free its capacity, or that
+has run for as long as its run limit allows. At the limit, pods that no controller creates again are
+deleted as well.
 
 The release note is written first. Once it is in the log, no member of the gang is planned or held.
 The planner waits while a binding decision of the gang is unanswered, because its POSTs may still

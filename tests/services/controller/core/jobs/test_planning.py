@@ -242,6 +242,15 @@ def test_a_pod_that_our_binder_released_is_no_event() -> None:
     assert phase_of(planned) in ("", "Running", "Pending")
 
 
+def test_a_pod_that_is_evicted_at_its_run_limit_is_one() -> None:
+    job = a_job(policies=[{"event": "PodFailed", "action": "AbortJob"}])
+    evicted: dict[str, Any] = {
+        "conditions": [{"type": "DisruptionTarget", "status": "True", "reason": "RunLimitExceeded"}]
+    }
+    planned = step(job, a_pod("a-x-0", "Failed", going=True, **evicted), a_pod("a-x-1"))
+    assert phase_of(planned) == "Aborting"
+
+
 def lost(name: str, version: int = 0) -> LostPod:
     _, task, index = name.split("-")
     return LostPod(

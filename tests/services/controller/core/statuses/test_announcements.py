@@ -1,6 +1,7 @@
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
+import pytest
 
 from services.controller.core.events import ControllerEvent, EventIntent, group_event
 from services.controller.core.statuses.annotation import annotation_of
@@ -27,6 +28,7 @@ from tests.services.controller.core.samples import (
     make_waiting,
     situation,
 )
+from tests.support.golden import Golden
 
 REFUSED = "w-2: policy says no"
 
@@ -112,6 +114,21 @@ def test_a_release_that_ended_before_it_was_read_is_still_reported_and_once() ->
     desk.hear(releasing())
     desk.hear(releasing("False", START_MS + 400), 400)
     assert [reason for reason, _ in desk.events] == ["GangReleased"]
+
+
+@pytest.mark.parametrize("status", ["True", "False"])
+def test_an_eviction_at_the_run_limit_is_reported_as_one(
+    status: Literal["True", "False"], golden: Golden
+) -> None:
+    verdict = releasing(status)
+    words = "RunLimitExceeded: its run limit of 1h has passed"
+    (release,) = (each for each in verdict.conditions if each.type == "Releasing")
+    release = msgspec.structs.replace(release, message=words)
+    desk = Controller()
+    desk.hear(msgspec.structs.replace(verdict, conditions=(release,)))
+    ((reason, message),) = desk.events
+    assert reason == "RunLimitExceeded"
+    golden(message)
 
 
 def test_a_second_release_for_the_same_cause_is_reported_again() -> None:
