@@ -15,7 +15,7 @@
 * `allocation`: from a gang in the backlog to its decision, in batches and with extras;
 * `preemption`: the victims that make room for a gang, and the actions that evict them;
 * `lifecycle`: what a gang waits for; repairs, releases, backoff, holds, deadlines;
-* `actions`: enqueue, allocate and backfill, which a cycle runs in the configured order;
+* `actions`: enqueue, allocate, backfill and reserve, which a cycle runs;
 * `ingest`: applies records of CLUSTER and DECISIONS to the state;
 * `verdicts`: what users read of each gang;
 * `queries`: questions that change nothing, answered on copies;

@@ -91,6 +91,8 @@ class _Pass:
         self._spent: Counter[str] = Counter()
         #: Buckets that come last: their namespaces have spent more than is left for all others.
         self._set_aside: list[Bucket] = []
+        #: Buckets that were refused while capacity was hidden from them.
+        self._beside: list[tuple[Bucket, Limit]] = []
 
     def run(self) -> None:
         """Give queues turns until no gang is left in line, or the budget is spent."""
@@ -109,6 +111,7 @@ class _Pass:
         self._together.place()
         if self._work.state.reserved:
             self._work.reservations.lift()
+            Reserve(self._work).judge(self._beside)
         if self._set_aside and not session.exhausted and not self._work.throttled:
             _Pass(self._work, self._demand, self._set_aside).run()
 
@@ -119,7 +122,7 @@ class _Pass:
         line, session = self._line, self._work.session
         index, bucket, gang = line.head(queue)
         if self._work.state.reserved:
-            self._see(gang)
+            self._see(bucket, gang)
         if not gang.queue.strict and self._has_spent_enough(bucket):
             self._set_aside.append(bucket)
             return False
@@ -154,9 +157,12 @@ class _Pass:
         line.put_back(index)
         return True
 
-    def _see(self, gang: Gang) -> None:
+    def _see(self, bucket: Bucket, gang: Gang) -> None:
         """Let the nodes show what the gang may use beside the reservations of other gangs."""
         reservations, now_ms = self._work.reservations, self._work.now_ms
+        if not reservations.hides and self._remains(bucket):
+            # It does not fit in any case, as most in a full cluster.
+            return
         if reservations.would_see(gang, now_ms):
             # Those gathered saw something else.
             self._together.place()
@@ -166,14 +172,18 @@ class _Pass:
 
     def _cannot_fit(self, bucket: Bucket, gang: Gang) -> bool:
         """Whether the gang cannot fit, which no attempt has to show; its bucket is refused then."""
-        shortfall, known = bucket.shortfall, self._shortfalls
-        if shortfall is not None and known is not None and known.remains(bucket, shortfall):
+        if self._remains(bucket):
             self._refuse(bucket, gang, UNLIMITED)
             return True
         if self._kept_out(bucket, gang):
             self._refuse(bucket, gang, UNLIMITED, short=True)
             return True
         return False
+
+    def _remains(self, bucket: Bucket) -> bool:
+        """Whether the bucket still has its shortfall."""
+        shortfall, known = bucket.shortfall, self._shortfalls
+        return shortfall is not None and known is not None and known.remains(bucket, shortfall)
 
     def _waits(self, bucket: Bucket, gang: Gang) -> bool:
         """Whether the gang fits and only the in-flight limit delays it: then it blocks the gangs
@@ -214,10 +224,12 @@ class _Pass:
         self, bucket: Bucket, gang: Gang, limit: Limit, *, short: bool | None = None
     ) -> None:
         """Refuse the bucket, whose first gang does not fit now."""
-        gang_allocation.refuse(self._work, bucket, limit, short=short)
+        beside = self._work.reservations.hides
+        gang_allocation.refuse(self._work, bucket, limit, short=short, beside=beside)
         self._demand.judge(bucket)
+        if beside:
+            self._beside.append((bucket, limit))
         reserve = Reserve(self._work)
-        reserve.refused(bucket, limit)
         if reserve.wants(bucket):
             self._together.place()
             reserve.reserve(bucket)

@@ -12,7 +12,7 @@ each second, by the clock of the log, which a replay has, too; and when a reserv
 """
 
 from collections import Counter
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterable, Sequence
 from typing import Final
 
 from services.gang_planner.core.cycle_context import CycleContext
@@ -27,6 +27,8 @@ from services.gang_planner.core.foresight.reservations import (
 )
 from services.gang_planner.core.placement import gang_placement
 from services.gang_planner.core.placement.attempt import PlacementRequest
+from services.gang_planner.core.placement.gang_placement import Refusal
+from services.gang_planner.core.placement.refusals import shortfall_of
 from services.gang_planner.core.queueing.fair_share import Limit
 from services.gang_planner.core.state.gangs import Bucket, Gang
 from services.gang_planner.core.state.instants import in_words
@@ -92,14 +94,14 @@ class Reserve:
         state = self._state
         if not self._seats or not self._may_plan():
             return []
-        kept = Counter[str]()
+        kept, mark = Counter[str](), self._mark()
         for gang in state.reserved.values():
             if _is_reserved(gang) and gang.bucket is not None and gang.bucket not in active:
                 kept[_root(gang)] += 1
         return [
             bucket
             for bucket in state.backlog.buckets.values()
-            if kept[_root(bucket.entries[0][2])] < self._seats and self._may_reserve(bucket)
+            if kept[_root(bucket.entries[0][2])] < self._seats and _may_reserve(bucket, mark)
         ]
 
     def wants(self, bucket: Bucket) -> bool:
@@ -107,7 +109,7 @@ class Reserve:
         instant for them.
         """
         gang = bucket.entries[0][2]
-        if not self._seats or not self._may_reserve(bucket) or not self._free_seats(gang):
+        if not self._seats or not _may_reserve(bucket, self._mark()) or not self._free_seats(gang):
             return False
         may_plan = self._may_plan() or self._has_placed(_root(gang))
         if not may_plan or self._reservations.work_left <= 0:
@@ -120,16 +122,6 @@ class Reserve:
         with self._reservations.future(self._work.now_ms) as future:
             self._reserve(bucket, self._free_seats(bucket.entries[0][2]), future)
 
-    def _may_reserve(self, bucket: Bucket) -> bool:
-        need = bucket.need
-        return (
-            bucket.reason in _FOR_CAPACITY
-            and need.quorum > 0
-            and need.provisioning is None
-            and not bucket.unsatisfiable
-            and bucket.unplanned_at != self._mark()
-        )
-
     def _free_seats(self, gang: Gang) -> int:
         """How many more gangs of the gang's root may have reservations. Those that were placed in
         this cycle have theirs until their next assessment.
@@ -141,32 +133,41 @@ class Reserve:
         )
         return self._seats - taken
 
-    def refused(self, bucket: Bucket, limit: Limit) -> None:
-        """Find out whether a refused bucket only leaves room for a reservation."""
-        if bucket.reason is not PendingReason.NOT_ENOUGH_RESOURCES:
-            return
-        gang, reservations = bucket.entries[0][2], self._reservations
-        binding = reservations.binding(gang, self._work.now_ms)
+    def judge(self, refused: Iterable[tuple[Bucket, Limit]]) -> None:
+        """Find out which of the buckets that were refused beside what is hidden only leave room for
+        a reservation. It is asked after all gangs were tried, when nothing is hidden any more: what
+        does not fit then is known not to fit until some of the capacity changes.
+        """
+        state, session = self._state, self._work.session
+        for bucket, limit in refused:
+            gang, delay = bucket.entries[0][2], None
+            if bucket.reason in _FOR_CAPACITY:
+                request = PlacementRequest(
+                    queue=gang.queue,
+                    need=bucket.need,
+                    members_max=bucket.need.least,
+                    withheld=limit.withheld,
+                )
+                placement = gang_placement.place(session, request)
+                if isinstance(placement, Refusal):
+                    bucket.shortfall = shortfall_of(session, bucket.need, placement.missing)
+                else:
+                    placement.statement.discard()
+                    delay = self._delay(gang)
+            before = bucket.reason
+            bucket.would_delay = delay
+            if before != bucket.reason:
+                state.gangs.to_republish.update((key, gang) for _, key, gang in bucket.entries)
+
+    def _delay(self, gang: Gang) -> Delay | None:
+        """The first reservation that the gang leaves room for; None: it may start by now."""
+        now_ms = self._work.now_ms
+        binding = self._reservations.binding(gang, now_ms)
         if not binding:
-            return
-        request = PlacementRequest(
-            queue=gang.queue,
-            need=bucket.need,
-            members_max=bucket.need.least,
-            withheld=limit.withheld,
-        )
-        reservations.lift()
-        fits = gang_placement.fits(self._work.session, request)
-        reservations.show(gang, self._work.now_ms)
-        if not fits:
-            return
+            return None
         first = min(binding, key=lambda kept: kept.from_ms)
-        bucket.would_delay = Delay(
-            first.gang.key,
-            title_of(self._state, first.gang),
-            first.from_ms,
-            max(first.from_ms - self._work.now_ms, 0),
-        )
+        title = title_of(self._state, first.gang)
+        return Delay(first.gang.key, title, first.from_ms, max(first.from_ms - now_ms, 0))
 
     def follow(self, gang: Gang) -> None:
         """Close the reservation of a gang that no longer waits for capacity."""
@@ -299,16 +300,17 @@ class Reserve:
         else:
             plan = plan._replace(rooms=self._first_part(plan.rooms))
             message = (
-                f"free capacity on {_nodes(plan)} is kept for it until {in_words(now_ms + held_ms)}"
-                ": gangs without a run limit have what it needs, so it is not known when it starts"
+                f"Tutti keeps free capacity on {_nodes(plan)} for it until "
+                f"{in_words(now_ms + held_ms)}: gangs without a run limit hold what it needs, so "
+                "Tutti does not know when it starts"
             )
             rooms = rooms_in_log(self._state.nodes, plan.rooms)
             self._open(gang, HELD, now_ms + held_ms, message, rooms)
 
     def _pause(self, gang: Gang, until_ms: int) -> None:
         message = (
-            "gangs without a run limit have what it needs, so it is not known when it starts; "
-            f"capacity is kept for it from {in_words(until_ms)} on"
+            "gangs without a run limit hold what it needs, so Tutti does not know when it starts; "
+            f"it keeps capacity for it from {in_words(until_ms)} on"
         )
         self._open(gang, PAUSED, until_ms, message, ())
 
@@ -380,7 +382,8 @@ class Reserve:
         more = len(ending) - len(names)
         if more:
             names.append(_gangs(more, " other" if names else ""))
-        when = f", when {' and '.join(names)} end" if names else ""
+        verb = "ends" if len(ending) == 1 else "end"
+        when = f", when {' and '.join(names)} {verb}" if names else ""
         return f"reserved for {in_words(plan.from_ms)} on {_nodes(plan)}{when}"
 
 
@@ -400,3 +403,14 @@ def _root(gang: Gang) -> str:
 def _is_reserved(gang: Gang) -> bool:
     note = gang.history.notes.reservation
     return note is not None and note.reason == RESERVED
+
+
+def _may_reserve(bucket: Bucket, mark: tuple[object, ...]) -> bool:
+    """Whether a reservation may help a bucket's gangs, and was not refused in this state."""
+    return (
+        bucket.reason in _FOR_CAPACITY
+        and bucket.need.quorum > 0
+        and bucket.need.provisioning is None
+        and not bucket.unsatisfiable
+        and bucket.unplanned_at != mark
+    )

@@ -189,12 +189,18 @@ def _outranking_mark(freed: int, holds: HoldTable, gang: Gang) -> tuple[object, 
 
 
 def refuse(
-    work: CycleContext, bucket: Bucket, limit: Limit = UNLIMITED, *, short: bool | None = None
+    work: CycleContext,
+    bucket: Bucket,
+    limit: Limit = UNLIMITED,
+    *,
+    short: bool | None = None,
+    beside: bool = False,
 ) -> None:
     """Refuse all gangs of a bucket, whose first one does not fit within `limit`, until something is
     freed, or until no queue claims the capacity that it would take.
 
-    `short`: whether its queue's ceiling excludes it; None: not known yet.
+    `short`: whether its queue's ceiling excludes it; None: not known yet. `beside`: capacity was
+    hidden from it, so it may only leave room for a reservation, which `reserve` finds out.
     """
     state = work.state
     before = bucket.reason
@@ -208,6 +214,7 @@ def refuse(
         state.node_capacity.freed,
         short_of_quota=short or held,
         claimants=limit.claimants if held else (),
+        beside=beside,
     )
     if before != bucket.reason:
         state.gangs.to_republish.update((key, gang) for _, key, gang in bucket.entries)

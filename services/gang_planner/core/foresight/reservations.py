@@ -98,6 +98,11 @@ class Reservations:
         #: What is hidden beside these reservations, as of what is kept and foreseen now.
         self._hidden_beside: dict[_Seen, Ints | None] = {}
 
+    @property
+    def hides(self) -> bool:
+        """Whether anything is hidden now."""
+        return self.curtain.hides
+
     def end(self) -> None:
         """End a cycle: hide nothing, and keep nothing in memory that no reservation needs."""
         self.lift()

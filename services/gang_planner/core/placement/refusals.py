@@ -63,6 +63,8 @@ class Shortfalls:
             self._lowest_held is not None and gang.priority > self._lowest_held
         ):
             return False
+        if shortfall.capacity_at == node_capacity.changes.position:
+            return True
         gains = self._gained(shortfall.capacity_at)
         if gains is None or any(shape_id not in gains for _, shape_id, _ in bucket.need.wanted):
             # Shapes may be unknown: the bucket was refused in this pass, by a gang that then took

@@ -124,13 +124,15 @@ class Backlog:
         *,
         short_of_quota: bool,
         claimants: tuple[Claimant, ...] = (),
+        beside: bool = False,
     ) -> None:
         """Refuse all gangs of a bucket until something is freed, or until its claimants change."""
         signature = bucket.need.signature
         bucket.refused_at = freed
         bucket.short_of_quota = short_of_quota
         bucket.blocked_by = None
-        bucket.would_delay = None
+        if not beside:
+            bucket.would_delay = None
         bucket.claimants = claimants
         if claimants:
             self.held[signature] = bucket

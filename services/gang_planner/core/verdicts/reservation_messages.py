@@ -37,7 +37,7 @@ def run_in_words(note: NoteOpened) -> str:
     """What becomes of a gang whose run limit is near or has passed; "": neither."""
     limit = duration(note.until_ms - note.since_ms)
     if note.reason == NOTICE:
-        return f"its run limit ends: all its pods are evicted at {in_words(note.until_ms)}"
+        return f"Tutti evicts all its pods at {in_words(note.until_ms)}, when its run limit ends"
     if note.reason == OVERRUN:
         return f"it runs for longer than its limit of {limit}, which serves planning only"
     return ""

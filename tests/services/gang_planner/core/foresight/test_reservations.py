@@ -340,3 +340,25 @@ def test_a_gang_that_is_being_evicted_is_expected_to_end_soon() -> None:
     assert note is not None
     assert note.until_ms > scene.now_ms
     assert len(scene.notes("reservation")) - noted <= 7, "a note every ten seconds"
+
+
+def test_gangs_of_other_namespaces_are_a_count_and_have_no_name(golden: Golden) -> None:
+    scene = scene_of(4)
+    others: Any = {"namespace": "others"}
+    scene.put(
+        make_group("secret", 3, run_limit_s=1_800, **others),
+        *make_pods("secret", 3, FULL, **others),
+    )
+    scene.until_quiet()
+    scene.carry_out(phase="Running")
+    scene.until_quiet(within_ms=1_000)
+    assert not start(scene, "big", 4, minutes=60)
+    note = reserved(scene, "big")
+    assert note is not None
+    scene.put(make_group("late", 1, **others), *make_pods("late", 1, FULL, **others))
+    scene.until_quiet(within_ms=1_000)
+    why = scene.verdict("late").why
+    assert why is not None
+    golden(note.message, why.sentence)
+    assert "secret" not in note.message
+    assert "big" not in why.sentence
