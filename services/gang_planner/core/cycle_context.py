@@ -237,8 +237,7 @@ class CycleContext:
     def put_in_order(self) -> None:
         """Sort releases and notes by gang: the order of assessments depends on cycles that wrote no
         records, which a replay does not run. Evictions for preemptors keep their order: a later one
-        counts on capacity that an earlier one frees. A note with a former id ends after it is open
-        under the new one, because the planner may be killed between the two.
+        counts on capacity that an earlier one frees.
         """
         taken = [decision for decision in self.decisions if isinstance(decision, EvictionDecision)]
         if taken:
@@ -250,12 +249,8 @@ class CycleContext:
             releases = [eviction for eviction in taken if eviction.via != "eviction"]
             evictions = [eviction for eviction in taken if eviction.via == "eviction"]
             self.decisions = [*sorted(releases, key=_gang_id), *evictions, *binds]
-        self.notes.sort(key=_renamed_last)
+        self.notes.sort(key=_gang_id)
 
 
 def _gang_id(record: Act | Note) -> str:
     return record.gang_id
-
-
-def _renamed_last(note: Note) -> tuple[bool, str]:
-    return isinstance(note, NoteClosed) and note.reason == RENAMED, note.gang_id
