@@ -32,7 +32,8 @@ _LOADS: Final = (0.8, 0.85, 0.9)
 _WAIT_BAR: Final = 0.25
 _LOST_POINTS_BAR: Final = 0.5
 _SMALL_BAR: Final = 3.0
-_CONFIGURATION: Final = (
+#: With a number of reservations for each root.
+CONFIGURATION: Final = (
     DEFAULT_TEXT + "configurations: [{name: reserve, arguments: {reservations: %d}}]\n"
 )
 
@@ -64,7 +65,7 @@ def measure(traces: Path, loads: Sequence[float], jobs: int | None, each: int) -
     asked = [(load, reservations) for load in loads for reservations in (0, each)]
     planned = [make_plan(trace, machine, TraceOptions(load=load)) for load, _ in asked]
     plans = [
-        msgspec.structs.replace(plan.plan, configuration=_CONFIGURATION % reservations)
+        msgspec.structs.replace(plan.plan, configuration=CONFIGURATION % reservations)
         for plan, (_, reservations) in zip(planned, asked, strict=True)
     ]
     with Progress(console=Console(stderr=True), disable=not sys.stderr.isatty()) as progress:

@@ -84,6 +84,7 @@ def programs(extent: Extent, session_file: Path) -> list[Part]:
         _measuring("queues", "bench.queues", ("--strict",), 20),
         _measuring("churn", "bench.churn", ("--strict",), 20),
         _measuring("reservations", "bench.reservations", ("--strict",), 60),
+        _measuring("estimates", "bench.estimates", ("--strict",), 60),
         *(
             _measuring(
                 f"controller {jobs}x{pods}", "bench.controller", (*_of(jobs, pods), *runs), 40

@@ -76,6 +76,15 @@ class PlannerSettings(CommonSettings, frozen=True, kw_only=True):
             "queue tree; the file of policies may say otherwise",
         ),
     ] = 1
+    estimates_s: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=3_600,
+            description="seconds between two estimates of when waiting gangs start, which the "
+            "standby makes in a copy of its process; 0: none are made",
+        ),
+    ] = 15
     reserve_s_max: _SecondsMax = Ceilings().reserve_s
     minimum_run_s_max: Annotated[
         int,

@@ -13,6 +13,7 @@ from typing import Final
 from services.gang_planner.applier import Applier
 from services.gang_planner.config import PlannerSettings
 from services.gang_planner.core.planner import Planner
+from services.gang_planner.estimator import EstimateFailed, Estimator, suggestions_in_copy
 from services.gang_planner.inbox import Arrival, ClusterArrival, DecisionArrival, OutcomeArrival
 from services.gang_planner.recorder import Frame, Recorder
 from shared.bus.cluster_log import fetch_snapshot
@@ -20,14 +21,18 @@ from shared.bus.questions import serve
 from shared.contracts import codec, subjects
 from shared.contracts.cluster import SnapshotPage
 from shared.contracts.questions import (
+    EstimatesAnswer,
+    EstimatesRequest,
     FitAnswer,
     FitRequest,
     FragmentationAnswer,
     FragmentationRequest,
     LedgerAnswer,
     LedgerRequest,
+    SuggestionsAnswer,
+    SuggestionsRequest,
 )
-from shared.runtime.lifecycle import Context
+from shared.runtime.lifecycle import Context, Spawned
 
 log = logging.getLogger(__name__)
 
@@ -46,6 +51,8 @@ class Standby:
         self._planner = planner
         self._applier = applier
         self._active = False
+        self._estimator = Estimator(planner, context.now_ms, settings.estimates_s)
+        self._estimating: Spawned | None = None
         self._flushed_ms = 0
         self._recorder: Recorder | None = None
         if settings.recording_dir:
@@ -59,7 +66,9 @@ class Standby:
         self._since_base: list[Frame] = []
 
     async def serve(self) -> None:
-        """Answer `ask.planner.fit`, `.ledger` and `.fragmentation` from now on."""
+        """Answer `ask.planner.fit`, `.ledger`, `.fragmentation`, `.estimates` and `.suggestions`
+        from now on.
+        """
         bus = self._context.bus
         await serve(bus, subjects.ASK_FIT, codec.decode_fit_request, self._answer_fit)
         await serve(bus, subjects.ASK_LEDGER, codec.decode_ledger_request, self._answer_ledger)
@@ -69,6 +78,13 @@ class Standby:
             codec.decode_fragmentation_request,
             self._answer_fragmentation,
         )
+        await serve(
+            bus, subjects.ASK_ESTIMATES, codec.decode_estimates_request, self._answer_estimates
+        )
+        await serve(bus, subjects.ASK_SUGGESTIONS, codec.decode_suggestions_request, self._suggest)
+        if self._context.settings.estimates_s:
+            estimating = self._estimator.run(lambda: self._answers)
+            self._estimating = self._context.spawn("estimates", estimating)
 
     async def _answer_fit(self, question: FitRequest) -> FitAnswer | None:
         if not self._answers:
@@ -97,6 +113,19 @@ class Standby:
     async def _answer_fragmentation(self, _: FragmentationRequest) -> FragmentationAnswer | None:
         return self._planner.fragmentation() if self._answers else None
 
+    async def _answer_estimates(self, question: EstimatesRequest) -> EstimatesAnswer | None:
+        return self._estimator.page(question.after) if self._answers else None
+
+    async def _suggest(self, question: SuggestionsRequest) -> SuggestionsAnswer | None:
+        if not self._answers:
+            return None
+        try:
+            now_ms = self._context.now_ms()
+            return await suggestions_in_copy(self._planner, now_ms, question.gang_id)
+        except EstimateFailed as error:
+            log.error("no suggestions for gang %s: %s", question.gang_id, error)
+            return SuggestionsAnswer(sentence=str(error), failed=True)
+
     @property
     def _answers(self) -> bool:
         return not self._active and self._applier.caught_up
@@ -104,6 +133,8 @@ class Standby:
     def become_active(self) -> None:
         """Stop answering and recording, because this process decides from now on."""
         self._active = True
+        if self._estimating is not None:
+            self._estimating.cancel()
         if self._recorder is not None:
             self._recorder.flush()
         if self._base is not None:

@@ -11,7 +11,15 @@ import msgspec
 from shared.bus.connection import Bus, Message, Subscription
 from shared.bus.errors import MessageTooLarge, NoAnswer
 from shared.contracts import codec, subjects
-from shared.contracts.questions import LedgerAnswer, LedgerQueue, LedgerRequest, LedgerTotal
+from shared.contracts.questions import (
+    EstimatesAnswer,
+    EstimatesRequest,
+    LedgerAnswer,
+    LedgerQueue,
+    LedgerRequest,
+    LedgerTotal,
+    StartEstimate,
+)
 
 
 async def ask_ledger(bus: Bus, *, timeout_s: float) -> LedgerAnswer:
@@ -46,6 +54,35 @@ async def ask_ledger(bus: Bus, *, timeout_s: float) -> LedgerAnswer:
         if not page.queues or page.queues[-1].name <= after:
             raise NoAnswer(f"{subjects.ASK_LEDGER}: the page after {after!r} has no further queue")
         after = page.queues[-1].name
+
+
+async def ask_estimates(bus: Bus, *, timeout_s: float) -> EstimatesAnswer:
+    """When all waiting gangs are expected to start, as one answer. If a new run ends between the
+    requests for two pages, the older pages are of the run before.
+
+    Args:
+        bus: The connection to NATS.
+        timeout_s: For each page.
+
+    Raises:
+        NoAnswer: No standby planner answers, or its pages do not go on.
+    """
+    estimates: list[StartEstimate] = []
+    after = ""
+    while True:
+        page = await ask(
+            bus,
+            subjects.ASK_ESTIMATES,
+            EstimatesRequest(after=after),
+            codec.decode_estimates_answer,
+            timeout_s=timeout_s,
+        )
+        estimates += page.estimates
+        if not page.more:
+            return EstimatesAnswer(as_of_ms=page.as_of_ms, estimates=tuple(estimates))
+        if not page.estimates or page.estimates[-1].gang_id <= after:
+            raise NoAnswer(f"{subjects.ASK_ESTIMATES}: the page after {after!r} has no more gangs")
+        after = page.estimates[-1].gang_id
 
 
 Question = TypeVar("Question")

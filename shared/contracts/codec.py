@@ -15,6 +15,8 @@ from shared.contracts.decisions import Act, DecisionRecord, Note
 from shared.contracts.observing import Observation, ObservationRequest
 from shared.contracts.outcomes import OutcomeRecord
 from shared.contracts.questions import (
+    EstimatesAnswer,
+    EstimatesRequest,
     FitAnswer,
     FitRequest,
     FragmentationAnswer,
@@ -24,6 +26,8 @@ from shared.contracts.questions import (
     RequestRefused,
     ServiceStatus,
     StatusRequest,
+    SuggestionsAnswer,
+    SuggestionsRequest,
 )
 from shared.contracts.verdicts import Verdict
 from shared.model.objects import Shape
@@ -72,6 +76,10 @@ decode_fit_request: Final = _reader(msgspec.msgpack.Decoder(FitRequest).decode)
 decode_fit_answer: Final = _reader(msgspec.msgpack.Decoder(FitAnswer).decode)
 decode_fragmentation_request: Final = _reader(msgspec.msgpack.Decoder(FragmentationRequest).decode)
 decode_fragmentation_answer: Final = _reader(msgspec.msgpack.Decoder(FragmentationAnswer).decode)
+decode_estimates_request: Final = _reader(msgspec.msgpack.Decoder(EstimatesRequest).decode)
+decode_estimates_answer: Final = _reader(msgspec.msgpack.Decoder(EstimatesAnswer).decode)
+decode_suggestions_request: Final = _reader(msgspec.msgpack.Decoder(SuggestionsRequest).decode)
+decode_suggestions_answer: Final = _reader(msgspec.msgpack.Decoder(SuggestionsAnswer).decode)
 decode_ledger_request: Final = _reader(msgspec.msgpack.Decoder(LedgerRequest).decode)
 decode_ledger_answer: Final = _reader(msgspec.msgpack.Decoder(LedgerAnswer).decode)
 decode_request_refused: Final = _reader(msgspec.msgpack.Decoder(RequestRefused).decode)

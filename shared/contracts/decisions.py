@@ -7,7 +7,7 @@ The *epoch* of a planner is the sequence, in DECISIONS, of its `EpochOpened` rec
 a decision is the fencing token that binders write into the Binding's annotations.
 """
 
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 import msgspec
 
@@ -383,6 +383,19 @@ class OpenGang(Struct, frozen=True, kw_only=True):
     holds_forgone: int = 0
 
 
+PAST_RUN_STEPS: Final = 12
+
+
+class PastRunsOfUser(Struct, frozen=True, kw_only=True):
+    """The newest ended runs with a limit in one namespace of one queue, oldest first: one byte for
+    each, in `PAST_RUN_STEPS` for each time that it was only half as long as its limit.
+    """
+
+    queue: str
+    namespace: str
+    parts: bytes = b""
+
+
 class Checkpoint(Struct, frozen=True, kw_only=True, tag="checkpoint"):
     """All open decisions and notes as of sequence `up_to`, in pages of at most 512 KiB."""
 
@@ -401,6 +414,8 @@ class Checkpoint(Struct, frozen=True, kw_only=True, tag="checkpoint"):
     gangs: tuple[OpenGang, ...] = ()
     #: Of decisions on this page or on earlier ones.
     outcomes: tuple[OpenOutcome, ...] = ()
+    #: On the first page. No decision depends on them.
+    past_runs: tuple[PastRunsOfUser, ...] = ()
 
 
 Act: TypeAlias = GangDecision | EvictionDecision

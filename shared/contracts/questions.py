@@ -5,7 +5,7 @@ does not come in time is no error: the requester continues without it. A report 
 it reports is reported again while it lasts.
 """
 
-from typing import Final, Literal
+from typing import Final, Literal, TypeAlias
 
 import msgspec
 
@@ -17,6 +17,12 @@ FIT_PODS_MAX: Final = 2_000
 FIT_EARLIER_PODS_MAX: Final = 20_000
 """Pods of the gangs that one `FitRequest` names as earlier ones: as many as all manifests of a
 question may have."""
+
+
+ESTIMATES_PAGE: Final = 1_000
+"""Estimates in one answer."""
+ESTIMATE_BASIS_MAX: Final = 400
+"""Characters of an estimate's basis."""
 
 
 class StatusRequest(Struct, frozen=True, kw_only=True, tag="status.ask"):
@@ -171,6 +177,77 @@ class FragmentationAnswer(Struct, frozen=True, kw_only=True, tag="fragmentation.
     """The most common shapes, most members first."""
 
     shapes: tuple[ShapeCapacity, ...] = ()
+
+
+class EstimatesRequest(msgspec.Struct, frozen=True, kw_only=True, tag="estimates.ask"):
+    """Requests when gangs are expected to start, on `ask.planner.estimates`.
+    `shared.bus.questions` reads all pages.
+    """
+
+    #: The page begins with the first gang whose id is greater.
+    after: str = ""
+
+
+class StartEstimate(Struct, frozen=True, kw_only=True):
+    """When one waiting gang is expected to start."""
+
+    gang_id: str
+    #: Its place among the waiting gangs of its queue, in the order in which they are tried; the
+    #: first has 1.
+    position: int
+    #: In milliseconds since the epoch. Without either there is no estimate; `basis` has the reason.
+    earliest_ms: int = 0
+    latest_ms: int = 0
+    #: A clause that says what the instants rest on, or what is missing for them. It names only
+    #: gangs of the gang's own namespace; those of others are a count.
+    basis: str = ""
+
+
+class EstimatesAnswer(Struct, frozen=True, kw_only=True, tag="estimates.answer"):
+    """A page of the estimates of one run of the standby planner, by gang id."""
+
+    #: When the run began. 0: there was none yet.
+    as_of_ms: int = 0
+    estimates: tuple[StartEstimate, ...] = ()
+    #: More gangs follow.
+    more: bool = False
+
+
+class SuggestionsRequest(msgspec.Struct, frozen=True, kw_only=True, tag="suggestions.ask"):
+    """Asks what would let a waiting gang start at once, on `ask.planner.suggestions`."""
+
+    gang_id: str
+
+
+SuggestionKind: TypeAlias = Literal[
+    "runLimit",
+    "topology",
+    "queue",
+    "nodeRules",
+    "tolerations",
+    "minimum",
+    "requests",
+    "end",
+    "nodes",
+]
+
+
+class Suggestion(Struct, frozen=True, kw_only=True):
+    """One change with which the gang starts at once, as it was planned."""
+
+    kind: SuggestionKind
+    #: The rest of a sentence that begins with "it would start".
+    change: str
+
+
+class SuggestionsAnswer(Struct, frozen=True, kw_only=True, tag="suggestions.answer"):
+    """The changes, those first that cost the gang's user least."""
+
+    suggestions: tuple[Suggestion, ...] = ()
+    #: If there are none: why.
+    sentence: str = ""
+    #: There is no answer, because of an error of the planner.
+    failed: bool = False
 
 
 class LedgerRequest(msgspec.Struct, frozen=True, kw_only=True, tag="ledger.ask"):

@@ -20,6 +20,7 @@ class SimulatedJob(Struct, frozen=True, kw_only=True):
     """A job that becomes one gang."""
 
     name: str
+    namespace: str = "simulation"
     arrival_ms: int
     run_ms: int
     #: Its run limit; 0: none.

@@ -45,6 +45,8 @@ ASK_SNAPSHOT: Final = "ask.watcher.snapshot"
 ASK_FIT: Final = "ask.planner.fit"
 ASK_LEDGER: Final = "ask.planner.ledger"
 ASK_FRAGMENTATION: Final = "ask.planner.fragmentation"
+ASK_ESTIMATES: Final = "ask.planner.estimates"
+ASK_SUGGESTIONS: Final = "ask.planner.suggestions"
 #: Reports of the controller to all planners: ProvisioningRequests that the API server refuses.
 REPORT_REFUSED: Final = "report.planner.refused"
 ASK_STATUS: Final = "ask.status"

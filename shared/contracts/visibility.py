@@ -160,6 +160,18 @@ class PendingStatus(_Api, frozen=True, kw_only=True):
     holders: NamedGangs | None = None
 
 
+class ExpectedStart(_Api, frozen=True, kw_only=True):
+    """When a waiting gang is expected to start."""
+
+    #: Without `earliest` and `latest` there is no estimate; `basis` has the reason.
+    earliest: datetime | None = None
+    latest: datetime | None = None
+    #: A clause: what the instants rest on.
+    basis: str = ""
+    #: When the estimate was made.
+    as_of: datetime | None = None
+
+
 class GangStatus(_Api, frozen=True, kw_only=True):
     """What Tutti knows about a gang."""
 
@@ -179,6 +191,10 @@ class GangStatus(_Api, frozen=True, kw_only=True):
     attempt: int = 0
     conditions: tuple[GangCondition, ...] = ()
     pending: PendingStatus | None = None
+    #: While it waits: its place among the waiting gangs of its queue, in the order in which they
+    #: are tried, from 1; left out: not known. A new estimate does not change the version.
+    position: int | None = None
+    expected_start: ExpectedStart | None = None
     roles: tuple[RoleStatus, ...] = ()
     #: By node's name; at most 1,000 nodes.
     placement: tuple[NodePlacement, ...] = ()

@@ -148,6 +148,8 @@ class Suite:
                         cold_start_wait_s=_COLD_START_S,
                         scheduler_conf=scheduler_conf,
                         ahead_pods_min=ahead_pods_min,
+                        # These run in a process of their own, and by the real clock.
+                        estimates_s=0,
                     ),
                     gang_planner.main,
                 )

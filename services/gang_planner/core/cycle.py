@@ -81,6 +81,10 @@ class CycleRunner:
         #: Called with an action's name when it begins, and with "" after the last one.
         self.on_action: Callable[[str], None] = lambda _action: None
 
+    def publish_in(self, book: Book) -> None:
+        """Give verdicts to this book from the next cycle on."""
+        self._book = book
+
     def configure(self, configuration: Configuration, session: Session) -> None:
         """Use these from the next cycle on."""
         self._configuration = configuration

@@ -23,6 +23,7 @@ from services.gang_planner.core.placement.session import Session
 from services.gang_planner.core.queries import fragmentation, ledger, queue_figures
 from services.gang_planner.core.queries import would_fit as questions
 from services.gang_planner.core.state import in_flight
+from services.gang_planner.core.state.member_states import WAITING
 from services.gang_planner.core.state.planner_state import State
 from services.gang_planner.core.state.tables import ClusterView
 from services.gang_planner.core.verdicts.book import Book
@@ -34,6 +35,7 @@ from shared.contracts.decisions import (
     EvictionDecision,
     GangDecision,
     Note,
+    PastRunsOfUser,
 )
 from shared.contracts.outcomes import Outcome
 from shared.contracts.questions import (
@@ -77,6 +79,8 @@ class Planner:
 
     def apply_decision(self, seq: int, record: DecisionRecord) -> None:
         """Apply a record of DECISIONS that another planner wrote: at the start, or as a standby."""
+        if isinstance(record, Checkpoint) and not record.page:
+            self._state.past_runs.load(record.past_runs)
         decision_log.apply_record(self._state, seq, record)
 
     def apply_outcome(self, seq: int, outcome: Outcome) -> None:
@@ -173,6 +177,26 @@ class Planner:
         # Here, and not only in the first cycle, which a replay knows only if it wrote a record.
         self._state.losses_unsearched = True
         unseen_losses.search(self._state)
+
+    @property
+    def has_waiting(self) -> bool:
+        """Whether a member of a gang that has not started could be placed."""
+        gangs = self._state.gangs.gangs.values()
+        return any(gang.counts[WAITING] and not gang.history.started for gang in gangs)
+
+    @property
+    def past_runs(self) -> tuple[PastRunsOfUser, ...]:
+        """The newest runs with a limit that have ended."""
+        return self._state.past_runs.listed()
+
+    def become_forecast(self) -> State:
+        """Let this planner, which the caller has copied for that, decide without publishing any
+        verdict; returns its state, for the same caller.
+        """
+        self._book = Book(publishes=False)
+        self._cycle.publish_in(self._book)
+        self.lead(max(self._state.epoch, self._state.view.decisions_seq) + 1)
+        return self._state
 
     @property
     def open_decisions(self) -> int:

@@ -2,7 +2,9 @@
 
 import asyncio
 import logging
+from collections.abc import Coroutine
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from typing_extensions import override
@@ -11,11 +13,19 @@ from services.gang_planner.core.configuration.configuration import parse_configu
 from services.gang_planner.core.planner import Planner
 from services.gang_planner.standby import Standby
 from shared.bus.connection import Bus
-from shared.bus.questions import ask
+from shared.bus.errors import NoAnswer
+from shared.bus.questions import ask, ask_estimates
 from shared.contracts import codec, subjects
-from shared.contracts.questions import FitAnswer, FitRequest
+from shared.contracts.questions import EstimatesAnswer, FitAnswer, FitRequest
 from shared.model.invariants import InvariantViolation
-from tests.services.gang_planner.core.scene import make_group, make_pods, make_shape
+from tests.services.gang_planner.core.scene import (
+    Scene,
+    make_group,
+    make_node,
+    make_pods,
+    make_shape,
+)
+from tests.support.waiting import eventually
 from tutti.nats_server import NatsServer
 
 pytestmark = pytest.mark.integration
@@ -52,7 +62,9 @@ async def test_a_question_that_fails_is_logged_and_answered_and_the_standby_answ
     asking = await Bus.connect(nats_server.url, name="asking")
     failed = asyncio.create_task(bus.wait_failed())
     try:
-        context = SimpleNamespace(settings=SimpleNamespace(recording_dir=""), bus=bus)
+        context = SimpleNamespace(
+            settings=SimpleNamespace(recording_dir="", estimates_s=0), bus=bus, now_ms=int
+        )
         following = SimpleNamespace(caught_up=True)
         planner = Failing(parse_configuration(""))
         await Standby(context, planner, following).serve()  # type: ignore[arg-type]
@@ -69,5 +81,52 @@ async def test_a_question_that_fails_is_logged_and_answered_and_the_standby_answ
         assert not failed.done()
     finally:
         failed.cancel()
+        await asking.close()
+        await bus.close()
+
+
+async def test_estimates_are_made_in_a_copy_until_the_standby_becomes_active(
+    nats_server: NatsServer,
+) -> None:
+    scene = Scene([make_node("n", {"cpu": 1000, "pods": 9})])
+    scene.put(make_group("runs", 1, run_limit_s=600), *make_pods("runs", 1, SHAPE))
+    (decision,) = scene.settle()
+    scene.run(decision)
+    scene.put(make_group("waits", 1), *make_pods("waits", 1, SHAPE))
+    scene.settle()
+    bus = await Bus.connect(nats_server.url, name="standby")
+    asking = await Bus.connect(nats_server.url, name="asking")
+    spawned: list[asyncio.Task[None]] = []
+
+    def spawn(_: str, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        spawned.append(asyncio.create_task(work))
+        return spawned[-1]
+
+    try:
+        context = SimpleNamespace(
+            settings=SimpleNamespace(recording_dir="", estimates_s=3_600),
+            bus=bus,
+            now_ms=lambda: scene.now_ms,
+            spawn=spawn,
+        )
+        following = SimpleNamespace(caught_up=True)
+        standby = Standby(context, scene.planner, following)  # type: ignore[arg-type]
+        await standby.serve()
+
+        async def answered() -> EstimatesAnswer:
+            answer = await ask_estimates(asking, timeout_s=5)
+            assert answer.as_of_ms
+            return answer
+
+        answer = await eventually(answered)
+        (estimate,) = answer.estimates
+        assert (answer.as_of_ms, estimate.gang_id) == (scene.now_ms, "group-waits")
+        assert scene.now_ms < estimate.latest_ms <= scene.now_ms + 600_000
+        standby.become_active()
+        with pytest.raises(NoAnswer):
+            await ask_estimates(asking, timeout_s=0.2)
+        with pytest.raises(asyncio.CancelledError):
+            await spawned[0]
+    finally:
         await asking.close()
         await bus.close()

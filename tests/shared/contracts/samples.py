@@ -39,6 +39,8 @@ from shared.contracts.questions import (
     AskedQueue,
     EarlierGang,
     EqualPods,
+    EstimatesAnswer,
+    EstimatesRequest,
     FitAnswer,
     FitRequest,
     FragmentationAnswer,
@@ -49,7 +51,11 @@ from shared.contracts.questions import (
     LedgerRequest,
     ServiceStatus,
     ShapeCapacity,
+    StartEstimate,
     StatusRequest,
+    Suggestion,
+    SuggestionsAnswer,
+    SuggestionsRequest,
     TierCapacity,
 )
 from shared.contracts.verdicts import Condition, PodRef, Reason, ShapeReport, Verdict, Why
@@ -343,6 +349,26 @@ SAMPLES: tuple[msgspec.Struct, ...] = (
                 why="it claims 2 cpu more, up to what it deserves",
             ),
         )
+    ),
+    EstimatesRequest(after="pod-9"),
+    EstimatesAnswer(
+        as_of_ms=1_700_000_000_000,
+        estimates=(
+            StartEstimate(
+                gang_id="pod-12",
+                position=3,
+                earliest_ms=1_700_000_300_000,
+                latest_ms=1_700_000_900_000,
+                basis="run limits, and past runs of this queue",
+            ),
+        ),
+        more=True,
+    ),
+    SuggestionsRequest(gang_id="pod-9"),
+    SuggestionsAnswer(
+        suggestions=(Suggestion(kind="queue", change="in queue a, if its namespace may use it"),),
+        sentence="no single change of these kinds lets it start at once",
+        failed=True,
     ),
     FragmentationRequest(),
     FragmentationAnswer(

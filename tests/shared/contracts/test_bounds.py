@@ -5,7 +5,7 @@ The kinds are found, so that a new one has to be listed here with its test.
 
 import ast
 import pathlib
-from typing import Final
+from typing import Final, get_args
 
 import msgspec
 import pytest
@@ -53,6 +53,8 @@ TESTS: Final[dict[type[msgspec.Struct], str]] = {
     observing.Observation: f"{_HERE}::test_a_page_of_observations_fits",
     questions.FitAnswer: f"{_HERE}::test_the_longest_answer_about_a_fit_fits",
     questions.FragmentationAnswer: f"{_HERE}::test_the_longest_answer_about_shapes_fits",
+    questions.EstimatesAnswer: f"{_HERE}::test_the_longest_page_of_estimates_fits",
+    questions.SuggestionsAnswer: f"{_HERE}::test_the_longest_suggestions_fit",
     questions.LedgerAnswer: _NOT_SENT,
     questions.ServiceStatus: _NOT_SENT,
     questions.FitRequest: (
@@ -167,4 +169,26 @@ def test_the_longest_answer_about_shapes_fits() -> None:
         tiers=(tier,) * 8,
     )
     answer = questions.FragmentationAnswer(shapes=(shape,) * SHAPES_MAX)
+    assert len(codec.encode(answer)) <= LIMIT
+
+
+def test_the_longest_page_of_estimates_fits() -> None:
+    estimate = questions.StartEstimate(
+        gang_id="g" * 253,
+        position=2**31,
+        earliest_ms=2**62,
+        latest_ms=2**62,
+        basis="b" * questions.ESTIMATE_BASIS_MAX,
+    )
+    answer = questions.EstimatesAnswer(
+        as_of_ms=2**62, estimates=(estimate,) * questions.ESTIMATES_PAGE, more=True
+    )
+    assert len(codec.encode(answer)) <= LIMIT
+
+
+def test_the_longest_suggestions_fit() -> None:
+    """One of each kind; the longest names a taint, a node and a dozen resources."""
+    suggestion = questions.Suggestion(kind="nodes", change="c" * 10_000)
+    kinds = get_args(questions.SuggestionKind)
+    answer = questions.SuggestionsAnswer(suggestions=(suggestion,) * len(kinds), sentence="s" * 500)
     assert len(codec.encode(answer)) <= LIMIT

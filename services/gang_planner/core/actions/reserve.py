@@ -27,7 +27,6 @@ from services.gang_planner.core.foresight.reservations import (
 )
 from services.gang_planner.core.placement import gang_placement
 from services.gang_planner.core.placement.attempt import PlacementRequest
-from services.gang_planner.core.placement.gang_placement import Refusal
 from services.gang_planner.core.placement.refusals import shortfall_of
 from services.gang_planner.core.queueing.fair_share import Limit
 from services.gang_planner.core.state.gangs import Bucket, Gang
@@ -148,12 +147,11 @@ class Reserve:
                     members_max=bucket.need.least,
                     withheld=limit.withheld,
                 )
-                placement = gang_placement.place(session, request)
-                if isinstance(placement, Refusal):
-                    bucket.shortfall = shortfall_of(session, bucket.need, placement.missing)
-                else:
-                    placement.statement.discard()
+                missing = gang_placement.missing(session, request)
+                if missing is None:
                     delay = self._delay(gang)
+                else:
+                    bucket.shortfall = shortfall_of(session, bucket.need, missing)
             before = bucket.reason
             bucket.would_delay = delay
             if before != bucket.reason:

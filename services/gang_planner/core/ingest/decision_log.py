@@ -140,6 +140,8 @@ def restore(state: State, pages: Sequence[Checkpoint]) -> None:
         state.view.outcomes_seq = max(state.view.outcomes_seq, pages[0].outcomes_seq)
         state.view.consumed_seq = max(state.view.consumed_seq, pages[0].consumed_seq)
     for page in pages:
+        if not page.page:
+            state.past_runs.load(page.past_runs)
         state.epoch = max(state.epoch, page.epoch)
         state.gangs.derive_ids(namespaced=page.namespaced_ids)
         for gang in page.gangs:
@@ -196,8 +198,8 @@ def checkpoint(state: State, outcomes_seq: int, at_ms: int) -> list[Checkpoint]:
             gang_id for gang_id, history in remembered.items() if not history.notes.any_open
         ]:
             del remembered[gang_id]
-    pages = [_Page([], [], [])]
-    size = _PAGE_OVERHEAD_BYTES
+    pages, past_runs = [_Page([], [], [])], state.past_runs.listed()
+    size = _PAGE_OVERHEAD_BYTES + len(_encode(past_runs))
     for open_item, length in _sized(_open_items(state)):
         if size + length > PAGE_BYTES_MAX and size > _PAGE_OVERHEAD_BYTES:
             pages.append(_Page([], [], []))
@@ -225,6 +227,7 @@ def checkpoint(state: State, outcomes_seq: int, at_ms: int) -> list[Checkpoint]:
             decisions=tuple(page.decisions),
             gangs=tuple(page.gangs),
             outcomes=tuple(page.outcomes),
+            past_runs=() if number else past_runs,
         )
         for number, page in enumerate(pages)
     ]

@@ -41,7 +41,7 @@ class RunLimit:
         if note is None and not runs:
             return
         if not history.started or history.releasing or gang.completed:
-            self._work.close_note(gang, "run", "Ended")
+            self._end(note)
             return
         lasts_ms = limit_ms(gang)
         if note is not None and not self._rules.most_ms:
@@ -55,6 +55,17 @@ class RunLimit:
             self._open(RUNNING, now_ms, now_ms + lasts_ms)
         else:
             self._follow(note, lasts_ms)
+
+    def _end(self, note: NoteOpened | None) -> None:
+        if note is not None and not self._gang.history.releasing:
+            self._remember(note)
+        self._work.close_note(self._gang, "run", "Ended")
+
+    def _remember(self, note: NoteOpened) -> None:
+        """Let estimates know for how long it ran."""
+        queue, namespace = self._gang.queue.name, self._gang.namespace
+        ran_ms, limit = self._work.now_ms - note.since_ms, note.until_ms - note.since_ms
+        self._work.state.past_runs.add(queue, namespace, ran_ms, limit)
 
     def _follow(self, note: NoteOpened, lasts_ms: int) -> None:
         work, gang, enforced = self._work, self._gang, self._rules.enforced
@@ -70,6 +81,7 @@ class RunLimit:
             if release.begin(work, gang, event, PendingReason.RUN_LIMIT, words):
                 # It was assessed before, so members may wait, which no action places any more.
                 work.state.backlog.take(gang)
+                self._remember(note)
             return
         notice_ms = self._rules.notice_ms if enforced else 0
         turns_ms = until_ms - notice_ms

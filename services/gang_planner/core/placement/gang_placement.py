@@ -79,11 +79,29 @@ def place(session: Session, request: PlacementRequest) -> Placement | Refusal:
 
 def fits(session: Session, request: PlacementRequest) -> bool:
     """Whether a gang fits; nothing has changed."""
+    return _tried(session, request) is None
+
+
+def missing(session: Session, request: PlacementRequest) -> int | None:
+    """`Refusal.missing` of a gang that does not fit; None: it fits. Nothing has changed. Members of
+    one shape are counted, not placed, where nothing but amounts decides.
+    """
+    need = request.need
+    plain = request.withheld is None and not (need.avoid or need.minima or need.structure)
+    if plain and len(need.wanted) == 1:
+        shape = session.shapes.entries[need.wanted[0][1]]
+        if not (shape.attached or shape.pairwise):
+            short = Attempt(session, request).missing
+            return short if short > 0 else None
+    return _tried(session, request)
+
+
+def _tried(session: Session, request: PlacementRequest) -> int | None:
     placement = place(session, request)
     if isinstance(placement, Refusal):
-        return False
+        return placement.missing
     placement.statement.discard()
-    return True
+    return None
 
 
 def place_partly(session: Session, request: PlacementRequest) -> Attempt:

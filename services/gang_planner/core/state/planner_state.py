@@ -11,6 +11,7 @@ from typing_extensions import override
 
 from services.gang_planner.core.state.gang_settings import Defaults
 from services.gang_planner.core.state.holds import HoldTable
+from services.gang_planner.core.state.past_runs import PastRuns
 from services.gang_planner.core.state.preemptions import Preemptions
 from services.gang_planner.core.state.tables import Tables
 
@@ -54,6 +55,8 @@ class State(Tables):
         self.recorded_ms = 0
         #: Whether gangs may get reservations.
         self.foresees = False
+        #: For estimates of starts; no decision depends on it.
+        self.past_runs = PastRuns()
         #: Gangs whose ProvisioningRequest is open; some of them may have been placed, or be gone.
         self.requesting: dict[GangKey, Gang] = {}
         #: The in-flight limit of the newest cycle read from the log, in pods; 0: no limit.

@@ -72,7 +72,11 @@ _OF_ROOM: Final = frozenset(
 class Book:
     """The published verdicts by gang id, and the verdicts that are due."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, publishes: bool = True) -> None:
+        """`publishes` False: there is no verdict of any gang. No decision depends on one, and they
+        take most of a crowded cycle.
+        """
+        self._publishes = publishes
         self.published: dict[str, Verdict] = {}
         #: (due, key) of gangs whose counts changed; each gang at most once.
         self._due: list[tuple[int, GangKey]] = []
@@ -125,6 +129,9 @@ class Book:
         """Return the verdicts to publish now. `changed` are the gangs that this cycle assessed, by
         id; `stale`: the cluster state was too old for placement.
         """
+        if not self._publishes:
+            state.gangs.retired.clear()
+            return []
         turn = _Turn(state, explainer, now_ms, stale, self._gone(state, now_ms))
         unexplained, rush = self._unexplained, _rush(state)
         for gang_id, gang in self._to_examine(changed, stale=stale):

@@ -11,8 +11,9 @@ from services.gang_planner.core.configuration.configuration import parse_configu
 from services.gang_planner.core.framework.arguments import ConfigurationError
 from services.gang_planner.core.planner import Planner
 from services.gang_planner.core.state.run_limits import ReserveRules
+from services.gang_planner.core.verdicts.book import Book
 from services.gang_planner.simulation import __main__ as program
-from services.gang_planner.simulation.engine import Engine, Unpublished, configuration_of
+from services.gang_planner.simulation.engine import Engine, configuration_of
 from shared.contracts.simulation import JobRun, SimulatedJob, SimulationPlan, SimulationResult
 from shared.model.objects import Node, Queue
 from tests.services.gang_planner.core.scene import make_shape
@@ -191,4 +192,4 @@ def test_decisions_are_the_same_with_and_without_verdicts(monkeypatch: pytest.Mo
     )
     spoken = Engine(plan_of(*sorted(jobs, key=lambda each: each.arrival_ms))).run()
     assert silent.runs == spoken.runs
-    assert isinstance(Planner(parse_configuration(FIFO), Unpublished()), Planner)
+    assert isinstance(Planner(parse_configuration(FIFO), Book(publishes=False)), Planner)
