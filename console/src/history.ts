@@ -1,14 +1,17 @@
 // What happened to one gang, from what the API keeps.
 
 import { type Decision, type Gang, gangOf, placeOf } from "./objects.ts";
+import { writeInstant } from "./time.ts";
 
 export interface Happening {
   time: string;
   title: string;
   details: string;
+  // It has not happened yet.
+  expected?: true;
 }
 
-// Submission, decisions and conditions, the oldest first.
+// Submission, decisions, conditions and the expected start, the oldest first.
 export function happenings(gang: Gang, decisions: readonly Decision[]): Happening[] {
   const found: Happening[] = [];
   const created = gang.metadata.creationTimestamp;
@@ -32,6 +35,11 @@ export function happenings(gang: Gang, decisions: readonly Decision[]): Happenin
       time: one.lastTransitionTime, title: `${one.type}${ended}`,
       details: [one.reason, one.message].filter(Boolean).join(": "),
     });
+  }
+  const { earliest, latest, basis = "" } = gang.status.expectedStart ?? {};
+  if (earliest && latest) {
+    const details = `at the latest ${writeInstant(latest)}${basis && `: ${basis}`}`;
+    found.push({ time: earliest, title: "Expected to start", details, expected: true });
   }
   return found.sort((a, b) => Date.parse(a.time) - Date.parse(b.time));
 }

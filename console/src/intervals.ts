@@ -12,8 +12,8 @@ export interface Interval {
   start: number;
   end: number;
   // "waited": it waited. "now": it is there now. "done", "known": its pods ended, or were evicted, failed or deleted then.
-  // "unknown": it is not there any more, and nothing says since when.
-  ended: "waited" | "now" | "done" | "known" | "unknown";
+  // "unknown": it is not there any more, and nothing says since when. "expected": it is expected to start in between.
+  ended: "expected" | "waited" | "now" | "done" | "known" | "unknown";
   // How it ended, in a word.
   how: string;
   pods: number;
@@ -100,6 +100,8 @@ function* waitsOf(gang: Gang, first: number | undefined, left: number): Generato
   if (first !== undefined && first > created) yield { ...wait, start: created, end: first, how: "" };
   if (WAITING.has(status.phase) && !status.placement?.length) {
     yield { ...wait, start: Math.max(created, Number.isFinite(left) ? left : 0), end: Infinity, how: status.pending?.reason ?? "" };
+    const { earliest, latest, basis = "" } = status.expectedStart ?? {};
+    if (earliest && latest) yield { ...wait, ended: "expected", start: Date.parse(earliest), end: Date.parse(latest), how: basis };
   }
 }
 
@@ -121,7 +123,7 @@ export function rowsOf(intervals: readonly Interval[], by: RowsBy, text: string)
   const words = text.toLowerCase().split(/\s+/).filter(Boolean);
   const rows = new Map<string, Row>();
   for (const one of intervals) {
-    if (by === "node" && one.ended === "waited") continue;
+    if (by === "node" && (one.ended === "waited" || one.ended === "expected")) continue;
     const searched = `${one.title} ${one.gang} ${one.node}`.toLowerCase();
     if (!words.every((word) => searched.includes(word))) continue;
     const name = by === "gang" ? one.title : one.node;
@@ -135,9 +137,15 @@ export function rowsOf(intervals: readonly Interval[], by: RowsBy, text: string)
     }
     rows.set(name, row);
   }
-  const newest = (row: Row) => row.intervals.at(-1)!.start;
+  const newest = (row: Row) => row.intervals.findLast((one) => one.ended !== "expected")?.start ?? 0;
   return [...rows.values()].sort((a, b) =>
     by === "node" ? (a.name < b.name ? -1 : 1) : newest(b) - newest(a) || (a.name < b.name ? -1 : 1));
+}
+
+// The end of a window until now: later if gangs are expected to start, by a third of it at most.
+export function endOf(intervals: readonly Interval[], from: number, now: number): number {
+  const latest = intervals.reduce((end, one) => (one.ended === "expected" ? Math.max(end, one.end) : end), now);
+  return Math.min(latest, now + (now - from) / 3);
 }
 
 export interface Span {

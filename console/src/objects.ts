@@ -48,6 +48,14 @@ export interface Pending {
   holders?: NamedGangs;
 }
 
+// When a waiting gang is expected to start. Without the instants there is no estimate, and `basis` says why.
+export interface ExpectedStart {
+  earliest?: string;
+  latest?: string;
+  basis?: string;
+  asOf?: string;
+}
+
 export interface Condition {
   type: string;
   status: "True" | "False";
@@ -77,6 +85,9 @@ export interface Gang extends ApiObject {
     attempt?: number;
     conditions?: Condition[];
     pending?: Pending;
+    // Its place among the waiting gangs of its queue.
+    position?: number;
+    expectedStart?: ExpectedStart;
     roles?: { name: string; members: number; placed: number; running: number }[];
     placement?: Placement[];
     domain?: string;

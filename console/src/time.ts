@@ -20,6 +20,12 @@ export function age(instant: string | undefined, now: number): string {
   return Number.isNaN(at) ? "" : writeDuration(now - at);
 }
 
+// The spans until two instants, as "12m to 57m"; "0s": it has passed.
+export function writeUntil(earliest: string, latest: string, now: number): string {
+  const [first, last] = [earliest, latest].map((one) => writeDuration(Date.parse(one) - now));
+  return first === last ? first! : `${first} to ${last}`;
+}
+
 export function writeInstant(instant: string | undefined): string {
   const at = Date.parse(instant ?? "");
   return Number.isNaN(at) ? "" : new Date(at).toISOString().replace("T", " ").replace(/\.\d+Z$/, "Z");

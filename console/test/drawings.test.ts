@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { colourOf } from "../src/colours.ts";
-import { intervalsOf, rowsOf, spanIn, ticks } from "../src/intervals.ts";
+import { endOf, intervalsOf, rowsOf, spanIn, ticks } from "../src/intervals.ts";
 import { namespaceOf, readManifests } from "../src/manifests.ts";
 import { groupsOf, layOut, mainResources, TITLE_PX, topologyKeys } from "../src/node_map.ts";
 import type { Decision, Gang, Node } from "../src/objects.ts";
@@ -113,6 +113,20 @@ test("a gang waits from its creation to its decision, or still; rows by node hav
   ]);
   assert.deepEqual(rowsOf(found, "node", "").map((row) => row.name), ["n1"]);
   assert.deepEqual(rowsOf(found, "gang", "").map((row) => row.name), ["t/a", "t/w"]);
+});
+
+test("a waiting gang is expected between two instants, its row is where its wait is, and a window reaches to the second one", () => {
+  const one = waiting("w", 2);
+  const at = (minute: number) => new Date(minute * 60_000).toISOString();
+  one.status.expectedStart = { earliest: at(40), latest: at(50), basis: "run limits" };
+  const found = intervalsOf([], [one, waiting("later", 9)]);
+  assert.deepEqual(shown(found).at(-1), ["t/w", "", 40, 50, "expected", "run limits"]);
+  assert.deepEqual(rowsOf(found, "gang", "").map((row) => row.name), ["t/later", "t/w"]);
+  assert.deepEqual(rowsOf(found, "node", ""), []);
+  const end = (from: number, now: number) => endOf(found, from * 60_000, now * 60_000) / 60_000;
+  assert.deepEqual([end(0, 45), end(0, 12), end(0, 60)], [50, 16, 60]);
+  one.status.expectedStart = { basis: "no gang has a run limit" };
+  assert.equal(intervalsOf([], [one]).length, 1);
 });
 
 test("a gang does not inherit what its predecessor of the same name did", () => {

@@ -93,6 +93,18 @@ test("a gang's history has its decisions and conditions in their order", () => {
     ["Seen by Tutti: ", "Decided to bind 1 pod: on 1 node, attempt 1", "Scheduled: Placed: all"]);
 });
 
+test("the history of a waiting gang ends with its expected start", () => {
+  const one = gang("a");
+  one.metadata.creationTimestamp = "2026-01-01T00:00:01Z";
+  one.status.expectedStart = { earliest: "2026-01-01T00:20:00Z", latest: "2026-01-01T01:05:00Z", basis: "run limits" };
+  const last = happenings(one, []).at(-1)!;
+  assert.deepEqual(last, {
+    time: "2026-01-01T00:20:00Z", title: "Expected to start", details: "at the latest 2026-01-01 01:05:00Z: run limits", expected: true,
+  });
+  one.status.expectedStart = { basis: "no gang has a run limit" };
+  assert.equal(happenings(one, []).length, 1);
+});
+
 test("decisions on an earlier gang of the same name are not in the history", () => {
   const one = gang("a");
   one.metadata.uid = "new";

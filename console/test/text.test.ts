@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { byImportance, readQuantity, writeQuantity } from "../src/quantities.ts";
 import { addressOf, gangAddress, readRoute, webAddress } from "../src/address.ts";
-import { age, writeDuration, writeInstant } from "../src/time.ts";
+import { age, writeDuration, writeInstant, writeUntil } from "../src/time.ts";
 import { WatchLines } from "../src/watch_lines.ts";
 
 test("quantities are read with each suffix, exponents and signs", () => {
@@ -25,6 +25,13 @@ test("quantities are written short, in the units of their resource", () => {
 test("devices come first and pods last", () => {
   assert.deepEqual(byImportance(["pods", "memory", "hugepages-2Mi", "cpu", "nvidia.com/gpu"]),
     ["nvidia.com/gpu", "cpu", "memory", "hugepages-2Mi", "pods"]);
+});
+
+test("the spans until a start are written as a range, or as one if they are equal", () => {
+  const at = (minute: number) => new Date(minute * 60_000).toISOString();
+  assert.equal(writeUntil(at(12), at(57), 0), "12m to 57m");
+  assert.equal(writeUntil(at(12), at(12), 0), "12m");
+  assert.equal(writeUntil(at(12), at(57), 20 * 60_000), "0s to 37m");
 });
 
 test("durations are written with their one or two largest units", () => {

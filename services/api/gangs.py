@@ -1,12 +1,13 @@
 """The resource `gangs`: reads and watches of what a user may see."""
 
-from collections.abc import AsyncIterator, Callable, Container
+from collections.abc import AsyncIterator, Awaitable, Callable, Container
 from contextlib import asynccontextmanager
 
 from services.api.authentication import User
 from services.api.authorization import Authorizer, Sight
 from services.api.core.gang_book import GangBook, GangEntry
 from services.api.core.requests import ReadOptions, Target, continue_token
+from services.api.core.start_estimates import StartEstimates, no_estimates
 from services.api.core.tables import GANG_COLUMNS, gang_cells
 from services.api.core.watch_events import WatchEvents
 from services.api.errors import RequestFailed, not_found
@@ -28,7 +29,9 @@ class GangResource:
         authorizer: Authorizer,
         watching: Watching,
         now_ms: Callable[[], int],
+        estimates: Callable[[], Awaitable[StartEstimates]] = no_estimates,
     ) -> None:
+        self._estimates = estimates
         self._book = book
         self._authorizer = authorizer
         self._watching = watching
@@ -39,15 +42,17 @@ class GangResource:
         sight = await self._authorizer.sight(user, [target.namespace])
         if not sight.sees(target.namespace):
             await self._authorizer.require_pods(user, "list", target.namespace)
+        estimates = await self._estimates()
         entry = self._book().get((target.namespace, target.name))
         if entry is None:
             raise not_found(GANGS.plural, target.name)
-        return self._item(entry, sight)
+        return self._item(entry, sight, estimates)
 
     async def list(self, user: User, target: Target, options: ReadOptions) -> Page:
         """As `ReadableResource`. Of one namespace: 403 if the user may not list its pods."""
         await self._watching.reach(options.version)
         sight = await self._sight(user, target)
+        estimates = await self._estimates()
         book = self._book()
         items: list[Item] = []
         more = False
@@ -61,7 +66,7 @@ class GangResource:
                 # The rest is not counted: a client that reads pages would have it counted for each.
                 more = True
                 break
-            items.append(self._item(entry, sight))
+            items.append(self._item(entry, sight, estimates))
         last = items[-1].object.metadata if more else None
         metadata = ListMeta(
             resource_version=book.version.text(),
@@ -76,7 +81,9 @@ class GangResource:
         """A watch for the length of the block: its lines. Raises RequestFailed."""
         await self._watching.reach(options.version)
         sight = await self._sight(user, target)
-        watch = GangWatch(self._book, target, options, sees_all=sight.sees_all)
+        watch = GangWatch(
+            self._book, target, options, sees_all=sight.sees_all, estimates=self._estimates
+        )
         self._watching.open(watch)
         try:
             yield self._lines(watch, user, sight, WatchEvents(options, self._now_ms))
@@ -113,6 +120,7 @@ class GangResource:
             f"user {user.name} may list pods in no namespace that has gangs, so sees none of them"
         )
 
-    def _item(self, entry: GangEntry, sight: Sight) -> Item:
+    def _item(self, entry: GangEntry, sight: Sight, estimates: StartEstimates) -> Item:
         forms = self._book().forms(entry, sees_all=sight.sees_all)
-        return Item(forms.gang, forms.json)
+        joined = estimates.join(entry, forms)
+        return Item(joined.gang, joined.json)

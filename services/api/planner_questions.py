@@ -9,10 +9,11 @@ from typing import Final
 
 from services.api.answer_cache import AnswerCache
 from services.api.core.fit_objects import GangQuestion
+from services.api.core.start_estimates import NO_ESTIMATES, StartEstimates
 from services.api.errors import RequestFailed
 from shared.bus.connection import Bus
 from shared.bus.errors import BusError, MessageTooLarge
-from shared.bus.questions import ask, ask_all, ask_ledger
+from shared.bus.questions import ask, ask_all, ask_estimates, ask_ledger
 from shared.contracts import codec, subjects
 from shared.contracts.questions import (
     FitAnswer,
@@ -63,6 +64,13 @@ _LEDGER_KEEP_S: Final = 2.0
 _TIMEOUT_S: Final = 5.0
 #: Likewise.
 _FRAGMENTATION_KEEP_S: Final = 5.0
+#: Likewise; a planner makes estimates less often.
+_ESTIMATES_KEEP_S: Final = 10.0
+#: For a page. After a failure it is not asked for some time.
+_ESTIMATES_TIMEOUT_S: Final = 1.0
+_ESTIMATES_PAUSE_S: Final = 5.0
+#: So that a planner that does not answer hardly delays reads of gangs.
+_ESTIMATES_READER_S: Final = 0.2
 #: Gangs that the planner is asked about at a time, and those of one user. A standby answers one
 #: question after the other; a large gang takes it a while, and the gangs of no user shall be ahead
 #: of another user's by more than one.
@@ -85,6 +93,12 @@ class PlannerQuestions:
         self._fragmentation: AnswerCache[None, FragmentationAnswer] = AnswerCache(
             keep_s=lambda _answer: _FRAGMENTATION_KEEP_S,
         )
+        self._estimates: AnswerCache[None, StartEstimates] = AnswerCache(
+            keep_s=lambda answer: (
+                _ESTIMATES_PAUSE_S if answer is NO_ESTIMATES else _ESTIMATES_KEEP_S
+            ),
+            renews=True,
+        )
         self._turns = UserTurns(places=_GANGS_IN_FLIGHT_MAX, of_user=_GANGS_OF_USER_MAX)
 
     async def ledger(self) -> LedgerAnswer:
@@ -100,6 +114,14 @@ class PlannerQuestions:
             return await self._fragmentation.get(None, self._ask_fragmentation)
         except BusError:
             raise RequestFailed(503, _NO_PLANNER, retry_after_s=5) from None
+
+    async def estimates(self) -> StartEstimates:
+        """When waiting gangs are expected to start; of no gang if no planner answers at once."""
+        try:
+            async with asyncio.timeout(_ESTIMATES_READER_S):
+                return await self._estimates.get(None, self._ask_estimates)
+        except TimeoutError:
+            return NO_ESTIMATES
 
     async def fits(self, user: str, questions: Sequence[GangQuestion]) -> list[FitAnswer]:
         """Whether each of these gangs would fit, for the user of this name.
@@ -120,6 +142,13 @@ class PlannerQuestions:
             raise RequestFailed(
                 504, f"the planner has not answered for all gangs within {_FITS_TIMEOUT_S:g} s"
             ) from None
+
+    async def _ask_estimates(self) -> StartEstimates:
+        try:
+            answer = await ask_estimates(self._bus, timeout_s=_ESTIMATES_TIMEOUT_S)
+        except BusError:
+            return NO_ESTIMATES
+        return StartEstimates(answer)
 
     async def _ask_fit(self, question: GangQuestion) -> FitAnswer:
         name = question.name

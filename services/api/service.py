@@ -194,7 +194,13 @@ class ApiService:
         ctx = self._ctx
         questions, scheduler_names = PlannerQuestions(ctx.bus), ctx.settings.scheduler_name
         instances = InstanceQuestions(ctx.bus)
-        gangs = GangResource(lambda: self._state.gangs, authorizer, self._watching, ctx.now_ms)
+        gangs = GangResource(
+            lambda: self._state.gangs,
+            authorizer,
+            self._watching,
+            ctx.now_ms,
+            questions.estimates,
+        )
         self._reporting.gangs.set_function(lambda: len(self._state.gangs))
         self._reporting.watches.set_function(lambda: len(self._watching))
         return ApiServer(

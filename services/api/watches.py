@@ -20,6 +20,7 @@ from typing import Final
 from services.api.core.gang_book import GangBook, GangEntry, Place
 from services.api.core.gang_objects import GangForms
 from services.api.core.requests import FieldSelector, ReadOptions, Target
+from services.api.core.start_estimates import NO_ESTIMATES, StartEstimates, no_estimates
 from services.api.core.versions import Version
 from services.api.core.watch_events import EventKind, WatchEvents
 from services.api.errors import RequestFailed
@@ -106,8 +107,9 @@ class GangWatch:
         options: ReadOptions,
         *,
         sees_all: bool,
+        estimates: Callable[[], Awaitable[StartEstimates]] = no_estimates,
     ) -> None:
-        """Nothing is sent before `events`.
+        """Nothing is sent before `events`. `estimates` is called before each write of events.
 
         Raises:
             RequestFailed: 410, deletions since its version are not known any more.
@@ -116,6 +118,8 @@ class GangWatch:
         self._target = target
         self._options = options
         self._sees_all = sees_all
+        self._read_estimates = estimates
+        self._estimates = NO_ESTIMATES
         self._dirty: set[Place] = set()
         self._news = asyncio.Event()
         self._ended = False
@@ -165,6 +169,7 @@ class GangWatch:
                 yield made.error(self._failure)
             if self._ended:
                 return
+            self._estimates = await self._read_estimates()
             await take_turn()
             visible = await self._visible(sees)
             book, places, self._dirty = self._book(), self._dirty, set()
@@ -254,7 +259,7 @@ class GangWatch:
                 self._matching.discard(place)
         if entry is None:
             return
-        forms = book.forms(entry, sees_all=self._sees_all)
+        forms = self._estimates.join(entry, book.forms(entry, sees_all=self._sees_all))
         new = sent is None or not sent.contains(entry.since)
         if self._matching is not None:
             new = place not in self._matching

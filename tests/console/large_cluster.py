@@ -13,10 +13,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from services.api.core.start_estimates import StartEstimates
 from services.api.service import TraceLinks
 from shared.contracts import codec
 from shared.contracts.decisions import Binding, Cycle, EvictionDecision, GangDecision, Victim
 from shared.contracts.questions import (
+    EstimatesAnswer,
     FitAnswer,
     FragmentationAnswer,
     LedgerAmount,
@@ -24,6 +26,7 @@ from shared.contracts.questions import (
     LedgerQueue,
     ServiceStatus,
     ShapeCapacity,
+    StartEstimate,
     TierCapacity,
 )
 from shared.contracts.verdicts import Condition, Reason, ShapeReport, Verdict, Why
@@ -95,6 +98,7 @@ class LargeCluster:
             serving.state.decisions.take(seq, decision)
         serving.planner.queues = self._ledger()
         serving.planner.shapes = self._shapes()
+        serving.planner.starts = StartEstimates(self._estimates())
         serving.planner.fit = FitAnswer(
             fits=False,
             ever=True,
@@ -216,6 +220,22 @@ class LargeCluster:
         return (
             f"needs {MEMBERS} x 4 {GPU}: {n % MEMBERS} of {MEMBERS} members fit, and its queue "
             f"{self._queue_of(n)} has used its deserved share{self._mark}"
+        )
+
+    def _estimates(self) -> EstimatesAnswer:
+        """Of each third waiting gang the planner does not know when it starts."""
+        return EstimatesAnswer(
+            as_of_ms=self._now_ms - 20_000,
+            estimates=tuple(
+                StartEstimate(
+                    gang_id=f"gang-{n}",
+                    position=n - WAITING_FROM + 1,
+                    earliest_ms=self._now_ms + 60_000 * (n - 430) if n % 3 else 0,
+                    latest_ms=self._now_ms + 90_000 * (n - 430) if n % 3 else 0,
+                    basis=f"{n % 7 + 1} gangs have no run limit{self._mark}",
+                )
+                for n in range(WAITING_FROM, GANGS)
+            ),
         )
 
     def _why(self, n: int, since_ms: int) -> Why:

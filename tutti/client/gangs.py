@@ -8,6 +8,7 @@ import msgspec
 from shared.contracts.visibility import GROUP, Gang
 from shared.kube.errors import KubeError
 from tutti.client.submission import Submitted
+from tutti.why.expected_starts import expected_words
 
 
 class ApiNotServed(KubeError):
@@ -78,6 +79,8 @@ def describe(gang: Gang) -> str:
     text = f"{gang.metadata.namespace}/{gang.metadata.name} is {status.phase}, {counts}"
     if status.pending is not None:
         text += f": {status.pending.reason}: {status.pending.message}"
+    if status.expected_start is not None:
+        text += f"; {expected_words(status.expected_start, status.position, status.queue)}"
     return text
 
 

@@ -17,6 +17,7 @@ from tutti.api.failures import Refusal, run
 from tutti.api.flags import access_flags, namespace_flag, report_flag, scheduler_names_flag
 from tutti.api.output import print_report
 from tutti.terminal import print_line, report_console
+from tutti.why.expected_starts import expected_words
 from tutti.why.explanation import Answer, GangAnswer, State
 from tutti.why.kinds import complete_reference, read_reference
 from tutti.why.planner_liveness import PlannerLiveness
@@ -103,6 +104,8 @@ def _waits(gang: GangAnswer, now: datetime) -> Iterable[tuple[str, str]]:
         yield "reason", gang.reason
     if gang.since:
         yield "since", f"{gang.since}{_ago(gang.since, now)}"
+    if gang.expected_start is not None:
+        yield "start", expected_words(gang.expected_start, gang.position, gang.queue)
     for shape in gang.shapes:
         fit = f"{shape.fit} of {shape.wanted} would fit alone, {_nodes(shape.nodes)}"
         yield shape.role or "pods", fit

@@ -14,6 +14,7 @@ import msgspec
 from shared.contracts.annotations import GANG, SCHEDULE
 from shared.contracts.reasons import GroupMissing, NotRunning, OtherScheduler, in_words
 from shared.contracts.verdicts import Condition, Reason, ShapeReport, Verdict, Why
+from shared.contracts.visibility import ExpectedStart
 from shared.dialects.discovery import OWN_SCHEDULER
 from shared.dialects.owner_kinds import OWNER_KINDS
 from shared.dialects.workload_sizes import ALL
@@ -59,8 +60,9 @@ class GangAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     #: The object that the user created: kind and name of the topmost owner, "job/train". Of a group
     #: without an owner, the one above all its members, if there is one.
     name: str = ""
-    #: Resource of its group object; "" when there is none.
+    #: Resource and UID of its group object; "" when there is none.
     group: str = ""
+    uid: str = ""
     state: State
     sentence: str
     #: The pending reason in CamelCase; "" if it does not wait.
@@ -90,6 +92,10 @@ class GangAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     #: The same for gangs that use the capacity which it lacks.
     holders: tuple[str, ...] = ()
     holders_count: int = 0
+    #: While it waits, if Tutti's API has them: its place among the waiting gangs of its queue, and
+    #: when it is expected to start.
+    position: int | None = None
+    expected_start: ExpectedStart | None = None
     conditions: tuple[Condition, ...] = ()
 
 
@@ -206,6 +212,7 @@ def _group_answer(group: Group, facts: Facts) -> GangAnswer:
         gang=f"{group.namespace}/{group.name}",
         name=name,
         group=group.title,
+        uid=group.uid,
         state=state,
         sentence=sentence,
         reason=pending.reason,

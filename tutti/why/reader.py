@@ -43,6 +43,7 @@ from shared.kube.resources import (
 )
 from tutti.api.failures import Refusal
 from tutti.api.fetches import at_once, find, list_typed
+from tutti.why.expected_starts import with_expected_starts
 from tutti.why.explanation import Answer, explain
 from tutti.why.facts import (
     PODS_MISSING,
@@ -483,13 +484,14 @@ async def explain_object(
     reference: str | Sequence[str],
     scheduler_names: Sequence[str],
 ) -> Answer:
-    """Why a pod, a group or a job waits, and whether a planner is active; `reference` is
-    `KIND/NAME`, `NAME`, or kind and name as two words. Raises KubeError, and Refusal when there is
-    no such kind or object, or more than one.
+    """Why a pod, a group or a job waits, when it is expected to start if Tutti's API answers, and
+    whether a planner is active; `reference` is `KIND/NAME`, `NAME`, or kind and name as two words.
+    Raises KubeError, and Refusal when there is no such kind or object, or more than one.
     """
     words = [reference] if isinstance(reference, str) else list(reference)
     word, name = read_reference(words)
     facts = await NamespaceReader(client, namespace, scheduler_names).read(word, name)
     ours = {each.pod.scheduler_name for each in facts.pods if each.pod.ours}
     liveness = await read_liveness(client, ours)
-    return explain(msgspec.structs.replace(facts, planner=liveness))
+    answer = explain(msgspec.structs.replace(facts, planner=liveness))
+    return await with_expected_starts(client, answer)

@@ -7,7 +7,7 @@ import type { PageProps } from "../main.tsx";
 import { type Decision, type Gang, gangsNamed, type Pending, placeOf, type Refusal, type RoleSearch } from "../objects.ts";
 import { addressOf, webAddress } from "../address.ts";
 import { useFeed, useNow, useSession } from "../state.ts";
-import { age, writeInstant } from "../time.ts";
+import { age, writeInstant, writeUntil } from "../time.ts";
 import { Empty, Gangs, PhaseBadge, Scroll, Title } from "../widgets.tsx";
 
 const ROWS_MAX = 200;
@@ -45,6 +45,7 @@ function GangView({ gang, decisions }: { gang: Gang; decisions: readonly Decisio
         <dd>{members.running} running, {members.pending} pending{members.succeeded ? `, ${members.succeeded} succeeded` : ""}
           {members.failed ? `, ${members.failed} failed` : ""} of {members.total}; at least {status.minMember}</dd>
         <dt>Queue</dt><dd><a href={`${addressOf("queues")}?${new URLSearchParams({ queue: status.queue })}`}>{status.queue}</a></dd>
+        <Expected status={status} now={now} />
         <dt>Age</dt><dd>{age(metadata.creationTimestamp, now)}</dd>
         <Fact name="Owner" value={status.owner} /><Fact name="API" value={status.dialect} /><Fact name="Domain" value={status.domain} />
         <Fact name="Node pool" value={status.nodePool} />
@@ -60,6 +61,21 @@ function GangView({ gang, decisions }: { gang: Gang; decisions: readonly Decisio
 
 function Fact({ name, value }: { name: string; value: string | undefined }) {
   return value ? <><dt>{name}</dt><dd>{value}</dd></> : null;
+}
+
+function Expected({ status, now }: { status: Gang["status"]; now: number }) {
+  const { position, expectedStart } = status;
+  if (!expectedStart) return null;
+  const { earliest, latest, basis, asOf } = expectedStart;
+  return (
+    <>
+      {position && <><dt>Position in queue</dt><dd>{position}</dd></>}
+      <dt>Expected to start</dt>
+      <dd>{earliest && latest
+        ? `in ${writeUntil(earliest, latest, now)} (${writeInstant(earliest)} to ${writeInstant(latest)})${basis ? `: ${basis}` : ""}`
+        : `no estimate: ${basis}`}{asOf && <small> as of {age(asOf, now)} ago</small>}</dd>
+    </>
+  );
 }
 
 function Trace({ id, address }: { id: string | undefined; address: string | undefined }) {
@@ -152,7 +168,7 @@ function History({ gang, decisions }: { gang: Gang; decisions: readonly Decision
       <h2>History</h2>
       <ol class="history">
         {found.map((one, at) => (
-          <li key={at}>
+          <li key={at} class={one.expected ? "expected" : undefined}>
             <time dateTime={one.time}>{writeInstant(one.time)}</time> <small>+{((Date.parse(one.time) - begin) / 1000).toFixed(1)} s</small>
             {" "}<strong>{one.title}</strong> {one.details}
           </li>

@@ -3,7 +3,7 @@
 import { useMemo, useState } from "preact/hooks";
 import { gangAddress } from "../address.ts";
 import { colourOf } from "../colours.ts";
-import { type Interval, intervalsOf, type Row, rowsOf, type RowsBy, spanIn, ticks } from "../intervals.ts";
+import { endOf, type Interval, intervalsOf, type Row, rowsOf, type RowsBy, spanIn, ticks } from "../intervals.ts";
 import type { PageProps } from "../main.tsx";
 import { setQuery, useFeed, useNow, useSession } from "../state.ts";
 import { writeDuration } from "../time.ts";
@@ -27,7 +27,8 @@ export function TimelinePage({ route }: PageProps) {
   const [own, setOwn] = useState<[number, number]>();
   const intervals = useMemo(() => intervalsOf(decisions.items, gangs.items), [decisions.items, gangs.items]);
   const rows = useMemo(() => rowsOf(intervals, by, text), [intervals, by, text]);
-  const [from, to] = own ?? [now - (LENGTHS_MS[length] ?? Math.max(SHORTEST_MS, now - (intervals[0]?.start ?? now))), now];
+  const begin = now - (LENGTHS_MS[length] ?? Math.max(SHORTEST_MS, now - (intervals[0]?.start ?? now)));
+  const [from, to] = own ?? [begin, endOf(intervals, begin, now)];
   const zoom = (factor: number, at = 0.5) => {
     const size = Math.max(SHORTEST_MS, (to - from) * factor);
     const centre = from + (to - from) * at;
@@ -76,7 +77,7 @@ export function TimelinePage({ route }: PageProps) {
       {rows.length > rowsMax && (
         <p><button type="button" onClick={() => setRowsMax(rowsMax + 4 * ROWS)}>Show more: {rows.length - rowsMax} are left</button></p>
       )}
-      <p class="empty">The newest 10,000 decisions, and the gangs that exist. Hatched: a gang waited. A short bar with an open end: the gang is gone, and the service that answers started after its end.</p>
+      <p class="empty">The newest 10,000 decisions, and the gangs that exist. Hatched: a gang waited. Dashed: it is expected to start in between. A short bar with an open end: the gang is gone, and the service that answers started after its end.</p>
     </>
   );
 }
@@ -109,12 +110,13 @@ function RowView({ row, by, from, to, now }: { row: Row; by: RowsBy; from: numbe
 }
 
 function IntervalView({ one, from, to, now }: { one: Interval; from: number; to: number; now: number }) {
-  const end = Math.min(one.end, Math.max(now, one.start));
+  const end = one.ended === "expected" ? one.end : Math.min(one.end, Math.max(now, one.start));
   const span = spanIn({ ...one, end }, from, to);
   if (!span) return null;
   const length = writeDuration(end - one.start);
   const then = one.how ? `, then ${one.how}` : "";
   const ended = {
+    expected: `expected to start before ${new Date(end).toISOString().slice(0, 19)}Z${one.how ? `: ${one.how}` : ""}`,
     waited: `waited for ${length}${one.how ? `: ${one.how}` : ""}`, now: `for ${length}`, done: `for ${length}${then}`, known: `for ${length}${then}`,
     unknown: "end unknown",
   };

@@ -13,6 +13,7 @@ from typing import Final, TypeAlias
 import msgspec
 
 from services.api.core.versions import Version
+from shared.contracts.questions import StartEstimate
 from shared.contracts.verdicts import Reason, ShapeReport, Verdict, Why
 from shared.contracts.visibility import (
     API_VERSION,
@@ -171,6 +172,8 @@ class GangForms(msgspec.Struct, eq=False):
 
     gang: Gang
     json: msgspec.Raw
+    #: The last estimate that was joined to the gang, and the forms with it.
+    estimated: tuple[StartEstimate, "GangForms"] | None = None
 
 
 _encode: Final = msgspec.json.Encoder().encode

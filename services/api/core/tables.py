@@ -7,7 +7,7 @@ from typing import Any, Final
 import msgspec
 
 from services.api.core.requests import RowObject
-from shared.contracts.visibility import Gang, ListMeta, ObjectMeta
+from shared.contracts.visibility import ExpectedStart, Gang, ListMeta, ObjectMeta
 from shared.kube.ages import span
 
 
@@ -69,8 +69,10 @@ GANG_COLUMNS: Final = columns(
     ("Minimum", "integer", "Members that start together.", 0),
     ("Queue", "string", "Queue of the gang.", 0),
     ("Reason", "string", "Why it waits.", 0),
+    ("Expected", "string", "In how long it is expected to start: at the earliest and latest.", 0),
     ("Age", "string", "Time since it was first seen.", 0),
     ("Gang", "string", "Its name for users: the object that its user created.", 0),
+    ("Position", "string", "Its place among the waiting gangs of its queue.", 1),
     ("API", "string", "API of its group.", 1),
     ("Nodes", "string", "Nodes of its members.", 1),
     ("Message", "string", "Why it waits, in a sentence.", 1),
@@ -89,12 +91,26 @@ def gang_cells(gang: Gang, now_ms: int) -> tuple[str | int, ...]:
         status.min_member,
         status.queue,
         status.pending.reason if status.pending is not None else "",
+        _expected(status.expected_start, now_ms),
         age(gang.metadata.creation_timestamp, now_ms),
         status.title,
+        "<none>" if status.position is None else str(status.position),
         status.dialect or "<none>",
         ",".join([*nodes, *([f"{more} more"] if more > 0 else [])]) or "<none>",
         status.pending.message if status.pending is not None else "",
     )
+
+
+def _expected(start: ExpectedStart | None, now_ms: int) -> str:
+    """Spans until a start, as `12m-57m`; 0s: that instant has passed."""
+    if start is None:
+        return ""
+    if start.earliest is None or start.latest is None:
+        return "<unknown>"
+    earliest, latest = (
+        span(max(0, int(at.timestamp() - now_ms / 1000))) for at in (start.earliest, start.latest)
+    )
+    return earliest if earliest == latest else f"{earliest}-{latest}"
 
 
 def age(instant: datetime | None, now_ms: int) -> str:

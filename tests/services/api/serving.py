@@ -19,6 +19,7 @@ from services.api.authorization import Authorizer
 from services.api.core.fit_objects import GangQuestion
 from services.api.core.gang_objects import TraceUrl, no_trace_url
 from services.api.core.manifest_questions import ManifestQuestion, ManifestReply, reply_to
+from services.api.core.start_estimates import StartEstimates
 from services.api.errors import RequestFailed, TokenRefused
 from services.api.gangs import GangResource
 from services.api.planner_questions import InstanceQuestions, PlannerQuestions
@@ -99,6 +100,7 @@ class Planner(PlannerQuestions):
         self.queues = LedgerAnswer(queues=())
         self.fit = FitAnswer(fits=True, ever=True)
         self.shapes = FragmentationAnswer()
+        self.starts = StartEstimates()
 
     @override
     async def ledger(self) -> LedgerAnswer:
@@ -107,6 +109,10 @@ class Planner(PlannerQuestions):
     @override
     async def fragmentation(self) -> FragmentationAnswer:
         return self.shapes
+
+    @override
+    async def estimates(self) -> StartEstimates:
+        return self.starts
 
     @override
     async def fits(self, user: str, questions: Sequence[GangQuestion]) -> list[FitAnswer]:
@@ -197,7 +203,9 @@ class Serving:
     def server(self) -> ApiServer:
         authorizer = Authorizer(self.rights)  # type: ignore[arg-type]  # sends reviews only
         now_ms: Callable[[], int] = lambda: FIRST_SEEN_MS + 60_000  # noqa: E731
-        gangs = GangResource(lambda: self.state.gangs, authorizer, self.watching, now_ms)
+        gangs = GangResource(
+            lambda: self.state.gangs, authorizer, self.watching, now_ms, self.planner.estimates
+        )
         return ApiServer(
             Users(),  # type: ignore[arg-type]  # as the Authenticator
             authorizer,

@@ -3,7 +3,9 @@
 import asyncio
 import base64
 import json
+import re
 import subprocess
+import time
 import uuid
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -11,8 +13,12 @@ from pathlib import Path
 
 import aiohttp
 import pytest
+from click.testing import CliRunner
 
+from shared.bus.questions import serve
+from shared.contracts import codec, subjects
 from shared.contracts.identity import gang_trace_id
+from shared.contracts.questions import EstimatesAnswer, EstimatesRequest, StartEstimate
 from tests.controlplane.client import ApiError, RawClient
 from tests.controlplane.cluster import ControlPlane
 from tests.controlplane.nodes import (
@@ -34,6 +40,7 @@ from tests.services.api.scene import (
 from tests.support.free_ports import free_port
 from tests.support.service_process import a_service
 from tests.support.waiting import eventually
+from tutti.cli import main
 from tutti.nats_server import NatsServer
 
 API_SERVICE = "/apis/apiregistration.k8s.io/v1/apiservices/v1alpha1.visibility.tutti.dev"
@@ -90,8 +97,8 @@ async def test_kubectl_prints_tables_pages_and_objects(
     await eventually(placed, timeout_s=10, because="the watcher has seen the bindings")
     wide = (await scene.kubectl("get", "gangs", "-A", "-o", "wide")).splitlines()
     assert wide[0].split() == [
-        *("NAMESPACE", "NAME", "PHASE", "RUNNING", "MINIMUM", "QUEUE", "REASON", "AGE"),
-        *("GANG", "API", "NODES", "MESSAGE"),
+        *("NAMESPACE", "NAME", "PHASE", "RUNNING", "MINIMUM", "QUEUE", "REASON", "EXPECTED", "AGE"),
+        *("GANG", "POSITION", "API", "NODES", "MESSAGE"),
     ]
     assert wide[2].split()[:7] == [second, "large", "Inqueue", "0/3", "3", "default", "QueueOrder"]
     assert wide[2].endswith("<none>   2 gangs are ahead")
@@ -108,6 +115,48 @@ async def test_kubectl_prints_tables_pages_and_objects(
         "get", "gangs", "-A", "-o", "name", "--field-selector=status.phase=Running"
     )
     assert selected.split() == ["gang.visibility.tutti.dev/train"]
+
+
+async def test_kubectl_and_tutti_why_show_when_a_gang_is_expected_to_start(
+    scene: Scene, teams: tuple[str, str]
+) -> None:
+    first, _ = teams
+    group = await scene.api.create(
+        f"/apis/scheduling.volcano.sh/v1beta1/namespaces/{first}/podgroups",
+        {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup"}
+        | {"metadata": {"name": "large"}, "spec": {"minMember": 2}},
+    )
+    uid, now_ms = group["metadata"]["uid"], int(time.time() * 1000)
+    estimate = StartEstimate(
+        gang_id=uid,
+        position=3,
+        earliest_ms=now_ms + 15 * 60_000,
+        latest_ms=now_ms + 60 * 60_000,
+        basis="run limits",
+    )
+
+    async def answer(_: EstimatesRequest) -> EstimatesAnswer:
+        return EstimatesAnswer(as_of_ms=now_ms, estimates=(estimate,))
+
+    await serve(scene.bus, subjects.ASK_ESTIMATES, codec.decode_estimates_request, answer)
+    await scene.publish(verdict(first, "large", gang_id=uid, uid=uid))
+    await scene.sees(f"{first}/large")
+    rows: list[str] = []
+
+    async def expected() -> bool:
+        rows[:] = (await scene.kubectl("get", "gangs", "-n", first, "-o", "wide")).splitlines()
+        return re.search(r"1[34]m-5[89]m .* large +3 +volcano", rows[1]) is not None
+
+    await eventually(expected, timeout_s=20, because="the answer is asked for again after a pause")
+    kubeconfig = scene.control_plane.admin_kubeconfig
+    arguments = ("-n", first, "--kubeconfig", str(kubeconfig))
+    found = await asyncio.to_thread(
+        CliRunner().invoke, main, ["why", "podgroup/large", *arguments], catch_exceptions=False
+    )
+    assert re.search(
+        r"expected to start between .* UTC \(run limits\), 3rd in queue default, as of",
+        found.output,
+    ), found.output
 
 
 async def test_a_user_sees_gangs_of_namespaces_whose_pods_the_user_may_list(

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Container
+from collections.abc import AsyncIterator, Awaitable, Callable, Container
 from typing import Any
 
 import msgspec
@@ -12,6 +12,7 @@ from services.api.core import gang_book
 from services.api.core.cluster_state import ClusterState
 from services.api.core.gang_book import GangBook
 from services.api.core.requests import FieldSelector, ReadOptions, Target
+from services.api.core.start_estimates import StartEstimates, no_estimates
 from services.api.core.versions import Version
 from services.api.core.watch_events import WatchEvents
 from services.api.errors import RequestFailed
@@ -33,13 +34,16 @@ class Watched:
         target: Target = _ALL,
         *,
         sees_all: bool = True,
+        estimates: Callable[[], Awaitable[StartEstimates]] = no_estimates,
     ) -> None:
         self.book = book
         self.watching = Watching(lambda: self.book)
         self.visible: Container[str] = {"a", "b"}
         #: Called once, while rights are checked.
         self.during_check: Callable[[], object] = int
-        self.watch = GangWatch(lambda: self.book, target, options, sees_all=sees_all)
+        self.watch = GangWatch(
+            lambda: self.book, target, options, sees_all=sees_all, estimates=estimates
+        )
         self.watching.open(self.watch)
         made = WatchEvents(options, lambda: FIRST_SEEN_MS + 90_000)
         self._lines = self.watch.events(made, self._sees, self.watching.take_turn)
@@ -254,7 +258,7 @@ async def test_tables_have_their_columns_once() -> None:
     ((_, second),) = await watched.events()
     assert [one["name"] for one in first["columnDefinitions"]][:2] == ["Name", "Phase"]
     assert second["columnDefinitions"] == []
-    assert second["rows"][0]["cells"][:7] == ["y", "Inqueue", "0/3", 3, "default", "", "90s"]
+    assert second["rows"][0]["cells"][:8] == ["y", "Inqueue", "0/3", 3, "default", "", "", "90s"]
 
 
 async def test_a_watch_from_before_the_known_deletions_is_refused(
