@@ -20,6 +20,7 @@ from shared.contracts.decisions import (
     Note,
     NoteClosed,
     NoteOpened,
+    UseCharged,
 )
 from shared.contracts.identity import gang_trace_id
 
@@ -80,6 +81,9 @@ class DecisionLog:
                 message = f"{record.kind} of %s ended: %s"
                 values = name, record.reason
                 words["why"] = record.message
+            case UseCharged():
+                # It concerns no single gang, and there is one whenever a share changes.
+                return
             case _:
                 assert_never(record)
         attempt = getattr(record, "attempt", 0) or (known.attempt if known is not None else 0) or 1

@@ -16,6 +16,9 @@ from shared.contracts.outcomes import Outcome
 from shared.model.objects import GROUP_NAME_SCOPE
 from shared.model.terms import SelectorTerm, Struct
 
+#: The subject's last token of notes about past use.
+PAST_USE: Final = "past-use"
+
 
 class Cycle(Struct, frozen=True, kw_only=True):
     """The inputs that the deciding cycle had consumed: with a recording they reproduce the decision
@@ -331,6 +334,39 @@ class NoteClosed(Struct, frozen=True, kw_only=True, tag="note.closed"):
     message: str = ""
 
 
+class AccountUse(Struct, frozen=True, kw_only=True):
+    """The past use of a queue, or of a user in it, up to an instant, and what it holds since."""
+
+    queue: str
+    #: None: the queue itself. "": all users that have no account of their own.
+    user: str | None = None
+    at_ms: int
+    #: The average share of the cluster that it has held, by the half-life, in trillionths.
+    past: int
+    #: The dominant share that it holds from `at_ms` on, in millionths.
+    held: int
+    #: Whether it has held anything since its account was opened.
+    used: bool = False
+
+
+class UseCharged(Struct, frozen=True, kw_only=True, tag="use.charged"):
+    """Note: the shares that these accounts hold have changed, or accounts were opened. It replaces
+    what the log has of them. Only written with the policy `past-use`.
+    """
+
+    epoch: int
+    at_ms: int
+    accounts: tuple[AccountUse, ...] = ()
+    #: (queue, user) of accounts that were dropped.
+    forgotten: tuple[tuple[str, str | None], ...] = ()
+    cycle: Cycle | None = None
+
+    @property
+    def gang_id(self) -> str:
+        """Instead of the id of a gang, for the record's subject and its place in a cycle."""
+        return PAST_USE
+
+
 class OpenDecision(Struct, frozen=True, kw_only=True):
     """A decision that CLUSTER has not retired yet, as a checkpoint keeps it."""
 
@@ -416,10 +452,13 @@ class Checkpoint(Struct, frozen=True, kw_only=True, tag="checkpoint"):
     outcomes: tuple[OpenOutcome, ...] = ()
     #: On the first page. No decision depends on them.
     past_runs: tuple[PastRunsOfUser, ...] = ()
+    #: Of all queues and users, with the policy `past-use`.
+    uses: tuple[AccountUse, ...] = ()
 
 
 Act: TypeAlias = GangDecision | EvictionDecision
-Note: TypeAlias = GangStarted | NoteOpened | NoteClosed
+GangNote: TypeAlias = GangStarted | NoteOpened | NoteClosed
+Note: TypeAlias = GangNote | UseCharged
 DecisionRecord: TypeAlias = Act | Note | EpochOpened | Checkpoint | StreamOpened
 
 
@@ -427,6 +466,6 @@ def cycle_of(record: DecisionRecord) -> Cycle | None:
     """The cycle that wrote a record; None for records that no cycle writes, and for those of an
     older version.
     """
-    if isinstance(record, GangDecision | EvictionDecision | GangStarted | NoteOpened | NoteClosed):
-        return record.cycle
-    return None
+    if isinstance(record, EpochOpened | Checkpoint | StreamOpened):
+        return None
+    return record.cycle

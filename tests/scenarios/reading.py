@@ -189,7 +189,8 @@ def play(scenario: Scenario) -> None:
 
 def _play_stage(scene: Scene, stage: Stage) -> None:
     for name in stage.run:
-        scene.run(next(one for _, one in reversed(scene.decisions) if one.gang == f"team/{name}"))
+        of_gang = (one for _, one in reversed(scene.decisions) if one.gang.endswith(f"/{name}"))
+        scene.run(next(of_gang))
     if stage.evict:
         doomed = {
             victim.uid

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
-from shared.contracts.decisions import GangStarted, Note, NoteOpened
+from shared.contracts.decisions import GangNote, GangStarted, NoteOpened
 from shared.contracts.outcomes import Member, Outcome
 from shared.contracts.visibility import DecidedPod, DecisionEvent, DecisionFailure, DecisionStatus
 
@@ -54,7 +54,7 @@ def outcome_events(decision: DecisionStatus, outcome: Outcome) -> Iterator[Decis
     )
 
 
-def note_event(note: Note) -> DecisionEvent:
+def note_event(note: GangNote) -> DecisionEvent:
     """The event of a note."""
     if isinstance(note, GangStarted):
         return DecisionEvent(

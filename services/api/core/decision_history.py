@@ -10,7 +10,7 @@ import msgspec
 from services.api.core.decision_events import instant, note_event, outcome_events
 from services.api.core.tables import Column, age, columns
 from shared.contracts.cluster import PodChanges
-from shared.contracts.decisions import Act, GangDecision, Note
+from shared.contracts.decisions import Act, GangDecision, Note, UseCharged
 from shared.contracts.outcomes import Outcome
 from shared.contracts.visibility import (
     API_VERSION,
@@ -126,7 +126,9 @@ class DecisionHistory:
                 kept.unbound.add(member.uid)
 
     def take_note(self, note: Note) -> None:
-        """A note about a gang."""
+        """A note about a gang; notes about past use are about none."""
+        if isinstance(note, UseCharged):
+            return
         kept, event = self._last.get(note.gang_id), note_event(note)
         if event.type == "PreemptionEnded" and (
             kept is None or kept.decision.status.action == "Bind"

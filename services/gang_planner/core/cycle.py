@@ -6,7 +6,9 @@ and repairs partly bound gangs.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
+
+import msgspec
 
 from services.gang_planner.core.actions import allocate, enqueue
 from services.gang_planner.core.actions.reserve import Reserve
@@ -24,6 +26,7 @@ from services.gang_planner.core.lifecycle import (
     release,
     repair,
     unseen_losses,
+    use_accounting,
 )
 from services.gang_planner.core.lifecycle.run_limits import RunLimit
 from services.gang_planner.core.placement.session import ACTION_WORK, Session
@@ -32,6 +35,7 @@ from services.gang_planner.core.state import in_flight
 from services.gang_planner.core.state.gang_history import Failure
 from services.gang_planner.core.state.gang_states import GangState
 from services.gang_planner.core.state.gangs import Gang
+from services.gang_planner.core.state.past_use import AccountKey
 from services.gang_planner.core.state.planner_state import State
 from services.gang_planner.core.state.timers import Timers
 from services.gang_planner.core.transitions import follow_run
@@ -106,9 +110,14 @@ class CycleRunner:
         if resolved:
             self._repeat(work)
         assessed: dict[str, Gang] = {}
+        use = state.past_use
+        counts_use = resolved and (use.rules is not None or use.accounts)
         for number in range(_ROUNDS_MAX):
             # 3. Assess the gangs that changed: their state, and whether they are in the backlog.
             self._assess(work, assessed)
+            if counts_use:
+                waiting = self._waiting_users()
+                use_accounting.open_accounts(use, state.queues, waiting, now_ms)
             # 4. Repair partly bound gangs, and review holds. This also runs on stale cluster state,
             #    which may delay a gang but must not leave one partly bound.
             self._repair(work, resolved=resolved, decisive=decisive)
@@ -127,6 +136,8 @@ class CycleRunner:
         if decisive and len(state.repairs) > 1:
             repair.unblock(work)
         self._assess(work, assessed)
+        if counts_use:
+            work.notes += self._use_notes(work.cycle)
         # 7. Verdicts. No decisions are made after this.
         return self._conclude(work, assessed, decisive=decisive)
 
@@ -325,6 +336,17 @@ class CycleRunner:
     @staticmethod
     def _progress(work: CycleContext) -> tuple[int, int]:
         return len(work.decisions), len(work.state.gangs.unadmitted)
+
+    def _waiting_users(self) -> set[AccountKey]:
+        gangs = self._state.gangs
+        return use_accounting.waiting_users(self._state.backlog, gangs.admission_queue)
+
+    def _use_notes(self, cycle: Cycle) -> list[Note]:
+        """Records of what has changed of the past use of queues and users."""
+        state, waiting = self._state, self._waiting_users()
+        records = use_accounting.records(state.past_use, state.queues, state.nodes, waiting)
+        stamp: dict[str, Any] = {"epoch": state.epoch, "at_ms": self.now_ms, "cycle": cycle}
+        return [msgspec.structs.replace(record, **stamp) for record in records]
 
     def _conclude(self, work: CycleContext, assessed: dict[str, Gang], *, decisive: bool) -> Step:
         """Collect the notes of holds, the verdicts, and the time of the next cycle."""

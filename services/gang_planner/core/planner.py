@@ -136,6 +136,10 @@ class Planner:
         policies = configuration.policies(state)
         self._policies = policies
         state.reads_tasks = policies.reads_tasks
+        state.past_use.rules = policies.use_rules
+        if policies.use_rules is None:
+            for gang in state.gangs.gangs.values():
+                gang.account = None
         self._masks = Masks(state.nodes, policies.node_filters)
         self._session = Session(state.node_capacity, state.shapes, self._masks, policies)
         self._cycle.configure(configuration, self._session)

@@ -20,6 +20,7 @@ from shared.contracts.cluster import (
     Synced,
 )
 from shared.contracts.decisions import (
+    AccountUse,
     Binding,
     Checkpoint,
     Cycle,
@@ -31,6 +32,7 @@ from shared.contracts.decisions import (
     NoteOpened,
     OpenDecision,
     OpenGang,
+    UseCharged,
     Victim,
 )
 from shared.contracts.observing import GangObserved, Observation, ObservationRequest
@@ -212,6 +214,16 @@ SAMPLES: tuple[msgspec.Struct, ...] = (
     GangStarted(gang_id="group-1", epoch=5, at_ms=2, attempt=1),
     _HOLD,
     NoteClosed(gang_id="group-1", epoch=5, kind="hold", at_ms=3, reason="Restored"),
+    UseCharged(
+        epoch=5,
+        at_ms=3,
+        accounts=(
+            AccountUse(queue="default", at_ms=3, past=250_000_000_000, held=500_000, used=True),
+            AccountUse(queue="default", user="research", at_ms=3, past=1, held=2, used=True),
+        ),
+        forgotten=(("default", "teaching"),),
+        cycle=_CYCLE,
+    ),
     Checkpoint(
         epoch=5,
         up_to=20,

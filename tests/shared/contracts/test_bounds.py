@@ -10,6 +10,7 @@ from typing import Final, get_args
 import msgspec
 import pytest
 
+from services.gang_planner.core.lifecycle.use_accounting import PER_RECORD_MAX
 from services.gang_planner.core.queries.fragmentation import SHAPES_MAX
 from shared.contracts import cluster, codec, decisions, observing, outcomes, questions, verdicts
 from shared.contracts.subjects import MESSAGE_BYTES_MAX
@@ -43,6 +44,7 @@ TESTS: Final[dict[type[msgspec.Struct], str]] = {
     decisions.NoteClosed: (
         f"{_PLANNER}::test_lost_members_by_the_thousand_are_replaced_in_decisions_that_fit"
     ),
+    decisions.UseCharged: f"{_HERE}::test_the_largest_record_of_past_use_fits",
     decisions.Checkpoint: (
         f"{_PLANNER}::test_the_state_of_one_gang_larger_than_a_page_is_written_on_several"
     ),
@@ -124,6 +126,20 @@ def test_every_kind_with_lists_has_a_test_of_its_largest_message(
         one.name for one in tree.body if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef)
     ]
     assert name in names
+
+
+def test_the_largest_record_of_past_use_fits() -> None:
+    name, large = "n" * 253, 2**62
+    use = decisions.AccountUse(
+        queue=name, user=f"namespace {name}", at_ms=large, past=large, held=large, used=True
+    )
+    record = decisions.UseCharged(
+        epoch=large,
+        at_ms=large,
+        accounts=(use,) * PER_RECORD_MAX,
+        forgotten=((name, f"namespace {name}"),) * PER_RECORD_MAX,
+    )
+    assert len(codec.encode(record)) < LIMIT
 
 
 def test_a_page_of_observations_fits() -> None:

@@ -20,11 +20,12 @@ from services.gang_planner.core.queueing.fair_share import UNLIMITED, Extras, Fa
 from services.gang_planner.core.queueing.requested_capacity import RequestedQuota
 from services.gang_planner.core.queueing.turns import Turns
 from services.gang_planner.core.state.backlog import Backlog, Line
-from services.gang_planner.core.state.gangs import Bucket, Gang
+from services.gang_planner.core.state.gangs import Bucket, Gang, OrderKey
 from services.gang_planner.core.state.needs import ProvisioningStage
 from services.gang_planner.core.state.planner_state import State
 from services.gang_planner.core.state.queues import QueueTable
 from services.gang_planner.core.state.titles import title_of
+from shared.model.gang_keys import GangKey
 
 UNREQUESTED: Final = ProvisioningStage.UNREQUESTED
 PROVISIONED: Final = ProvisioningStage.PROVISIONED
@@ -60,7 +61,7 @@ def run(work: CycleContext, *, best_effort: bool = False) -> None:
     demand = FairShareDemand(work)
     active.update(dict.fromkeys(demand.released()))
     if parked:
-        _line_up(state, parked, active)
+        _line_up(work, parked, active)
     buckets = [bucket for bucket in active if bucket.need.best_effort == best_effort]
     if not state.backlog.provisioned:
         _Pass(work, demand, buckets).run()
@@ -80,7 +81,8 @@ class _Pass:
     def __init__(self, work: CycleContext, demand: FairShareDemand, buckets: list[Bucket]) -> None:
         self._work = work
         self._demand = demand
-        self._line = Line(buckets)
+        policies = work.session.policies
+        self._line = Line(buckets, policies.ranked if policies.users_rank is not None else None)
         self._together = batch.BatchPlacement(work)
         self._extras = Extras(work, self._line)
         self._shortfalls: Shortfalls | None = None
@@ -268,16 +270,22 @@ def _strict_queues(backlog: Backlog, queues: QueueTable) -> list[str]:
     return sorted(name for name in strict if name in waiting)
 
 
-def _line_up(state: State, queues: list[str], active: dict[Bucket, None]) -> None:
+def _line_up(work: CycleContext, queues: list[str], active: dict[Bucket, None]) -> None:
     """Update the buckets to try: of each strict queue all buckets if its first one is to be tried,
     none if the first one was refused.
     """
+    state, policies = work.state, work.session.policies
+
+    def place(bucket: Bucket) -> tuple[OrderKey, GangKey]:
+        order, key, gang = bucket.entries[0]
+        return order if policies.users_rank is None else policies.ranked(gang), key
+
     lines: dict[tuple[str, bool], list[Bucket]] = {}
     for bucket in state.backlog.buckets.values():
         if bucket.need.queue in queues and not bucket.minimum_unattainable:
             lines.setdefault((bucket.need.queue, bucket.need.best_effort), []).append(bucket)
     for buckets in lines.values():
-        first = min(buckets, key=lambda bucket: bucket.entries[0][:2])
+        first = min(buckets, key=place)
         if first in active or first.blocked_by is not None:
             active.update(dict.fromkeys(buckets))
             continue

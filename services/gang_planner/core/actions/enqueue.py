@@ -51,7 +51,9 @@ class _Round:
         }
         heap: list[tuple[OrderKey, OrderKey, GangKey, int]] = []
         for index, bucket in enumerate(buckets):
-            order, key, _ = bucket.entries[0]
+            order, key, gang = bucket.entries[0]
+            if self._policies.users_rank is not None:
+                order = self._policies.ranked(gang, order)
             heap.append((turns[bucket.queue.name], order, key, index))
         heapq.heapify(heap)
         while heap:
@@ -60,7 +62,9 @@ class _Round:
             if bucket.queue.name in self._blocked:
                 continue
             if self._try(bucket) and bucket.entries:
-                order, key, _ = bucket.entries[0]
+                order, key, gang = bucket.entries[0]
+                if self._policies.users_rank is not None:
+                    order = self._policies.ranked(gang, order)
                 heapq.heappush(heap, (turn, order, key, index))
 
     def _try(self, bucket: AdmissionBucket) -> bool:

@@ -154,8 +154,11 @@ class BatchPlacement:
         count = next(special, len(gangs))
         if not count:
             return False
+        account = gangs[0].account
         for group in request.groups:
             request.queue.charge(group.shape, group.members * count)
+            if account is not None:
+                account.charge(group.shape, group.members * count)
         for shape in self._shapes:
             self._capacity[shape.id] -= request.taken(shape) * count
         self._work.state.backlog.take_first(bucket, count)

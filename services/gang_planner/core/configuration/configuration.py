@@ -53,7 +53,7 @@ _ASKING: Final = frozenset({"preempt", "reclaim", "gangpreempt", "gangreclaim"})
 _SWITCHED: Final[Mapping[str, Mapping[str, tuple[()] | None]]] = {
     "enableHierarchy": {},
     "enableJobEnqueued": {"enqueue": None},
-    "enableJobOrder": {"group_key": None},
+    "enableJobOrder": {"group_key": None, "users_rank": None},
     "enableNodeOrder": {"scores": (), "place_points": None},
     "enablePredicate": {"node_filters": (), "capacity_filters": (), "queue_mask": None},
     "enablePreemptable": {},

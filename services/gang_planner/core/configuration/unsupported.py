@@ -16,7 +16,7 @@ PLUGINS: Final[Mapping[str, str]] = {
     "deviceshare": "Tutti does not implement the annotations with which a vendor's device plugin "
     "shares devices; a gang that requests them waits with the reason UnsupportedDevice",
     "extender": "Tutti does not call HTTP servers for decisions, because it could not replay them",
-    "fairshare": "Tutti does not record past usage; drf orders gangs by what they hold now",
+    "fairshare": "past-use orders queues and users by what they have used",
     "group-topology-affinity": "Tutti does not read affinity between groups; use anti-affinity of "
     "their pods",
     "numa-aware": "Tutti leaves NUMA placement to the kubelet's topology manager and does not read "

@@ -21,6 +21,7 @@ from services.gang_planner.core.state.gangs import Gang
 from services.gang_planner.core.state.needs import Structure
 from services.gang_planner.core.state.node_capacity import NodeCapacity
 from services.gang_planner.core.state.nodes import NodeTable
+from services.gang_planner.core.state.past_use import UseRules
 from services.gang_planner.core.state.planner_state import State
 from services.gang_planner.core.state.pod_shapes import ShapeEntry
 from services.gang_planner.core.state.queues import QueueEntry
@@ -75,6 +76,10 @@ class Policy:
     name: str
     group_key: GroupKey | None = None
     queue_key: QueueKey | None = None
+    #: The rank of a gang's user, which changes with time, in place of the first item of
+    #: `group_key`; and how past use is recorded for it.
+    users_rank: Callable[[Gang, State], int] | None = None
+    use_rules: UseRules | None = None
     #: Used instead of `queue_key` if queues are compared level by level.
     queue_share: QueueShare | None = None
     #: Vote on a group that waits for admission.

@@ -49,6 +49,12 @@ class PolicySet:
         self.policies = tuple(policies)
         self._state = state
         self._group_keys = _given(policy.group_key for policy in self.policies)
+        #: The rank of a gang's user, if past use counts, and its position among `_group_keys`.
+        self.users_rank = next(iter(_given(policy.users_rank for policy in self.policies)), None)
+        named = [policy for policy in self.policies if policy.group_key is not None]
+        self._ranks_at = next((at for at, each in enumerate(named) if each.users_rank), 0)
+        #: How past use is recorded; None: it is not.
+        self.use_rules = next(iter(_given(policy.use_rules for policy in self.policies)), None)
         self._queue_keys = _given(policy.queue_key for policy in self.policies)
         shares = _given(policy.queue_share for policy in self.policies)
         #: If set, queues are compared level by level by this share, and by no key.
@@ -118,6 +124,17 @@ class PolicySet:
         for key_of in self._group_keys:
             key += key_of(gang, self._state)
         return (*key, gang.created_ms, gang.namespace, gang.name, gang.gang_id)
+
+    def ranked(self, gang: Gang, order: OrderKey | None = None) -> OrderKey:
+        """A gang's `order` (None: that in the backlog) with the present rank of its user. Gangs of
+        one user keep their order, however ranks change.
+        """
+        order = gang.order if order is None else order
+        if self.users_rank is None or gang.account is None:
+            return order
+        before = self._group_keys[: self._ranks_at]
+        at = 1 + sum(len(key_of(gang, self._state)) for key_of in before)
+        return *order[:at], self.users_rank(gang, self._state), *order[at + 1 :]
 
     def queue_order(self, queue: QueueEntry, totals: Sequence[int]) -> OrderKey:
         """Sort key of a queue: its priority, then the policies' keys, then its name."""

@@ -1,7 +1,7 @@
 """Restores state from DECISIONS, record by record or from checkpoints, and writes checkpoints."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar, assert_never
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, TypeVar, assert_never
 
 import msgspec
 
@@ -13,11 +13,13 @@ from services.gang_planner.core.state import gang_runs, in_flight
 from services.gang_planner.core.state.gang_history import NOT_IN_LOG, History
 from services.gang_planner.core.state.gang_states import GangEvent, GangState
 from services.gang_planner.core.state.gang_table import GangTable
+from services.gang_planner.core.state.past_use import by_name
 from services.gang_planner.core.state.planner_state import State
 from services.gang_planner.core.state.preemptions import Preemption
 from services.gang_planner.core.transitions import apply_event, restore_state
 from shared.contracts.cluster import StreamOpened
 from shared.contracts.decisions import (
+    AccountUse,
     Act,
     Checkpoint,
     DecisionRecord,
@@ -31,6 +33,7 @@ from shared.contracts.decisions import (
     OpenDecision,
     OpenGang,
     OpenOutcome,
+    UseCharged,
 )
 from shared.contracts.identity import nameless_gang_id
 from shared.contracts.subjects import PAGE_BYTES_MAX
@@ -39,6 +42,7 @@ if TYPE_CHECKING:
     from services.gang_planner.core.state.reservations import OpenAct, OpenEviction
 
 _Entry = TypeVar("_Entry")
+_Item: TypeAlias = OpenDecision | OpenGang | AccountUse
 
 _encode: Final = msgspec.msgpack.Encoder().encode
 #: The size of a page without the items of its two lists.
@@ -69,6 +73,8 @@ def apply_record(state: State, seq: int, record: DecisionRecord) -> None:
             state.gangs.derive_ids(namespaced=record.namespaced_ids)
             state.holds.recall_epoch(state, record.snapshot_seq)
             return
+        case UseCharged():
+            state.past_use.apply(record)
         case Checkpoint() | StreamOpened():
             return
         case _:
@@ -79,14 +85,20 @@ def apply_record(state: State, seq: int, record: DecisionRecord) -> None:
         state.recorded_ms = record.cycle.now_ms
         state.view.consumed_seq = max(state.view.consumed_seq, record.cycle.outcomes_seq)
     note_record(state.gangs, seq, record)
-    gang = state.gangs.find(record.gang_id)
+    _touch(state.gangs, record.gang_id)
+
+
+def _touch(gangs: GangTable, gang_id: str) -> None:
+    gang = gangs.find(gang_id)
     if gang is not None:
-        state.gangs.touch(gang)
+        gangs.touch(gang)
 
 
 def note_record(gangs: GangTable, seq: int, record: Act | Note) -> None:
     """Store a record's sequence in its gang's history, unless it ends a note or is a hold's."""
-    if isinstance(record, NoteClosed) or (isinstance(record, NoteOpened) and record.kind == "hold"):
+    if isinstance(record, NoteClosed | UseCharged) or (
+        isinstance(record, NoteOpened) and record.kind == "hold"
+    ):
         return
     gangs.history(record.gang_id).noted_at = seq
 
@@ -156,6 +168,7 @@ def restore(state: State, pages: Sequence[Checkpoint]) -> None:
                     state.preemptions.logged[decision.seq].ended = True
             if decision.outcome is not None:
                 in_flight.apply_outcome(state, decision.outcome_seq, decision.outcome)
+        state.past_use.recall(page.uses)
         for open_outcome in page.outcomes:
             in_flight.apply_outcome(state, open_outcome.outcome_seq, open_outcome.outcome)
 
@@ -198,11 +211,11 @@ def checkpoint(state: State, outcomes_seq: int, at_ms: int) -> list[Checkpoint]:
             gang_id for gang_id, history in remembered.items() if not history.notes.any_open
         ]:
             del remembered[gang_id]
-    pages, past_runs = [_Page([], [], [])], state.past_runs.listed()
+    pages, past_runs = [_Page([], [], [], [])], state.past_runs.listed()
     size = _PAGE_OVERHEAD_BYTES + len(_encode(past_runs))
     for open_item, length in _sized(_open_items(state)):
         if size + length > PAGE_BYTES_MAX and size > _PAGE_OVERHEAD_BYTES:
-            pages.append(_Page([], [], []))
+            pages.append(_Page([], [], [], []))
             size = _PAGE_OVERHEAD_BYTES
         size += length
         match open_item:
@@ -212,6 +225,8 @@ def checkpoint(state: State, outcomes_seq: int, at_ms: int) -> list[Checkpoint]:
                 pages[-1].gangs.append(open_item)
             case OpenOutcome():
                 pages[-1].outcomes.append(open_item)
+            case AccountUse():
+                pages[-1].uses.append(open_item)
             case _:
                 assert_never(open_item)
     return [
@@ -228,6 +243,7 @@ def checkpoint(state: State, outcomes_seq: int, at_ms: int) -> list[Checkpoint]:
             gangs=tuple(page.gangs),
             outcomes=tuple(page.outcomes),
             past_runs=() if number else past_runs,
+            uses=tuple(page.uses),
         )
         for number, page in enumerate(pages)
     ]
@@ -239,11 +255,12 @@ class _Page(NamedTuple):
     decisions: list[OpenDecision]
     gangs: list[OpenGang]
     outcomes: list[OpenOutcome]
+    uses: list[AccountUse]
 
 
 def _sized(
-    items: Iterable[OpenDecision | OpenGang],
-) -> Iterator[tuple[OpenDecision | OpenGang | OpenOutcome, int]]:
+    items: Iterable[_Item],
+) -> Iterator[tuple[_Item | OpenOutcome, int]]:
     """The items, those that are too large for a page in parts, each with its bytes."""
     for open_item in items:
         length = len(_encode(open_item))
@@ -251,7 +268,7 @@ def _sized(
             yield open_item, length
         elif isinstance(open_item, OpenGang):
             yield from _parts(open_item, length)
-        elif open_item.outcome is None:
+        elif isinstance(open_item, AccountUse) or open_item.outcome is None:
             yield open_item, length
         else:
             apart = OpenOutcome(outcome=open_item.outcome, outcome_seq=open_item.outcome_seq)
@@ -371,8 +388,8 @@ def _name_by_key(gangs: GangTable, history: History) -> None:
         renamed.full_name, renamed.scope = history.full_name, history.scope
 
 
-def _open_items(state: State) -> list[OpenDecision | OpenGang]:
-    items: list[OpenDecision | OpenGang] = []
+def _open_items(state: State) -> list[_Item]:
+    items: list[_Item] = []
     acts: list[OpenAct | OpenEviction | Preemption] = [
         *state.open.values(),
         *state.evictions.values(),
@@ -395,7 +412,8 @@ def _open_items(state: State) -> list[OpenDecision | OpenGang]:
         if held or gang_id in state.gangs.remembered or _worth_keeping(history):
             items.append(_open_gang(gang_id, history, held))
     items.extend(_open_gang(gang_id, History(), held) for gang_id, held in sorted(holds.items()))
-    return items
+    uses = state.past_use.logged()
+    return items + sorted(uses, key=by_name)
 
 
 def _worth_keeping(history: History) -> bool:

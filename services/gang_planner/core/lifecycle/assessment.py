@@ -13,15 +13,15 @@ from typing import Final, NamedTuple
 
 from services.gang_planner.core.cycle_context import CycleContext
 from services.gang_planner.core.framework.policy_set import PolicySet
-from services.gang_planner.core.lifecycle import promises, provisioning
+from services.gang_planner.core.lifecycle import promises, provisioning, use_accounting
 from services.gang_planner.core.queueing.need import is_too_large, need_of
 from services.gang_planner.core.state import gang_runs, sub_gangs
-from services.gang_planner.core.state.gang_history import noted_reason
+from services.gang_planner.core.state.gang_history import LateRoles, noted_reason
 from services.gang_planner.core.state.gang_requests import class_of
 from services.gang_planner.core.state.gang_settings import late_roles, placement_deadline_ms
 from services.gang_planner.core.state.gang_states import GangEvent, GangState
 from services.gang_planner.core.state.gang_table import GangTable
-from services.gang_planner.core.state.gangs import Gang, LateRoles
+from services.gang_planner.core.state.gangs import Gang
 from services.gang_planner.core.state.in_flight import BAD_PAIR_MS
 from services.gang_planner.core.state.member_states import (
     ASSUMED,
@@ -98,6 +98,8 @@ def assess(work: CycleContext, actions: Sequence[str], gang: Gang) -> None:
     """
     state, policies, now_ms = work.state, work.session.policies, work.now_ms
     history = gang.history
+    if state.past_use.rules is not None:
+        use_accounting.attribute(state.past_use, gang, state.shapes.entries)
     if history.bad or history.failed_pods or history.started:
         _forget_bad_pairs(gang, now_ms)
     if gang.evicted and history.attempt > gang.evicted.attempt and enough(gang):
@@ -159,7 +161,7 @@ def _wait_outside(gangs: GangTable, policies: PolicySet, gang: Gang, now_ms: int
         return
     group = required(gang.group, gang.full_name, "waits to be admitted and has no group object")
     due_ms = policies.due_ms(gang)
-    signature = (
+    signature: tuple[object, ...] = (
         gang.queue.name,
         gang.namespace,
         gang.priority,
@@ -168,6 +170,8 @@ def _wait_outside(gangs: GangTable, policies: PolicySet, gang: Gang, now_ms: int
         group.priority_class,
         0 < due_ms <= now_ms,
     )
+    if gang.account is not None:
+        signature = (*signature, gang.account.key)
     admission_queue.put(gang, signature, policies.order(gang))
 
 

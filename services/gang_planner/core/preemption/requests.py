@@ -208,7 +208,8 @@ class _Run:
     def _place(self, bucket: Bucket) -> tuple[OrderKey, OrderKey]:
         first = bucket.entries[0][2]
         policies, totals = self._work.session.policies, self._work.session.totals
-        return policies.queue_order(first.queue, totals), policies.order(first)
+        order = policies.ranked(first, policies.order(first))
+        return policies.queue_order(first.queue, totals), order
 
 
 def _may_swap(gang: Gang, need: Need) -> bool:

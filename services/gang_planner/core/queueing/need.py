@@ -68,6 +68,10 @@ def need_of(state: State, gang: Gang) -> Need:
         own = gang.gang_id if gang.history.notes.reservation is not None else ""
         foresight = lasts_ms, gang.priority, own
         signature = (*signature, foresight)
+    user = None
+    if gang.account is not None:
+        user = gang.account.key[1]
+        signature = (*signature, ("user", user))
     bucket = state.backlog.buckets.get(signature)
     if bucket is not None:
         return bucket.need
@@ -86,6 +90,7 @@ def need_of(state: State, gang: Gang) -> Need:
         one_by_one=one_by_one,
         reserved=reserved,
         foresight=foresight,
+        user=user,
     )
 
 

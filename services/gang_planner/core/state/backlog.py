@@ -11,7 +11,9 @@ Groups that get the same votes in every cluster state share a bucket.
 
 import heapq
 from bisect import bisect_left, insort
+from collections.abc import Callable
 from itertools import islice
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -21,6 +23,9 @@ from services.gang_planner.core.state.queued_demand import QueuedDemand
 from services.gang_planner.core.state.queues import QueueEntry
 from shared.model.gang_keys import GangKey
 from shared.model.invariants import InvariantViolation
+
+if TYPE_CHECKING:
+    from services.gang_planner.core.state.past_use import AccountKey
 
 
 class Backlog:
@@ -46,6 +51,8 @@ class Backlog:
         self.provisioned: dict[tuple[object, ...], Bucket] = {}
         #: Provisioned gangs for which capacity was kept in the last pass over other gangs.
         self.kept_for: set[GangKey] = set()
+        #: Number of buckets of each user whose past use counts, by queue and user.
+        self.users: dict[AccountKey, int] = {}
         #: What gangs need that wait only for an outcome. They are in no bucket.
         self.awaiting: dict[GangKey, Need] = {}
 
@@ -64,10 +71,11 @@ class Backlog:
             bucket = self.buckets[signature] = self.fresh[signature] = Bucket(need)
             if need.lacking:
                 self.lacking[signature] = bucket
-            if need.provisioning is ProvisioningStage.UNREQUESTED:
-                self.unrequested[signature] = bucket
-            elif need.provisioning is ProvisioningStage.PROVISIONED:
-                self.provisioned[signature] = bucket
+            if need.provisioning is not None:
+                is_open = need.provisioning is ProvisioningStage.PROVISIONED
+                (self.provisioned if is_open else self.unrequested)[signature] = bucket
+            if need.user is not None:
+                self._count_user(need, 1)
         gang.bucket = bucket
         gang.order = order
         # Keys are unique, so gangs are never compared. Most gangs are added in order.
@@ -78,6 +86,12 @@ class Backlog:
             insort(entries, entry)
         if not bucket.unsatisfiable:
             self.demand.add(need.queue, need.wanted, 1)
+
+    def _count_user(self, need: Need, buckets: int) -> None:
+        key = need.queue, need.user
+        count = self.users[key] = self.users.get(key, 0) + buckets
+        if not count:
+            del self.users[key]
 
     def count(self, gang: Gang, need: Need) -> None:
         """Count the need of a gang that waits only for the outcome of its decision as demand,
@@ -116,6 +130,8 @@ class Backlog:
             parts = self.fresh, self.held, self.lacking, self.unrequested, self.provisioned
             for buckets in parts:
                 buckets.pop(signature, None)
+            if bucket.need.user is not None:
+                self._count_user(bucket.need, -1)
 
     def refuse(
         self,
@@ -175,14 +191,20 @@ class Line:
     """The gangs of some buckets, by queue and in order, taken one by one.
 
     The caller chooses the queue of each turn, because the order of queues may change after every
-    gang (the queue's share grows).
+    gang (the queue's share grows). Where past use counts, `ranked` returns a gang's present order:
+    what its user holds grows with every gang that is placed, so a bucket's order only grows.
     """
 
-    def __init__(self, buckets: list[Bucket]) -> None:
+    def __init__(
+        self, buckets: list[Bucket], ranked: Callable[[Gang], OrderKey] | None = None
+    ) -> None:
         self._heaps: dict[str, list[tuple[OrderKey, GangKey, int]]] = {}
         self._buckets = buckets
+        self._ranked = ranked
         for index, bucket in enumerate(buckets):
-            order, key, _ = bucket.entries[0]
+            order, key, gang = bucket.entries[0]
+            if ranked is not None:
+                order = ranked(gang)
             self._heaps.setdefault(bucket.need.queue, []).append((order, key, index))
         for heap in self._heaps.values():
             heapq.heapify(heap)
@@ -193,6 +215,8 @@ class Line:
     def head(self, queue: str) -> tuple[int, Bucket, Gang]:
         """Take the bucket with a queue's next gang out of the line: its index, it and the gang."""
         heap = self._heaps[queue]
+        if self._ranked is not None:
+            self._settle(heap, self._ranked)
         _, key, index = heapq.heappop(heap)
         if not heap:
             del self._heaps[queue]
@@ -202,11 +226,25 @@ class Line:
             raise InvariantViolation(gang.full_name, f"is first in its bucket instead of {key}")
         return index, bucket, gang
 
+    def _settle(
+        self, heap: list[tuple[OrderKey, GangKey, int]], ranked: Callable[[Gang], OrderKey]
+    ) -> None:
+        """Move the bucket with the smallest present order to the front."""
+        while True:
+            order, key, index = heap[0]
+            now = ranked(self._buckets[index].entries[0][2])
+            if now == order:
+                return
+            heapq.heapreplace(heap, (now, key, index))
+
     def alike(self, bucket: Bucket, most: int) -> list[Gang]:
         """At most `most` first gangs of a bucket that was just taken out of the line, without those
         behind a gang of another bucket of their queue.
         """
         heap = self._heaps.get(bucket.need.queue)
+        if heap and self._ranked is not None:
+            # The next one changes its user's turn.
+            return [bucket.entries[0][2]]
         until = heap[0][:2] if heap else None
         gangs: list[Gang] = []
         for order, key, gang in islice(bucket.entries, most):
@@ -230,7 +268,9 @@ class Line:
         bucket = self._buckets[index]
         if not bucket.entries:
             return
-        order, key, _ = bucket.entries[0]
+        order, key, gang = bucket.entries[0]
+        if self._ranked is not None:
+            order = self._ranked(gang)
         heapq.heappush(self._heaps.setdefault(bucket.need.queue, []), (order, key, index))
 
 

@@ -1,6 +1,6 @@
 """The history of a gang across decisions, and its failures and evictions."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
 import msgspec
@@ -129,6 +129,15 @@ class History(msgspec.Struct, eq=False):
     def has_started(self) -> bool:
         """Whether its quorum was placed once, and it was not released or decided again since."""
         return self.started or self.dormant
+
+
+class LateRoles(NamedTuple):
+    """The roles whose pods are created only after the gang runs: see `lifecycle.assessment`."""
+
+    #: How many members of each are left out.
+    roles: Mapping[str, int]
+    #: By how many members they lower the gang's minimum.
+    excused: int
 
 
 class Run(msgspec.Struct, eq=False):

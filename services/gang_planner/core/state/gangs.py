@@ -6,12 +6,19 @@ under its name has the same gang, with its open notes and decisions. Only the ga
 which is the object's UID.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 import msgspec
 
-from services.gang_planner.core.state.gang_history import Evicted, Failure, History, Kept, Run
+from services.gang_planner.core.state.gang_history import (
+    Evicted,
+    Failure,
+    History,
+    Kept,
+    LateRoles,
+    Run,
+)
 from services.gang_planner.core.state.gang_requests import GangRequest
 from services.gang_planner.core.state.member_states import (
     ASSUMED,
@@ -35,6 +42,7 @@ from services.gang_planner.core.state.needs import (
     Need,
     Shortfall,
 )
+from services.gang_planner.core.state.past_use import Account
 from services.gang_planner.core.state.pod_shapes import ShapeEntry
 from services.gang_planner.core.state.queues import DEFAULT, QueueEntry
 from shared.contracts.decisions import Binding
@@ -160,18 +168,6 @@ class Bucket(msgspec.Struct, eq=False):
         return PendingReason.NOT_ENOUGH_RESOURCES
 
 
-class LateRoles(NamedTuple):
-    """The roles whose pods are created only after the gang runs: see `lifecycle.assessment`."""
-
-    #: How many members of each are left out.
-    roles: Mapping[str, int]
-    #: By how many members they lower the gang's minimum.
-    excused: int
-
-
-_NO_LATE_ROLES: Final = LateRoles({}, 0)
-
-
 class Promise(NamedTuple):
     """The promise of an admitted gang (`lifecycle.promises`)."""
 
@@ -195,7 +191,7 @@ class Gang(msgspec.Struct, eq=False):
     kept: Kept | None = None
     members: dict[str, Member] = {}
     counts: list[int] = msgspec.field(default_factory=lambda: [0] * STATES)
-    late: LateRoles = _NO_LATE_ROLES
+    late: LateRoles = LateRoles({}, 0)
     #: The sub-gangs of members by pod UID, cached by `sub_gangs`.
     parts: dict[str, tuple[tuple[SubGroup, ...], bytes, Belonging]] = {}
     roles: dict[str, list[int]] = {}
@@ -203,6 +199,8 @@ class Gang(msgspec.Struct, eq=False):
     waiting: dict[tuple[str, int], dict[str, Member]] = {}
     #: Number of members and reservations that take capacity, by shape.
     held: dict[int, int] = {}
+    #: Its user's account, which is charged for what it holds; None: past use does not count.
+    account: Account | None = None
     #: Grows whenever a member takes or leaves capacity.
     moves: int = 0
     priority: int = 0
@@ -527,6 +525,8 @@ class Gang(msgspec.Struct, eq=False):
             if not self.held:
                 del self.queue.holders[self]
         self.queue.charge(shape, count)
+        if self.account is not None:
+            self.account.charge(shape, count)
 
     def _count(self, member: Member, state: int, by: int) -> None:
         pod = member.pod

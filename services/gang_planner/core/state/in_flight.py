@@ -69,7 +69,7 @@ def adopt(
     charged: bool,
 ) -> None:
     """Assume the bindings of a new decision, whose Statement has taken the node capacity.
-    `charged`: its queue has been charged already.
+    `charged`: its queue and its user's account have been charged already.
     """
     act = OpenAct(0, decision, counted=awaits_binders_alone(decision))
     state.unnumbered.append(act)
@@ -78,6 +78,8 @@ def adopt(
     if not charged:
         for (_, shape_id), count in taken.items():
             gang.queue.charge(state.shapes.entries[shape_id], count)
+            if gang.account is not None:
+                gang.account.charge(state.shapes.entries[shape_id], count)
     if _all_begins(gang):
         state.gangs.starts(gang)
     else:

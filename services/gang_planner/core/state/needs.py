@@ -181,6 +181,8 @@ class Need(msgspec.Struct, kw_only=True, eq=False):
     foresight: tuple[int, int, str] | None = None
     #: None: it waits for no ProvisioningRequest.
     provisioning: ProvisioningStage | None = None
+    #: The user whose past use counts (`state.past_use`); None: past use does not count.
+    user: str | None = None
     #: Equal for interchangeable gangs.
     signature: tuple[object, ...] = ()
     _amounts: dict[int, int] | None = None
@@ -202,6 +204,8 @@ class Need(msgspec.Struct, kw_only=True, eq=False):
             self.signature = (*self.signature, self.foresight)
         if self.provisioning is not None:
             self.signature = (*self.signature, self.provisioning)
+        if self.user is not None:
+            self.signature = (*self.signature, ("user", self.user))
 
     @property
     def members(self) -> int:

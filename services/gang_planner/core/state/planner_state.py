@@ -12,6 +12,7 @@ from typing_extensions import override
 from services.gang_planner.core.state.gang_settings import Defaults
 from services.gang_planner.core.state.holds import HoldTable
 from services.gang_planner.core.state.past_runs import PastRuns
+from services.gang_planner.core.state.past_use import PastUse
 from services.gang_planner.core.state.preemptions import Preemptions
 from services.gang_planner.core.state.tables import Tables
 
@@ -41,6 +42,8 @@ class State(Tables):
         self.unresolved: dict[int, dict[str, Unresolved]] = {}
         #: Outcomes read before their decision, or before the cluster state of its reservations.
         self.early: dict[int, tuple[int, Outcome]] = {}
+        #: The past use of queues and users.
+        self.past_use = PastUse()
         #: The configuration's defaults for gangs.
         self.defaults = Defaults()
         #: Whether the configuration reads annotations about a gang's roles.
