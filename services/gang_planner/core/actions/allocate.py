@@ -82,7 +82,8 @@ class _Pass:
         self._work = work
         self._demand = demand
         policies = work.session.policies
-        self._line = Line(buckets, policies.ranked if policies.users_rank is not None else None)
+        self._ranks = policies.users_rank is not None
+        self._line = Line(buckets, policies.ranked if self._ranks else None)
         self._together = batch.BatchPlacement(work)
         self._extras = Extras(work, self._line)
         self._shortfalls: Shortfalls | None = None
@@ -95,6 +96,11 @@ class _Pass:
         self._set_aside: list[Bucket] = []
         #: Buckets that were refused while capacity was hidden from them.
         self._beside: list[tuple[Bucket, Limit]] = []
+        #: Where past use counts: those of them by queue. Their users may be ahead of the next gang
+        #: that gets a reservation.
+        self._waved: dict[str, list[Bucket]] = {}
+        #: Gangs that were placed and still have their reservations.
+        self._used: set[GangKey] = set()
 
     def run(self) -> None:
         """Give queues turns until no gang is left in line, or the budget is spent."""
@@ -108,6 +114,8 @@ class _Pass:
                 # The queue's use has not changed, so it is still first in turn.
                 if session.exhausted or self._work.throttled or not line.holds(queue.name):
                     break
+            if self._waved:
+                self._try_again(queue.name)
             if not line.holds(queue.name):
                 turns.drop_first()
         self._together.place()
@@ -158,6 +166,21 @@ class _Pass:
         self._demand.placed(gang.queue)
         line.put_back(index)
         return True
+
+    def _try_again(self, queue: str) -> None:
+        """Try buckets of this queue again that were refused beside a reservation which was used
+        since, before the next gang gets one.
+        """
+        reserved = self._work.state.reserved
+        used = {key for key, gang in reserved.items() if gang.have()}
+        if used <= self._used:
+            return
+        self._used |= used
+        for bucket in self._waved.pop(queue, ()):
+            bucket.refused_at = None
+            self._work.state.backlog.fresh[bucket.need.signature] = bucket
+            self._beside = [each for each in self._beside if each[0] is not bucket]
+            self._line.put_back(self._line.index(bucket))
 
     def _see(self, bucket: Bucket, gang: Gang) -> None:
         """Let the nodes show what the gang may use beside the reservations of other gangs."""
@@ -231,6 +254,8 @@ class _Pass:
         self._demand.judge(bucket)
         if beside:
             self._beside.append((bucket, limit))
+            if self._ranks:
+                self._waved.setdefault(bucket.need.queue, []).append(bucket)
         reserve = Reserve(self._work)
         if reserve.wants(bucket):
             self._together.place()

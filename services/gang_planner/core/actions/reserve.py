@@ -22,7 +22,6 @@ from services.gang_planner.core.foresight.reservations import (
     HELD,
     PAUSED,
     RESERVED,
-    precedence,
     rooms_in_log,
 )
 from services.gang_planner.core.placement import gang_placement
@@ -72,7 +71,7 @@ class Reserve:
         self._reservations.foresee(now_ms)
         if not due and state.reserved_mark == self._mark():
             return
-        ordered = sorted(state.reserved.values(), key=precedence)
+        ordered = self._reservations.in_turn()
         seats = Counter[str]()
         with self._reservations.future(now_ms) as future:
             for gang in ordered:

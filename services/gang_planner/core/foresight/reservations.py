@@ -121,11 +121,26 @@ class Reservations:
             return
         self._current = True
         self.kept = []
-        for gang in sorted(self._state.reserved.values(), key=precedence):
+        for gang in self.in_turn():
             note = gang.history.notes.reservation
             if note is not None and note.reason != PAUSED:
                 self.kept.append(self._of_note(gang, note))
         self._known = {each.gang.key: self._known[each.gang.key] for each in self.kept}
+
+    def in_turn(self) -> list[Gang]:
+        """The gangs with a note, in the order in which their reservations have precedence. Where
+        past use counts, that of their queues goes before the age of the reservation.
+        """
+        gangs, policies = self._state.reserved.values(), self._session.policies
+        if policies.use_rules is None:
+            return sorted(gangs, key=precedence)
+        totals = self._session.totals
+
+        def turn(gang: Gang) -> tuple[object, ...]:
+            first, *others = precedence(gang)
+            return first, policies.queue_order_start(gang.queue, totals), *others
+
+        return sorted(gangs, key=turn)
 
     def foresee(self, now_ms: int) -> None:
         """Read the profile again, once in a cycle. Gangs that are placed later in it do not end, as

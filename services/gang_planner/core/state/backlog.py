@@ -263,6 +263,10 @@ class Line:
         """Remove and return a queue's buckets that are in line."""
         return [self._buckets[index] for _, _, index in self._heaps.pop(queue, ())]
 
+    def index(self, bucket: Bucket) -> int:
+        """The index of a bucket that was taken out of the line."""
+        return self._buckets.index(bucket)
+
     def put_back(self, index: int) -> None:
         """Put a bucket back into the line with its next gang, if it has one."""
         bucket = self._buckets[index]

@@ -345,6 +345,12 @@ def test_without_the_policy_nothing_is_written_and_what_is_in_the_log_is_dropped
     assert not any(isinstance(record, UseCharged) for _, record in scene.records[records + 1 :])
 
 
+RESERVING = (
+    BY_USER.replace("backfill", "backfill, reserve")
+    + "configurations: [{name: reserve, arguments: {reservations: 1}}]\n"
+)
+
+
 class Life:
     """Users submit gangs, which end, and planners take over."""
 
@@ -384,7 +390,9 @@ class Life:
         self.step()
 
 
-@pytest.mark.parametrize("conf", [BY_USER, BY_LABEL], ids=["by namespace", "by label"])
+@pytest.mark.parametrize(
+    "conf", [BY_USER, BY_LABEL, RESERVING], ids=["by namespace", "by label", "with reservations"]
+)
 @pytest.mark.parametrize("seed", range(8))
 def test_a_replay_of_the_cycles_that_wrote_something_writes_the_same(seed: int, conf: str) -> None:
     life = Life(seed, conf)
