@@ -120,10 +120,14 @@ class Authorizer:
 
     async def require_nodes(self, user: User) -> None:
         """Refuse a user who may not list nodes. Raises RequestFailed."""
+        if not await self.sees_nodes(user):
+            raise _forbidden(user, "list", NODES.title, "")
+
+    async def sees_nodes(self, user: User) -> bool:
+        """Whether a user may list nodes. Raises RequestFailed, as `may`."""
         action = Action(verb="list", group="", version="v1", resource=NODES.plural)
         (allowed,) = await self.may(user, action)
-        if not allowed:
-            raise _forbidden(user, "list", NODES.title, "")
+        return allowed
 
     async def require_pods(self, user: User, verb: str, namespace: str) -> None:
         """Refuse a user without a right to pods of a namespace. Raises RequestFailed."""

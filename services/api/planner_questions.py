@@ -22,6 +22,8 @@ from shared.contracts.questions import (
     LedgerAnswer,
     ServiceStatus,
     StatusRequest,
+    SuggestionsAnswer,
+    SuggestionsRequest,
 )
 from shared.runtime.user_turns import UserTurns
 
@@ -79,7 +81,15 @@ _GANGS_OF_USER_MAX: Final = 1
 _FIT_TIMEOUT_S: Final = 10.0
 #: For all gangs of a Fit: the API server gives up after a minute.
 _FITS_TIMEOUT_S: Final = 45.0
-_NO_PLANNER: Final = "no standby planner answers: queues, pod shapes and fits need one"
+_NO_PLANNER: Final = "no standby planner answers: queues, pod shapes, fits and suggestions need one"
+#: A planner answers one question about suggestions after the other, each in up to 6 s, in a copy of
+#: its process. One at a time leaves time for those of another API service.
+_SUGGESTIONS_IN_FLIGHT_MAX: Final = 1
+_SUGGESTIONS_TIMEOUT_S: Final = 15.0
+#: With the turns of other users: the API server gives up after a minute.
+_SUGGESTIONS_TURN_S: Final = 45.0
+_SUGGESTIONS_KEEP_S: Final = 10.0
+_SUGGESTIONS_BYTES_MAX: Final = 1024 * 1024
 
 
 class PlannerQuestions:
@@ -100,6 +110,15 @@ class PlannerQuestions:
             renews=True,
         )
         self._turns = UserTurns(places=_GANGS_IN_FLIGHT_MAX, of_user=_GANGS_OF_USER_MAX)
+        #: By the gang's id.
+        self._suggestions: AnswerCache[str, SuggestionsAnswer] = AnswerCache(
+            keep_s=lambda _answer: _SUGGESTIONS_KEEP_S,
+            bytes_max=_SUGGESTIONS_BYTES_MAX,
+            bytes_of=lambda answer: sum(len(each.change) for each in answer.suggestions),
+        )
+        self._suggestion_turns = UserTurns(
+            places=_SUGGESTIONS_IN_FLIGHT_MAX, of_user=_SUGGESTIONS_IN_FLIGHT_MAX
+        )
 
     async def ledger(self) -> LedgerAnswer:
         """All queues. Raises RequestFailed: 503, no planner answers."""
@@ -142,6 +161,43 @@ class PlannerQuestions:
             raise RequestFailed(
                 504, f"the planner has not answered for all gangs within {_FITS_TIMEOUT_S:g} s"
             ) from None
+
+    async def suggestions(self, user: str, gang_id: str) -> SuggestionsAnswer:
+        """What would let a waiting gang start, for the user of this name.
+
+        Raises:
+            RequestFailed: 500, an error of the planner; 503, no planner answers; 504, the user's
+                turn has not come in time.
+        """
+        question = partial(self._ask_suggestions, gang_id)
+        kept = self._suggestions.kept(gang_id, question)
+        if kept is not None:
+            return kept
+        try:
+            async with asyncio.timeout(_SUGGESTIONS_TURN_S):
+                return await self._suggestion_turns.run(
+                    user, partial(self._suggestions.get, gang_id, question)
+                )
+        except BusError:
+            raise RequestFailed(503, _NO_PLANNER, retry_after_s=5) from None
+        except TimeoutError:
+            raise RequestFailed(
+                504,
+                "the planner answers one question about suggestions after the other, and has not "
+                f"answered this one within {_SUGGESTIONS_TURN_S:g} s",
+            ) from None
+
+    async def _ask_suggestions(self, gang_id: str) -> SuggestionsAnswer:
+        answer = await ask(
+            self._bus,
+            subjects.ASK_SUGGESTIONS,
+            SuggestionsRequest(gang_id=gang_id),
+            codec.decode_suggestions_answer,
+            timeout_s=_SUGGESTIONS_TIMEOUT_S,
+        )
+        if answer.failed:
+            raise RequestFailed(500, f"the planner has no suggestions: {answer.sentence}")
+        return answer
 
     async def _ask_estimates(self) -> StartEstimates:
         try:

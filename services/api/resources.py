@@ -3,19 +3,25 @@ their tables; those that are questions, an answer.
 """
 
 from collections.abc import Awaitable, Callable, Iterable
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 import msgspec
 
 from services.api.authentication import User
 from services.api.authorization import Authorizer
 from services.api.core.fit_objects import status_of
+from services.api.core.gang_book import GangBook
 from services.api.core.manifest_questions import ManifestQuestion, ManifestReply, with_status
-from services.api.core.requests import ReadOptions, Target
+from services.api.core.requests import ReadOptions, Target, read_body
+from services.api.core.start_estimates import WAITING
+from services.api.core.suggestion_objects import suggestion_status
 from services.api.core.tables import Cells, Column
+from services.api.errors import not_found
 from services.api.planner_questions import PlannerQuestions
 from shared.admission.judgement import known_queues
 from shared.contracts.visibility import ListMeta
+from shared.contracts.visibility_resources import GANGS
+from shared.contracts.visibility_suggestions import Suggestion
 
 ReadManifests: TypeAlias = Callable[[str, ManifestQuestion], Awaitable[ManifestReply]]
 """The reply to a question of the user of this name. Raises RequestFailed, as it refuses."""
@@ -124,3 +130,40 @@ class ExplanationResource:
             body=body,
         )
         return (await self._read(user.name, question)).json
+
+
+_decode_suggestion: Final = msgspec.json.Decoder(Suggestion).decode
+
+
+class SuggestionResource:
+    """As `CreatableResource`: answers what would help a waiting gang to start."""
+
+    def __init__(
+        self, book: Callable[[], GangBook], questions: PlannerQuestions, authorizer: Authorizer
+    ) -> None:
+        self._book = book
+        self._questions = questions
+        self._authorizer = authorizer
+
+    async def create(self, user: User, target: Target, body: bytes) -> bytes:
+        """The Suggestion with its answer, for a user who may get the gang.
+
+        Raises:
+            RequestFailed: The body is invalid, there is no such gang in the namespace, the user may
+                not get it, or no planner answers.
+        """
+        await self._authorizer.require_pods(user, "list", target.namespace)
+        asked = read_body(body, _decode_suggestion, "Suggestion")
+        name = asked.spec.gang
+        await self._authorizer.require(
+            user, "get", GANGS.plural, namespace=target.namespace, name=name
+        )
+        entry = self._book().get((target.namespace, name))
+        if entry is None:
+            raise not_found(GANGS.plural, name)
+        answer = None
+        if entry.verdict.phase in WAITING:
+            answer = await self._questions.suggestions(user.name, entry.verdict.gang_id)
+        sees_nodes = await self._authorizer.sees_nodes(user)
+        status = suggestion_status(answer, sees_nodes=sees_nodes)
+        return msgspec.json.encode(msgspec.structs.replace(asked, status=status))

@@ -28,7 +28,7 @@ from services.api.reads import (
 )
 from services.api.registration import Registrar
 from services.api.reporting import Reporting
-from services.api.resources import ExplanationResource, FitResource
+from services.api.resources import ExplanationResource, FitResource, SuggestionResource
 from services.api.state import ApiState
 from services.api.user_limits import UserLimits
 from services.api.watches import Watching
@@ -42,6 +42,7 @@ from shared.contracts.visibility_resources import (
     NODES,
     POD_SHAPES,
     QUEUES,
+    SUGGESTIONS,
     ServedResource,
 )
 from shared.kube.client import KubeClient
@@ -219,6 +220,9 @@ class ApiService:
                     self._readers.read, questions, authorizer, scheduler_names
                 ),
                 EXPLANATIONS.plural: ExplanationResource(self._readers.read, scheduler_names),
+                SUGGESTIONS.plural: SuggestionResource(
+                    lambda: self._state.gangs, questions, authorizer
+                ),
             },
             gangs,
             self._reporting,

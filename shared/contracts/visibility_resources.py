@@ -24,6 +24,7 @@ from shared.contracts.visibility import (
     Queue,
     QueueList,
 )
+from shared.contracts.visibility_suggestions import Suggestion
 
 # The registration with the API server (ADR 0092). services/api writes it. `tutti up` deletes one
 # that an API service of a `tutti up` left behind.
@@ -57,6 +58,7 @@ KINDS: Final[dict[str, type[msgspec.Struct]]] = {
         DecisionList,
         Fit,
         Explanation,
+        Suggestion,
     )
 }
 
@@ -96,6 +98,12 @@ FITS: Final = ServedResource(kind="Fit", namespaced=True, verbs=("create",))
 EXPLANATIONS: Final = ServedResource(
     kind="Explanation", namespaced=True, verbs=("create",), needs="nothing"
 )
+SUGGESTIONS: Final = ServedResource(
+    kind="Suggestion", namespaced=True, verbs=("create",), needs="streams"
+)
 
 #: All resources that are served.
-RESOURCES: Final = (GANGS, QUEUES, NODES, POD_SHAPES, INSTANCES, DECISIONS, FITS, EXPLANATIONS)
+RESOURCES: Final = (
+    *(GANGS, QUEUES, NODES, POD_SHAPES, INSTANCES, DECISIONS),
+    *(FITS, EXPLANATIONS, SUGGESTIONS),
+)

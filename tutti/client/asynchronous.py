@@ -27,6 +27,7 @@ from shared.contracts.visibility import (
     Queue,
 )
 from shared.contracts.visibility_resources import ServedResource
+from shared.contracts.visibility_suggestions import Suggestion, SuggestionSpec, SuggestionStatus
 from shared.kube.client import KubeClient
 from shared.kube.credentials import load
 from shared.kube.errors import ApiError, MalformedAnswer, NotFound
@@ -46,7 +47,7 @@ from tutti.client.submission import Manifests, Submitted, apply_all, read_manife
 from tutti.up.options import SCHEDULER_NAMES
 from tutti.why.explanation import Answer
 
-#: The service answers a Fit within 45 s.
+#: The service answers a question within 45 s.
 _ANSWER_S: Final = 60.0
 #: Requests that one client sends at once; every watch holds a connection.
 _CONNECTIONS_MAX: Final = 64
@@ -155,13 +156,27 @@ class AsyncClient:
         Manifests that admission would refuse, or without a gang, raise ApiError with status 422 and
         the errors as causes of its details.
         """
-        fit = await self._ask(served.FITS, Fit, manifests, namespace)
+        spec = await _manifests_spec(manifests)
+        fit = await self._ask(served.FITS, Fit, spec, namespace)
         return _answered(fit.status, "a Fit")
 
     async def explain(self, manifests: Manifests, *, namespace: str = "") -> ExplanationStatus:
         """How Tutti understands manifests; nothing is created."""
-        explanation = await self._ask(served.EXPLANATIONS, Explanation, manifests, namespace)
+        spec = await _manifests_spec(manifests)
+        explanation = await self._ask(served.EXPLANATIONS, Explanation, spec, namespace)
         return _answered(explanation.status, "an Explanation")
+
+    async def what_would_help(self, gang: str, *, namespace: str = "") -> SuggestionStatus:
+        """The changes with which a waiting gang would start at once, each planned on a copy; it
+        takes the planner some seconds.
+
+        Args:
+            gang: The name of its group, as `gangs` lists it.
+            namespace: Namespace of the gang.
+        """
+        spec = SuggestionSpec(gang=gang)
+        suggestion = await self._ask(served.SUGGESTIONS, Suggestion, spec, namespace)
+        return _answered(suggestion.status, "a Suggestion")
 
     async def why(
         self,
@@ -310,15 +325,18 @@ class AsyncClient:
             return _typed(await get(kube, _resource(resource), name, place), kind)
 
     async def _ask(
-        self, resource: ServedResource, kind: type[T], manifests: Manifests, namespace: str
+        self,
+        resource: ServedResource,
+        kind: type[T],
+        spec: ManifestsSpec | SuggestionSpec,
+        namespace: str,
     ) -> T:
         kube = await self._opened()
-        objects = await asyncio.to_thread(read_manifests, manifests)
         question = {
             "apiVersion": API_VERSION,
             "kind": resource.kind,
             "metadata": ObjectMeta(name="question"),
-            "spec": ManifestsSpec(manifests=tuple(objects)),
+            "spec": spec,
         }
         with _served():
             reply = await kube.request(
@@ -328,6 +346,11 @@ class AsyncClient:
                 timeout_s=_ANSWER_S,
             )
         return _typed(msgspec.json.decode(reply.body), kind)
+
+
+async def _manifests_spec(manifests: Manifests) -> ManifestsSpec:
+    objects = await asyncio.to_thread(read_manifests, manifests)
+    return ManifestsSpec(manifests=tuple(objects))
 
 
 def _resource(resource: ServedResource) -> Resource:

@@ -112,6 +112,7 @@ class Client:
     decisions = _blocking(AsyncClient.decisions)
     fits = _blocking(AsyncClient.fits)
     explain = _blocking(AsyncClient.explain)
+    what_would_help = _blocking(AsyncClient.what_would_help)
     why = _blocking(AsyncClient.why)
     submit = _blocking(AsyncClient.submit)
     wait = _blocking(AsyncClient.wait)

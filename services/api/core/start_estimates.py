@@ -11,8 +11,8 @@ from services.api.core.gang_objects import GangForms, forms_of, instant
 from shared.contracts.questions import EstimatesAnswer, StartEstimate
 from shared.contracts.visibility import ExpectedStart, Gang
 
-#: An answer may be older than the placement of a gang.
-_WAITING: Final = frozenset({"Pending", "Inqueue"})
+#: Phases of gangs that wait. An answer may be older than the placement of a gang.
+WAITING: Final = frozenset({"Pending", "Inqueue"})
 
 
 class StartEstimates:
@@ -28,7 +28,7 @@ class StartEstimates:
         the gang does not wait, or has no estimate.
         """
         estimate = self._by_gang.get(entry.verdict.gang_id)
-        if estimate is None or entry.verdict.phase not in _WAITING:
+        if estimate is None or entry.verdict.phase not in WAITING:
             return forms
         if forms.estimated is None or forms.estimated[0] is not estimate:
             forms.estimated = estimate, forms_of(self._with_estimate(forms.gang, estimate))

@@ -31,7 +31,7 @@ from services.api.reads import (
     QueueResource,
 )
 from services.api.reporting import Reporting
-from services.api.resources import ExplanationResource, FitResource
+from services.api.resources import ExplanationResource, FitResource, SuggestionResource
 from services.api.state import ApiState
 from services.api.user_limits import UserLimits
 from services.api.watches import Watching
@@ -40,6 +40,7 @@ from shared.contracts.questions import (
     FragmentationAnswer,
     LedgerAnswer,
     ServiceStatus,
+    SuggestionsAnswer,
 )
 from shared.contracts.verdicts import Verdict
 from shared.runtime.serving_certificate import (
@@ -78,6 +79,8 @@ class Rights:
         self.namespaces: dict[str, set[str]] = {"admin": {""}}
         #: Users without rights to the API service's own resources.
         self.strangers: set[str] = set()
+        #: User, verb and resource of further refusals.
+        self.refused: set[tuple[str, str, str]] = set()
         self.asked = 0
 
     async def create(self, _resource: object, manifest: dict[str, Any]) -> Any:
@@ -86,7 +89,8 @@ class Rights:
         action = spec["resourceAttributes"]
         seen = self.namespaces.get(spec["user"], set())
         if action["group"]:
-            allowed = spec["user"] not in self.strangers
+            wanted = (spec["user"], action["verb"], action["resource"])
+            allowed = spec["user"] not in self.strangers and wanted not in self.refused
         else:
             allowed = "" in seen or action["namespace"] in seen
         body = b'{"status":{"allowed":true}}' if allowed else b"{}"
@@ -101,6 +105,9 @@ class Planner(PlannerQuestions):
         self.fit = FitAnswer(fits=True, ever=True)
         self.shapes = FragmentationAnswer()
         self.starts = StartEstimates()
+        self.suggested = SuggestionsAnswer()
+        #: Ids of the gangs that were asked about.
+        self.asked: list[str] = []
 
     @override
     async def ledger(self) -> LedgerAnswer:
@@ -117,6 +124,11 @@ class Planner(PlannerQuestions):
     @override
     async def fits(self, user: str, questions: Sequence[GangQuestion]) -> list[FitAnswer]:
         return [self.fit for _ in questions]
+
+    @override
+    async def suggestions(self, user: str, gang_id: str) -> SuggestionsAnswer:
+        self.asked.append(gang_id)
+        return self.suggested
 
 
 class Instances(InstanceQuestions):
@@ -220,6 +232,9 @@ class Serving:
             {
                 "fits": FitResource(self._read, self.planner, authorizer, ("tutti",)),
                 "explanations": ExplanationResource(self._read, ("tutti",)),
+                "suggestions": SuggestionResource(
+                    lambda: self.state.gangs, self.planner, authorizer
+                ),
             },
             gangs,
             Reporting(self.metrics),

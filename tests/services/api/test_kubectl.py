@@ -38,6 +38,7 @@ from tests.services.api.scene import (
     waiting,
 )
 from tests.support.free_ports import free_port
+from tests.support.golden import Golden
 from tests.support.service_process import a_service
 from tests.support.waiting import eventually
 from tutti.cli import main
@@ -68,7 +69,7 @@ async def teams(api: RawClient) -> AsyncIterator[tuple[str, str]]:
 
 
 async def test_kubectl_prints_tables_pages_and_objects(
-    scene: Scene, teams: tuple[str, str], empty_cluster: None
+    scene: Scene, teams: tuple[str, str], empty_cluster: None, golden: Golden
 ) -> None:
     first, second = teams
     await create_nodes(scene.api, 2)
@@ -109,8 +110,7 @@ async def test_kubectl_prints_tables_pages_and_objects(
     assert one["status"]["roles"] == [{"name": "", "members": 2, "placed": 2, "running": 0}]
     pages = await scene.kubectl("get", "gangs", "-A", "--chunk-size=1", "-o", "name")
     assert pages.split() == ["gang.visibility.tutti.dev/train", "gang.visibility.tutti.dev/large"]
-    missing = await scene.refusal("get", "gang", "none", "-n", first)
-    assert missing == ('Error from server (NotFound): gangs.visibility.tutti.dev "none" not found')
+    golden(await scene.refusal("get", "gang", "none", "-n", first))
     selected = await scene.kubectl(
         "get", "gangs", "-A", "-o", "name", "--field-selector=status.phase=Running"
     )

@@ -15,6 +15,8 @@ from shared.contracts.questions import (
     LedgerAnswer,
     LedgerQueue,
     ServiceStatus,
+    Suggestion,
+    SuggestionsAnswer,
 )
 from shared.contracts.verdicts import Why
 from shared.kube.client import KubeClient
@@ -112,6 +114,18 @@ async def test_a_fit_takes_manifests_in_any_form(
         ]
     explained = await client.explain(JOB)
     assert [one.title for one in explained.objects] == ["Job b/train"]
+
+
+async def test_what_would_help_a_gang_is_asked_by_its_name(
+    client: AsyncClient, serving: Serving
+) -> None:
+    change = Suggestion(kind="end", change="when b/first ends")
+    serving.planner.suggested = SuggestionsAnswer(suggestions=(change,))
+    found = await client.what_would_help("second")
+    assert [(one.kind, one.change) for one in found.suggestions] == [("end", change.change)]
+    assert serving.planner.asked == ["b-second"]
+    with pytest.raises(NotFound):
+        await client.what_would_help("none")
 
 
 @pytest.mark.parametrize(
