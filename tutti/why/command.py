@@ -11,9 +11,10 @@ from rich.console import Console
 from rich.text import Text
 
 from shared.contracts.verdicts import Reason
+from shared.kube.errors import KubeError
 from shared.kube.quantities import format_quantity
 from tutti.api.access import Access, open_client
-from tutti.api.failures import Refusal, run
+from tutti.api.failures import Refusal, explained, fail, run
 from tutti.api.flags import access_flags, namespace_flag, report_flag, scheduler_names_flag
 from tutti.api.output import print_report
 from tutti.terminal import print_line, report_console
@@ -22,6 +23,7 @@ from tutti.why.explanation import Answer, GangAnswer, State
 from tutti.why.kinds import complete_reference, read_reference
 from tutti.why.planner_liveness import PlannerLiveness
 from tutti.why.reader import explain_object
+from tutti.why.suggested_changes import suggestion_lines, with_suggestions
 
 _COLOURS: dict[State, str] = {
     "waiting": "yellow",
@@ -177,6 +179,12 @@ _NO_PLANNER = 3
 @namespace_flag()
 @access_flags
 @scheduler_names_flag("Scheduler names that Tutti serves in this cluster; repeatable.")
+@click.option(
+    "--what-would-help",
+    is_flag=True,
+    help="Also the changes with which a waiting gang would start at once, of at most 5 gangs; they "
+    "are planned on a copy, which takes some seconds. Needs Tutti's API.",
+)
 @report_flag
 def why(
     *,
@@ -184,6 +192,7 @@ def why(
     access: Access,
     namespace: str,
     scheduler_names: tuple[str, ...],
+    what_would_help: bool,
     output: str,
 ) -> None:
     """Explain why a pod, a PodGroup or a job waits.
@@ -193,23 +202,41 @@ def why(
     workloads, and then among such gangs. The rights to get and list objects in the namespace are
     enough.
 
-    Exits with status 0 when it found an answer, 2 when it did not, and 3 when no planner reports,
-    so that the answer may be out of date.
+    Exits with status 0 when it found an answer, 2 when it did not, or not to --what-would-help, and
+    3 when no planner reports, so that the answer may be out of date.
     """
     try:
         read_reference(reference)
     except Refusal as refused:
         raise click.UsageError(str(refused)) from None
-    answer = run(_explain(access, namespace, reference, scheduler_names))
+    explaining = _explain(access, namespace, reference, scheduler_names, with_help=what_would_help)
+    answer, failure = run(explaining)
     now = answer.planner.now or datetime.now(UTC)
-    print_report(answer, output, lambda: show(answer, report_console(), now))
+
+    def print_text() -> None:
+        console = report_console()
+        show(answer, console, now)
+        if what_would_help:
+            for line in suggestion_lines(answer):
+                print_line(console, Text(line))
+
+    print_report(answer, output, print_text)
+    if failure is not None:
+        fail(f"what would help is not known: {explained(failure)}")
     if answer.planner.lives is False:
         sys.exit(_NO_PLANNER)
 
 
 async def _explain(
-    access: Access, namespace: str, reference: tuple[str, ...], scheduler_names: tuple[str, ...]
-) -> Answer:
+    access: Access,
+    namespace: str,
+    reference: tuple[str, ...],
+    scheduler_names: tuple[str, ...],
+    *,
+    with_help: bool,
+) -> tuple[Answer, KubeError | None]:
+    """The answer, `with_help` also with what would help; and why that is not known."""
     async with open_client(access) as client:
         place = namespace or client.credentials.namespace
-        return await explain_object(client, place, reference, scheduler_names)
+        answer = await explain_object(client, place, reference, scheduler_names)
+        return await with_suggestions(client, answer) if with_help else (answer, None)

@@ -15,6 +15,7 @@ from shared.contracts.annotations import GANG, SCHEDULE
 from shared.contracts.reasons import GroupMissing, NotRunning, OtherScheduler, in_words
 from shared.contracts.verdicts import Condition, Reason, ShapeReport, Verdict, Why
 from shared.contracts.visibility import ExpectedStart
+from shared.contracts.visibility_suggestions import SuggestionStatus
 from shared.dialects.discovery import OWN_SCHEDULER
 from shared.dialects.owner_kinds import OWNER_KINDS
 from shared.dialects.workload_sizes import ALL
@@ -96,6 +97,8 @@ class GangAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     #: when it is expected to start.
     position: int | None = None
     expected_start: ExpectedStart | None = None
+    #: If it was asked: the changes with which it would start at once.
+    what_would_help: SuggestionStatus | None = None
     conditions: tuple[Condition, ...] = ()
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 from tests.controlplane.client import ApiError, RawClient
 from tests.controlplane.cluster import ControlPlane
@@ -17,6 +18,7 @@ from tests.services.api.scene import GROUP_PATH
 from tests.support.waiting import eventually
 from tests.tutti.up import running as up
 from tests.tutti.up.gangs import bound, make_gang, make_nodes
+from tutti.cli import main
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -77,6 +79,50 @@ async def listed(api: RawClient, plural: str, shown: Callable[[list[Json]], bool
     return await eventually(answer, timeout_s=_PATIENCE_S, because=f"{plural} are current")
 
 
+def a_suggestion(gang: str) -> Json:
+    return {
+        "apiVersion": "visibility.tutti.dev/v1alpha1",
+        "kind": "Suggestion",
+        "metadata": {"name": "question"},
+        "spec": {"gang": gang},
+    }
+
+
+async def suggested(api: RawClient, namespace: str, gang: str) -> Json:
+    """What would help a gang of one CPU a member, once the planner has tried its changes."""
+    path = f"{GROUP_PATH}/namespaces/{namespace}/suggestions"
+
+    async def answer() -> Json:
+        try:
+            found: Json = await api.create(path, a_suggestion(gang))
+        except ApiError as error:
+            # The service has not seen the gang yet.
+            if error.status != 404:
+                raise
+            raise AssertionError(str(error)) from error
+        kinds = {each["kind"] for each in found["status"].get("suggestions", ())}
+        assert {"minimum", "requests", "nodes"} <= kinds, found
+        return found
+
+    # An answer is kept for ten seconds.
+    return await eventually(answer, timeout_s=_PATIENCE_S, because="changes were tried")
+
+
+async def printed_suggestions(
+    plane: ControlPlane, namespace: str, gang: str, folder: Path
+) -> tuple[str, str]:
+    """What `kubectl create` and `tutti why` print about what would help a PodGroup."""
+    path = folder / "suggestion.json"
+    path.write_text(json.dumps(a_suggestion(gang)))
+    created = ("create", "-n", namespace, "-f", str(path), "-o", "yaml")
+    of_kubectl = await asyncio.to_thread(plane.kubectl, *created)
+    flags = ("-n", namespace, "--kubeconfig", str(plane.admin_kubeconfig))
+    why = ("why", f"podgroup/{gang}", "--what-would-help", *flags)
+    of_why = await asyncio.to_thread(CliRunner().invoke, main, why, catch_exceptions=False)
+    assert of_why.exit_code == 0, of_why.output
+    return of_kubectl, of_why.output
+
+
 async def test_answers_of_a_whole_tutti_are_what_the_document_says(
     control_plane: ControlPlane,
     api: RawClient,
@@ -125,8 +171,16 @@ async def test_answers_of_a_whole_tutti_are_what_the_document_says(
         with pytest.raises(ApiError, match="cannot be created here"):
             await api.create(f"{GROUP_PATH}/namespaces/{namespace}/gangs", {})
 
+        await make_gang(api, namespace, "large", members=14, least=14)
+        suggestion = await suggested(api, namespace, "large")
+        for printed in await printed_suggestions(control_plane, namespace, "large", tmp_path):
+            # YAML wraps long lines.
+            words = " ".join(printed.split())
+            for each in suggestion["status"]["suggestions"]:
+                assert each["change"] in words
+
         document = await api.get(f"/openapi/v3{GROUP_PATH}")
-        for answer in (*answers.values(), fits, never, explanation):
+        for answer in (*answers.values(), fits, never, explanation, suggestion):
             assert violations(document, answer["kind"], answer) == []
         for one in answers["gangs"]["items"]:
             assert violations(document, "Gang", one) == []
