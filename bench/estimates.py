@@ -72,7 +72,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
 
 def measure(traces: Path, trace: str, load: float, jobs: int | None, every: int) -> Case:
     """Simulate a trace, with estimates of every so many jobs that wait."""
-    plan = _plan(traces / f"{trace}.csv", trace, load, jobs)
+    plan = plan_of(traces / f"{trace}.csv", trace, load, jobs)
     estimated: dict[int, tuple[int, StartEstimate, int, float]] = {}
     waited = 0
 
@@ -104,8 +104,10 @@ def measure(traces: Path, trace: str, load: float, jobs: int | None, every: int)
     return Case(trace=trace, load=load, waited=waited, samples=samples)
 
 
-def _plan(path: Path, trace: str, load: float, jobs: int | None) -> SimulationPlan:
-    """Each user has a namespace of their own, as past runs are kept by namespace."""
+def plan_of(path: Path, trace: str, load: float, jobs: int | None) -> SimulationPlan:
+    """The simulation of a trace with one reservation. Each user has a namespace of their own, as
+    past runs are kept by namespace.
+    """
     has_limits = trace == "theta"
     options = TraceOptions(load=load, jobs=jobs, size_by="node" if has_limits else "gpu")
     planned = make_plan(read_trace(path, options), _machine(has_limits=has_limits), options)
@@ -189,18 +191,19 @@ def main() -> None:
         measured = list(pool.map(measure, *zip(*cases, strict=True)))
     if options.json:
         options.json.write_bytes(msgspec.json.encode(measured))
-    if show([figure for case in measured for figure in figures(case)]) and options.strict:
+    all_figures = [figure for case in measured for figure in figures(case)]
+    if show("estimates", all_figures) and options.strict:
         sys.exit(1)
 
 
-def show(all_figures: Sequence[Figure]) -> bool:
-    """Print the figures; whether a bar is missed."""
+def show(name: str, all_figures: Sequence[Figure]) -> bool:
+    """Print the figures of the benchmark with this name; whether a bar is missed."""
     for figure in all_figures:
         least = "at least" if figure.at_least else "at most"
         bar = "" if figure.bar is None else f", {least} {figure.bar:g}"
         missed = " MISSED" if figure.passed is False else ""
         value = f"{figure.value:.3g} {figure.unit}".rstrip()
-        print(f"bench.estimates: {figure.group}: {figure.name}: {value}{bar}{missed}")
+        print(f"bench.{name}: {figure.group}: {figure.name}: {value}{bar}{missed}")
     return any(figure.passed is False for figure in all_figures)
 
 

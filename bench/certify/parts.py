@@ -85,6 +85,7 @@ def programs(extent: Extent, session_file: Path) -> list[Part]:
         _measuring("churn", "bench.churn", ("--strict",), 20),
         _measuring("reservations", "bench.reservations", ("--strict",), 60),
         _measuring("estimates", "bench.estimates", ("--strict",), 60),
+        _measuring("suggestions", "bench.suggestions", ("--strict",), 60),
         *(
             _measuring(
                 f"controller {jobs}x{pods}", "bench.controller", (*_of(jobs, pods), *runs), 40

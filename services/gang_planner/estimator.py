@@ -16,6 +16,7 @@ import time
 import warnings
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Final, NoReturn, TypeAlias, TypeVar
 
 import msgspec
@@ -46,6 +47,7 @@ _REST: Final = 1.0
 #: The copy is no more urgent than what is idle.
 _NICE: Final = 15
 _DESCRIPTORS_MAX: Final = 1 << 20
+_OOM_SCORE: Final = Path("/proc/self/oom_score_adj")
 
 
 _Estimates: TypeAlias = tuple[StartEstimate, ...]
@@ -254,6 +256,9 @@ def _compute(work: Callable[[], object], sink: int) -> NoReturn:
             signal.signal(number, signal.SIG_DFL)
         gc.disable()
         os.nice(_NICE)
+        # Where memory does not suffice for both, this one goes.
+        with contextlib.suppress(OSError):
+            _OOM_SCORE.write_text("1000", encoding="ascii")
         try:
             result = work()
         except Exception as error:  # noqa: BLE001 - the planner logs it

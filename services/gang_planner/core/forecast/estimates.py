@@ -58,9 +58,10 @@ def _missing(gang: WaitingGang, late: StartForecast, now_ms: int) -> str:
     if late.cut_off:
         return f"it starts later than in {duration(late.until_ms - now_ms)}, as far as was computed"
     if not late.endless:
-        return "with the nodes of now it does not start, even when all gangs before it have ended"
+        return "it does not start even when all running gangs have ended"
     own = [title for namespace, title in late.endless if namespace == gang.namespace]
-    return f"{_listed(own, len(late.endless))} without a run limit hold capacity, for ever"
+    verb = "holds" if len(late.endless) == 1 else "hold"
+    return f"{_listed(own, len(late.endless))} {verb} capacity without a run limit"
 
 
 def _listed(own: Iterable[str], count: int) -> str:

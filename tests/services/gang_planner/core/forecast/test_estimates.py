@@ -1,6 +1,8 @@
 """Gangs start when their estimates say, if nothing else happens than what is known."""
 
 import math
+import sys
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -216,6 +218,28 @@ def test_the_failure_of_a_copy_is_reported(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr("services.gang_planner.estimator.forecast", fail)
     with pytest.raises(EstimateFailed, match="ZeroDivisionError: of no use"):
         estimates_now(scene.planner, scene.now_ms)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have no such score")
+def test_a_copy_is_ended_before_the_planner_where_memory_does_not_suffice(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The score is reported as the instant at which the copy had finished."""
+    scene = busy()
+    submit(scene, "next", 4)
+    scene.until_quiet(within_ms=1_000)
+
+    def score(*_: object, **__: object) -> StartForecast:
+        points = int(Path("/proc/self/oom_score_adj").read_text(encoding="ascii"))
+        return StartForecast([], {}, points, cut_off=False, endless=[])
+
+    def seen(late: StartForecast, *_: object) -> tuple[StartEstimate, ...]:
+        return (StartEstimate(gang_id="g", position=late.until_ms),)
+
+    monkeypatch.setattr("services.gang_planner.estimator.forecast", score)
+    monkeypatch.setattr("services.gang_planner.estimator.estimates_of", seen)
+    (estimate,) = estimates_now(scene.planner, scene.now_ms)
+    assert estimate.position == 1_000
 
 
 def test_runs_that_end_are_in_the_next_checkpoint_and_known_to_planners_that_read_it() -> None:
