@@ -3,6 +3,7 @@ the caller says, and the cluster changes as the caller changes it.
 """
 
 from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -114,11 +115,23 @@ class Present:
         uid = f"{pod.uid}~{self._made}"
         return msgspec.structs.replace(pod, uid=uid, **fresh, **instants, **changed)
 
+    def _free_claims(self, uids: AbstractSet[str]) -> None:
+        """Claims that were made for these pods are gone, and others of theirs have no devices."""
+        for claim in self.state.reference_objects.resource_claims.values():
+            if claim.owner_uid in uids:
+                self._stage.remove_claim(claim.uid)
+            elif claim.reserved_for and uids >= set(claim.reserved_for):
+                nothing: dict[str, Any] = {"has_allocation": False, "node_affinity": None}
+                lists = dict.fromkeys(("allocated", "shares", "reserved_for"), ())
+                self._stage.put_claim(msgspec.structs.replace(claim, **nothing, **lists))
+
     # ------------------------------------------------------ what others change
 
     def end(self, gang: Gang) -> None:
         """The gang has succeeded: its pods are gone."""
         self._stage.remove(*gang.members, succeeded=True)
+        if any(member.shape.device_keys for member in gang.members.values()):
+            self._free_claims(gang.members.keys())
 
     def regroup(self, gang: Gang, **changed: Any) -> None:
         """The gang's group is changed."""

@@ -12,10 +12,12 @@ from shared.contracts.cluster import (
     NodeChanges,
     PodChanges,
     PodGroupChanges,
+    ResourceClaimChanges,
     Synced,
 )
 from shared.contracts.decisions import Act, EvictionDecision, GangDecision, Note
 from shared.contracts.outcomes import Outcome
+from shared.model.devices import ResourceClaim
 from shared.model.objects import Node, Pod, PodGroup
 
 #: Cycles at one instant.
@@ -50,6 +52,8 @@ class Stage:
         self._changed: list[Pod] = []
         self._removed: list[Gone] = []
         self._nodes: list[Node] = []
+        self._claims: list[ResourceClaim] = []
+        self._claims_removed: list[Gone] = []
         self._groups: list[PodGroup] = []
         self._groups_removed: list[Gone] = []
         self._version = version
@@ -72,6 +76,16 @@ class Stage:
         """The group is created."""
         self._version += 1
         self._groups.append(msgspec.structs.replace(group, resource_version=self._version))
+
+    def put_claim(self, claim: ResourceClaim) -> None:
+        """The claim is now like this."""
+        self._version += 1
+        self._claims.append(msgspec.structs.replace(claim, resource_version=self._version))
+
+    def remove_claim(self, uid: str) -> None:
+        """The claim is gone."""
+        self._version += 1
+        self._claims_removed.append(Gone(uid=uid, resource_version=self._version))
 
     def put_node(self, node: Node) -> None:
         """The node has come."""
@@ -136,7 +150,7 @@ class Stage:
         return decided, now_ms + 1
 
     def _changes(self, now_ms: int) -> Iterator[ClusterRecord]:
-        """What has changed, as the watcher writes it: nodes, groups, pods, and a heartbeat."""
+        """What has changed, as the watcher writes it: first nodes, last claims and a heartbeat."""
         stamp: dict[str, Any] = {"epoch": self._epoch, "at_ms": now_ms}
         if self._nodes:
             nodes, self._nodes = tuple(self._nodes), []
@@ -149,4 +163,8 @@ class Stage:
             pods, gone = tuple(self._changed), tuple(self._removed)
             self._changed, self._removed = [], []
             yield PodChanges(**stamp, changed=pods, removed=gone)
+        if self._claims or self._claims_removed:
+            claims, gone = tuple(self._claims), tuple(self._claims_removed)
+            self._claims, self._claims_removed = [], []
+            yield ResourceClaimChanges(**stamp, changed=claims, removed=gone)
         yield Synced(**stamp, watcher="simulation")

@@ -14,13 +14,20 @@ from services.gang_planner.estimator import EstimateFailed, estimates_now
 from shared.contracts.decisions import PAST_RUN_STEPS, Checkpoint, PastRunsOfUser
 from shared.contracts.questions import StartEstimate
 from shared.model.objects import Queue, RunLimits
+from tests.services.gang_planner.core.claims import (
+    make_device_claim,
+    make_device_class,
+    make_slice,
+)
 from tests.services.gang_planner.core.foresight.test_reservations import (
+    runs,
     scene_of,
     start,
     submit,
 )
 from tests.services.gang_planner.core.logged_scene import LoggedScene
 from tests.services.gang_planner.core.scene import make_group, make_pods, make_shape
+from tests.services.gang_planner.core.test_devices import members
 from tests.support.golden import Golden
 
 FULL = make_shape({"cpu": 4000})
@@ -137,6 +144,26 @@ def test_pods_that_leave_are_gone() -> None:
         scene.change(pod.uid, deleting=True)
     assert not start(scene, "next", 4, minutes=10)
     assert minutes(scene, "next") == (0, 0)
+
+
+@pytest.mark.parametrize("shared", [False, True], ids=["a claim of the pod", "a named claim"])
+@pytest.mark.parametrize("shown", [False, True], ids=["just bound", "allocated"])
+def test_devices_are_free_when_the_gangs_with_their_claims_have_ended(
+    *, shared: bool, shown: bool
+) -> None:
+    scene = scene_of(1)
+    owner: dict[str, Any] = {} if shared else {"owner_uid": "a-0"}
+    scene.put(make_device_class(), make_slice("n0", 1), make_device_claim("a", **owner))
+    scene.put(make_group("a", 1, run_limit_s=1_800), *members("a", [("a",)]))
+    assert runs(scene, "a")
+    if shown:
+        devices = (("gpu.example.com", "n0", "gpu-0"),)
+        given: dict[str, Any] = {"allocated": devices, "reserved_for": ("a-0",)}
+        scene.put(make_device_claim("a", **owner, **given, resource_version=2))
+    scene.put(make_device_claim("b", owner_uid="b-0"))
+    scene.put(make_group("b", 1, run_limit_s=1_800), *members("b", [("b",)]))
+    assert not runs(scene, "b")
+    assert minutes(scene, "b") == (0, 30)
 
 
 def test_gangs_without_a_limit_are_named_in_their_own_namespace_only(golden: Golden) -> None:
