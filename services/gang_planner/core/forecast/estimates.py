@@ -8,7 +8,7 @@ from services.gang_planner.core.state.instants import duration
 from shared.contracts.questions import ESTIMATE_BASIS_MAX, StartEstimate
 from shared.model.bounded_text import shortened
 
-#: Gangs with an estimate, the first ones of the queues in the order of their names.
+#: Gangs with an estimate, the first ones of all queues.
 ESTIMATES_MAX: Final = 5_000
 _NAMED_MAX: Final = 2
 
@@ -23,7 +23,8 @@ def estimates_of(
         early: With short runs; None: there are too few past runs.
         now_ms: The instant at which both began.
     """
-    estimates = [_estimate(gang, late, early, now_ms) for gang in late.waiting[:ESTIMATES_MAX]]
+    first = sorted(late.waiting, key=lambda gang: (gang.position, gang.queue))[:ESTIMATES_MAX]
+    estimates = [_estimate(gang, late, early, now_ms) for gang in first]
     return tuple(sorted(estimates, key=lambda estimate: estimate.gang_id))
 
 
