@@ -123,7 +123,8 @@ class Standby:
             now_ms = self._context.now_ms()
             return await suggestions_in_copy(self._planner, now_ms, question.gang_id)
         except EstimateFailed as error:
-            log.error("no suggestions for gang %s: %s", question.gang_id, error)
+            gang = self._planner.gang_name(question.gang_id)
+            log.error("no suggestions for gang %s: %s", gang, error)
             return SuggestionsAnswer(sentence=str(error), failed=True)
 
     @property

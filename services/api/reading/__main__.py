@@ -42,7 +42,8 @@ def _replied(question: bytes, cpu_s: float) -> bytes:
     signal.setitimer(signal.ITIMER_PROF, cpu_s)
     try:
         encoded = encode_reply(reply_to(decode_question(question)))
-    except MemoryError:
+    except (MemoryError, SystemError):
+        # Where memory for a call is missing, CPython may report an error without an exception.
         encoded = encode_reply(
             ManifestReply(refused=422, message="spec.manifests: they need too much memory")
         )
