@@ -16,6 +16,7 @@ from tests.services.gang_planner.core.foresight.test_reservations import (
 )
 from tests.services.gang_planner.core.logged_scene import LoggedScene
 from tests.services.gang_planner.core.scene import make_group, make_node, make_pods, make_shape
+from tests.services.gang_planner.core.topology import racks
 from tests.support.golden import Golden
 
 
@@ -113,6 +114,21 @@ def test_rules_that_keep_a_gang_out(kind: str, golden: Golden) -> None:
     tolerant = (Toleration(key="gpu", operator="Equal", value="true", effect="NoSchedule"),)
     again = make_shape({"cpu": 4000}, tolerations=tolerant if kind == "tolerations" else ())
     assert start(scene, "b", 1, shape=again, queue="large" if kind == "queue" else "default")
+
+
+def test_a_topology_that_is_soft_instead_of_hard(golden: Golden) -> None:
+    """No rack holds ten members of a CPU."""
+    cluster, shape = racks.scene(), make_shape({"cpu": 1000})
+    cluster.put(
+        make_group("a", 10, topology=racks.ONE_RACK), *make_pods("a", 10, shape, owner=None)
+    )
+    assert not cluster.settle()
+    answer = suggestions_now(cluster.planner, cluster.now_ms, "group-a", within_s=60)
+    (change,) = (each.change for each in answer.suggestions if each.kind == "topology")
+    golden(change)
+    soft = msgspec.structs.replace(racks.ONE_RACK, mode="soft")
+    cluster.put(make_group("b", 10, topology=soft), *make_pods("b", 10, shape))
+    assert [decision.gang for decision in cluster.settle()] == ["team/b"]
 
 
 def test_gangs_before_it_take_what_would_be_enough() -> None:
